@@ -1,0 +1,34 @@
+# Everything lives in .venv, made from requirements.lock (hashes, no index URL). Each target does all its own set-up.
+PYTHON ?= python3
+UV_VERSION := $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements.lock)
+BIN := .venv/bin
+KAFKA ?=
+
+.PHONY: trial test lint lock clean
+.DEFAULT_GOAL := trial
+
+trial: .venv/.synced    ## run the conformance suite on the reference broker, and on Apache Kafka too with KAFKA=4.3.1
+	@$(BIN)/python -m kafkatrial.make trial $(if $(KAFKA),--kafka $(KAFKA))
+
+test: .venv/.synced     ## everything that CI runs
+	@$(BIN)/python -m kafkatrial.make test
+
+lint: .venv/.synced
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock:                   ## resolve requirements.lock again from pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --all-extras --group dev \
+	  --no-emit-index-url --no-header --quiet -o requirements.lock
+
+clean:
+	rm -rf .venv build dist
+
+.venv/.synced: requirements.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(BIN)/uv pip sync --quiet --require-hashes requirements.lock
+	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@

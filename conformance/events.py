@@ -1,0 +1,125 @@
+"""What the engine tells while it runs. It knows no listener: terminal, JUnit, HTML and NDJSON are handlers of these.
+
+Every event is a frozen value of JSON-able fields, so that another process (the pytest plugin) can follow a run line by
+line: `as_json` adds the event's name under `event`.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base of all events."""
+
+    event: ClassVar[str]
+
+    def as_json(self) -> dict[str, object]:
+        """The event as one flat JSON object."""
+        return {"event": self.event, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(Event):
+    """First of all: everything that was drawn or chosen."""
+
+    event: ClassVar[str] = "run-started"
+    run_dir: str
+    seed: int
+    profile: str
+    targets: tuple[str, ...]
+    requirements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStarting(Event):
+    """A cluster is being started."""
+
+    event: ClassVar[str] = "target-starting"
+    target: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStarted(Event):
+    """A cluster took and returned a record."""
+
+    event: ClassVar[str] = "target-started"
+    target: str
+    nodes: int
+    seconds: float
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementStarted(Event):
+    """A requirement is tried on all targets (scripts run side by side)."""
+
+    event: ClassVar[str] = "requirement-started"
+    requirement: str
+    index: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptRan(Event):
+    """Progress inside a requirement: script number `done` of at most `planned` ended on one target."""
+
+    event: ClassVar[str] = "script-ran"
+    requirement: str
+    target: str
+    done: int
+    planned: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two targets answered one script differently."""
+
+    other_target: str
+    severity: str
+    """wire-cosmetic, error-code or semantic."""
+    step: int
+    here: str
+    there: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementJudged(Event):
+    """The verdict on one requirement for one target."""
+
+    event: ClassVar[str] = "requirement-judged"
+    requirement: str
+    level: str
+    target: str
+    verdict: str
+    """ok, violation, unknown, not-applicable."""
+    expected_violation: bool
+    """True where the expectations file names this violation."""
+    reason: str
+    """One line: what was seen, why unknown, what was missing. Empty when ok."""
+    scripts: int
+    seconds: float
+    expected: str = ""
+    actual: str = ""
+    program: str = ""
+    """The shrunk script as a runnable Python program; empty when ok."""
+    flaky: bool = False
+    """The violation did not come back when the script was run again."""
+    judgement: dict[str, object] | None = None
+    """The checkers' JSON, for a requirement that judges a history."""
+    differences: tuple[Difference, ...] = field(default=())
+    reproduce: str = ""
+    """One command line that shows the violation again."""
+    failure_dir: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded(Event):
+    """Last of all."""
+
+    event: ClassVar[str] = "run-ended"
+    complete: bool
+    """False when the run was interrupted."""
+    seed: int
+    seconds: float

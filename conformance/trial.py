@@ -1,0 +1,51 @@
+"""One requirement before its targets: what a check is handed, and what it hands back.
+
+A check is a function of a `Trial`. It generates scripts with Hypothesis from the trial's seed, runs each on every
+target, and returns one `Finding` per target. It opens connections through the trial and never keeps them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.events import Difference
+from fixtures.targets.target import Target
+from linearizability.judgement import Judgement, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found on one target. An `ok` has no reason; any other verdict has one."""
+
+    verdict: Verdict
+    reason: str = ""
+    scripts: int = 0
+    expected: str = ""
+    actual: str = ""
+    program: str = ""
+    flaky: bool = False
+    judgement: Judgement | None = None
+    differences: tuple[Difference, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The surroundings of one requirement's check."""
+
+    requirement_id: str
+    targets: Sequence[Target]
+    """Only those to which the requirement applies, already started."""
+    seed: int
+    """Of this requirement: drawn from the run's seed and the requirement's id."""
+    scripts_max: int
+    """How many scripts to generate (the profile's)."""
+    shrink_seconds: float
+    """Time that shrinking may take for one target."""
+    history_dirs: Mapping[str, Path]
+    """By target name: a run directory for this requirement's history on that target."""
+    script_ran: Callable[[str, int, int], None]
+    """Report progress: target name, scripts done, scripts planned."""
+
+
+Check = Callable[[Trial], Mapping[str, Finding]]
+"""Findings by target name."""

@@ -1,0 +1,20 @@
+"""Exit codes of every command, as the design fixes them."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the process says to its caller."""
+
+    OK = 0
+    """Everything ok, or as expected."""
+    VIOLATION = 1
+    """A violation, or an expected one that did not happen."""
+    INTERRUPTED = 2
+    INTERNAL = 3
+    """An internal error, a damaged history, a target that did not start."""
+    USAGE = 4
+    """Wrong usage, something not installed, not a run directory."""
+    NOTHING_RAN = 5
+    INCONCLUSIVE = 6
+    """Nothing worse than unknown."""

@@ -1,0 +1,94 @@
+"""What a checker says of a history: one verdict, and per anomaly a count with evidence.
+
+Every engine (local, Spark) returns the same `Judgement` for the same history. The JSON form is the public one that
+`kafkatrial check --json` prints.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+EVIDENCE_MAX = 10
+"""At most so many evidence rows per anomaly and verdict; the count is always exact."""
+
+
+class Verdict(StrEnum):
+    """Three values, because an unknown is never an ok; `PERMITTED` is an anomaly's, never a history's."""
+
+    OK = "ok"
+    VIOLATION = "violation"
+    UNKNOWN = "unknown"
+    PERMITTED = "permitted"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One place where an anomaly shows: rows of the history, and a sentence for a person."""
+
+    op_ids: tuple[int, ...]
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    value: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """All findings of one name and one verdict."""
+
+    name: str
+    verdict: Verdict
+    count: int
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on a whole history. `reasons` says why an unknown is one."""
+
+    operations: int
+    records: int
+    anomalies: tuple[Anomaly, ...]
+    reasons: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violation if any anomaly is one, else unknown if anything is, else ok."""
+        found = {anomaly.verdict for anomaly in self.anomalies}
+        if Verdict.VIOLATION in found:
+            return Verdict.VIOLATION
+        return Verdict.UNKNOWN if Verdict.UNKNOWN in found or self.reasons else Verdict.OK
+
+    def as_json(self) -> dict[str, object]:
+        """The object of `check --json`: violations first, then unknown, then permitted, each by name."""
+        return {
+            "verdict": str(self.verdict),
+            "operations": self.operations,
+            "records": self.records,
+            "anomalies": [_anomaly_json(anomaly) for anomaly in in_report_order(self.anomalies)],
+        }
+
+
+_REPORT_ORDER = (Verdict.VIOLATION, Verdict.UNKNOWN, Verdict.PERMITTED)
+
+
+def in_report_order(anomalies: Iterable[Anomaly]) -> list[Anomaly]:
+    """Those with a count above zero, worst verdict first, then by name."""
+    found = [anomaly for anomaly in anomalies if anomaly.count]
+    return sorted(found, key=lambda anomaly: (_REPORT_ORDER.index(anomaly.verdict), anomaly.name))
+
+
+def _anomaly_json(anomaly: Anomaly) -> dict[str, object]:
+    evidence = [
+        {
+            "op_ids": list(row.op_ids),
+            "topic": row.topic,
+            "partition": row.partition,
+            "offset": row.offset,
+            "value": row.value,
+            "text": row.text,
+        }
+        for row in anomaly.evidence[:EVIDENCE_MAX]
+    ]
+    return {"name": anomaly.name, "verdict": str(anomaly.verdict), "count": anomaly.count, "evidence": evidence}
