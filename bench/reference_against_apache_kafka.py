@@ -20,9 +20,10 @@ import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from fixtures.targets.catalogue import parse_target
-from fixtures.targets.target import Target
 from rich.console import Console
 from rich.table import Table
+
+from fixtures.targets.target import Target
 
 REFERENCE, KAFKA = "reference", "apache-kafka:4.3.1"
 RECORDS = 200_000
