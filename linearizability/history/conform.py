@@ -1,0 +1,71 @@
+"""Brings what a foreign tool wrote to the types of the format, or says which file, column and row does not fit."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.history.errors import HistoryError, one_line
+from linearizability.history.schema import SCHEMAS
+
+
+def check_schema(name: str, path: Path, found: pa.Schema) -> None:
+    """Raise HistoryError unless every column of the table is there once, with a type that can stand for its own."""
+    for wanted in SCHEMAS[name]:
+        places = found.get_all_field_indices(wanted.name)
+        if not places:
+            raise HistoryError(f"{path}: table {name} has no column {wanted.name} ({wanted.type})")
+        if len(places) > 1:
+            raise HistoryError(f"{path}: table {name} has column {wanted.name} {len(places)} times")
+        given = found.field(places[0]).type
+        if not _stands_for(given, wanted.type):
+            raise HistoryError(f"{path}: table {name}: column {wanted.name} is of type {given}, not {wanted.type}")
+
+
+def conform(name: str, path: Path, table: pa.Table) -> pa.Table:
+    """The same rows with exactly the types of the format. Raises HistoryError for a number that does not fit."""
+    schema = SCHEMAS[name]
+    fields = [schema.field(column) for column in table.column_names]
+    columns = [
+        table[field.name] if table[field.name].type == field.type else _cast(name, path, table, field)
+        for field in fields
+    ]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _stands_for(given: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_dictionary(given):
+        given = given.value_type
+    if pa.types.is_null(given):
+        return True
+    if pa.types.is_list(wanted):
+        return _is_list(given) and _stands_for(given.value_type, wanted.value_type)
+    if pa.types.is_integer(wanted):
+        return bool(pa.types.is_integer(given))
+    if pa.types.is_string(wanted):
+        return bool(pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given))
+    return bool(given == wanted)
+
+
+def _is_list(given: pa.DataType) -> bool:
+    return bool(pa.types.is_list(given) or pa.types.is_large_list(given) or pa.types.is_fixed_size_list(given))
+
+
+def _cast(name: str, path: Path, table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    column = table[field.name]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException as error:
+        if not pa.types.is_integer(field.type):
+            raise HistoryError(f"{path}: table {name}: column {field.name}: {one_line(error)}") from None
+    row = _first_misfit(column, field.type)
+    raise HistoryError(
+        f"{path}: table {name}, row {row}: column {field.name}: {column[row].as_py()} does not fit {field.type}"
+    )
+
+
+def _first_misfit(column: pa.ChunkedArray, wanted: pa.DataType) -> int:
+    wrapped = column.cast(wanted, safe=False).cast(column.type, safe=False)
+    return int(pc.index(pc.not_equal(wrapped, column), value=True).as_py())

@@ -1,0 +1,69 @@
+"""Where the tables of a history lie, finished or not.
+
+A table is `history/NAME.parquet` or closed files `history/NAME/*.parquet`; where a foreign tool left both, both count.
+One that is absent is empty; anything else in `history/` is derived and not looked at.
+
+While our writer runs, and after it was killed, there is also `history/_journal/`, and with it three rules:
+
+- Every flush has a number. Its files `NAME/NUMBER.parquet` are renamed into place one by one, `operations` last. A
+  flush without its `operations` file was cut short, and its rows that belong to operations do not count.
+- `_journal/NAME-NUMBER.parquet` holds what had begun but not ended at that flush: operations (complete_ns null,
+  outcome info) with their sends, and faults (heal_ns null). A row counts unless the closed files have its operation
+  or fault.
+- At the end each table is rewritten as `NAME.parquet` and then its folder removed. With a journal, the file alone
+  counts where both are there; and `operations`, written last among the flushes, is rewritten after the flushing ended,
+  so an `operations.parquet` says that every flush was whole.
+
+A run that ended has no journal.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from linearizability.history.schema import OPERATION_TABLES
+
+HISTORY_FOLDER: Final = "history"
+JOURNAL_FOLDER: Final = "_journal"
+JOURNAL_TABLES: Final = ("records", "faults", "operations")
+"""What a journal holds, in the order in which its files are written."""
+
+
+def table_file(history_dir: Path, name: str) -> Path:
+    """The one file of a finished table."""
+    return history_dir / f"{name}.parquet"
+
+
+def part_file(history_dir: Path, name: str, number: int) -> Path:
+    """The file of one flush of a table."""
+    return history_dir / name / f"{number:06d}.parquet"
+
+
+def journal_file(history_dir: Path, name: str, number: int) -> Path:
+    """What had begun but not ended at one flush."""
+    return history_dir / JOURNAL_FOLDER / f"{name}-{number:06d}.parquet"
+
+
+def has_journal(history_dir: Path) -> bool:
+    """Whether a writer is at work here, or was killed at it."""
+    return (history_dir / JOURNAL_FOLDER).is_dir()
+
+
+def journal_files(history_dir: Path, name: str) -> list[Path]:
+    """The journal's files of one table, oldest first."""
+    return sorted((history_dir / JOURNAL_FOLDER).glob(f"{name}-*.parquet"))
+
+
+def table_files(history_dir: Path, name: str) -> list[Path]:
+    """The closed files of a table that count, in the order they were written."""
+    single = table_file(history_dir, name)
+    # A folder `NAME.parquet` is what Spark writes; its closed files are the table's just as well.
+    whole = sorted(single.glob("*.parquet")) if single.is_dir() else [single] if single.exists() else []
+    parts = sorted((history_dir / name).glob("*.parquet"))
+    if not has_journal(history_dir):
+        return whole + parts
+    if whole:
+        return whole
+    if name in OPERATION_TABLES and not table_file(history_dir, "operations").exists():
+        last = max((path.name for path in (history_dir / "operations").glob("*.parquet")), default="")
+        return [path for path in parts if path.name <= last]
+    return parts

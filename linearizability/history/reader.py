@@ -1,0 +1,122 @@
+"""Opens a history, ours or a foreign one, finished or cut short, and gives its tables as Arrow.
+
+Lenient in what changes no meaning: the order of columns, columns of other names, a narrower or wider integer,
+dictionaries, large strings, a column of nulls only. Strict in the rest: a missing column, a wrong type, a file that
+cannot be read, a number that does not fit are each one clear line. Rows are judged by `validate`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from linearizability.history import layout
+from linearizability.history.conform import check_schema, conform
+from linearizability.history.errors import HistoryError, NotARunError, one_line
+from linearizability.history.run import RunInfo
+from linearizability.history.schema import SCHEMAS
+
+__all__ = ["History", "HistoryError", "NotARunError", "open_history"]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A run's tables. Made by `open_history`, which has looked at every file's footer and at no row."""
+
+    run_dir: Path
+    run: RunInfo
+    _files: dict[str, tuple[Path, ...]]
+    _unfinished: dict[str, pa.Table] = field(default_factory=dict)
+
+    def files(self, name: str) -> tuple[Path, ...]:
+        """The closed Parquet files of a table. With `unfinished` they are all of it."""
+        return self._files[name]
+
+    def unfinished(self, name: str) -> pa.Table:
+        """Of a killed run: the rows of operations and faults that had begun and not ended. Else empty."""
+        return self._unfinished.get(name, SCHEMAS[name].empty_table())
+
+    def is_absent(self, name: str) -> bool:
+        """Whether the run has no such table at all, which for `positions` means that they are derived."""
+        return not self._files[name] and name not in self._unfinished
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A whole table, or some columns of it, with exactly the types of `SCHEMAS`. Raises HistoryError."""
+        wanted = list(columns) if columns is not None else SCHEMAS[name].names
+        parts = [_read(name, path, wanted) for path in self._files[name]]
+        return pa.concat_tables([*parts, self.unfinished(name).select(wanted)])
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """A table to scan in pieces, with exactly the types of `SCHEMAS`."""
+        schema = SCHEMAS[name]
+        exact = [path for path in self._files[name] if pq.read_schema(path).equals(schema)]
+        converted = [_read(name, path, schema.names) for path in self._files[name] if path not in exact]
+        in_memory = pa.concat_tables([*converted, self.unfinished(name)])
+        children = [ds.dataset([str(path) for path in exact], schema=schema, format="parquet")] if exact else []
+        if in_memory.num_rows or not children:
+            children.append(ds.dataset(in_memory))
+        return children[0] if len(children) == 1 else ds.dataset(children)
+
+
+def open_history(run_dir: Path) -> History:
+    """Open the history of a run directory.
+
+    Raises NotARunError where there is no run, or one of another format version; HistoryError where a file cannot be
+    read or lacks a column.
+    """
+    run = RunInfo.read(run_dir)
+    history_dir = run_dir / layout.HISTORY_FOLDER
+    if history_dir.exists() and not history_dir.is_dir():
+        raise HistoryError(f"{history_dir}: not a directory")
+    files = {name: tuple(layout.table_files(history_dir, name)) for name in SCHEMAS}
+    for name, paths in files.items():
+        for path in paths:
+            check_schema(name, path, _footer(path))
+    history = History(run_dir, run, files)
+    if not layout.has_journal(history_dir):
+        return history
+    return History(run_dir, run, files, _unfinished(history, history_dir))
+
+
+def _unfinished(history: History, history_dir: Path) -> dict[str, pa.Table]:
+    """What the journal tells of and the closed files do not."""
+    journal = {name: _journal(history_dir, name) for name in layout.JOURNAL_TABLES}
+    operations = _without(journal["operations"], "op_id", history.table("operations", ["op_id"]))
+    faults = _without(journal["faults"], "fault_id", history.table("faults", ["fault_id"]))
+    records = journal["records"].filter(pc.is_in(journal["records"]["op_id"], value_set=operations["op_id"]))
+    found = {"operations": operations, "faults": faults, "records": records}
+    return {name: table for name, table in found.items() if table.num_rows}
+
+
+def _journal(history_dir: Path, name: str) -> pa.Table:
+    parts = [_read(name, path, SCHEMAS[name].names) for path in layout.journal_files(history_dir, name)]
+    return pa.concat_tables([SCHEMAS[name].empty_table(), *parts])
+
+
+def _without(table: pa.Table, key: str, others: pa.Table) -> pa.Table:
+    return table.filter(pc.invert(pc.is_in(table[key], value_set=others[key])))
+
+
+def _footer(path: Path) -> pa.Schema:
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise _broken(path, error) from None
+
+
+def _read(name: str, path: Path, columns: Sequence[str]) -> pa.Table:
+    try:
+        # Not pq.read_table: it takes `NAME=VALUE` folders above the file for columns.
+        with pq.ParquetFile(path) as file:
+            table = file.read(columns=list(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise _broken(path, error) from None
+    return conform(name, path, table.select(list(columns)))
+
+
+def _broken(path: Path, error: Exception) -> HistoryError:
+    return HistoryError(f"{path}: not a readable Parquet file: {one_line(error)}")

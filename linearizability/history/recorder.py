@@ -1,0 +1,249 @@
+"""What a client driver tells of its calls, turned into rows of the history.
+
+The rules of this file:
+
+- op_id and invoke_ns are taken under one lock, so that the order of ids is the order of invocations, whatever the
+  threads do. complete_ns is taken when `complete` is entered: the answer is there by then.
+- `invoke` is called before the request is sent, `complete` after its answer was read: the two times enclose the effect.
+- An operation that never completes is written as info, with complete_ns null and its sends, at the end or by the
+  journal of a killed run.
+"""
+
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from linearizability.history.buffer import Block, Row
+from linearizability.history.errors import HistoryError
+from linearizability.history.schema import OUTCOMES, SCHEMAS
+from linearizability.history.writer import HistoryWriter
+
+
+# These three are tuples rather than dataclasses: they are made once per record, and a batch of tuples is turned into
+# columns by one `zip`.
+class Send(NamedTuple):
+    """One record that a produce sends."""
+
+    value: int | None
+    key: str | None = None
+    timestamp_ms: int | None = None
+
+
+class Read(NamedTuple):
+    """One record that a read returned. The fields are columns of `records`."""
+
+    topic: str
+    topic_id: str | None
+    partition: int
+    offset: int | None
+    value: int | None
+    key: str | None = None
+    leader_epoch: int | None = None
+    timestamp_ms: int | None = None
+    intact: bool = True
+
+
+class Position(NamedTuple):
+    """What a read passed over, or where a move went. The fields are columns of `positions`."""
+
+    topic: str
+    topic_id: str | None
+    partition: int
+    before: int
+    after: int
+    cause: str = "read"
+    high_watermark: int | None = None
+    last_stable_offset: int | None = None
+    log_start_offset: int | None = None
+
+
+_SET_BY_RECORDER: Final = frozenset({"op_id", "process", "f", "invoke_ns", "complete_ns", "outcome", "error"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Invoked:
+    """An operation between its invocation and its completion."""
+
+    row: Row
+    sends: Sequence[Send]
+
+    def blocks(self) -> list[Block]:
+        blocks = [Block.of_rows("operations", [self.row])]
+        if self.sends:
+            blocks.append(_send_block(self.row, self.sends, offsets=None, leader_epoch=None))
+        return blocks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Injected:
+    """A fault between its beginning and its end."""
+
+    row: Row
+
+    def blocks(self) -> list[Block]:
+        return [Block.of_rows("faults", [self.row])]
+
+
+class Recorder:
+    """Records the operations of any number of clients and threads through one writer.
+
+    `clock` gives nanoseconds and never goes back. Every method may raise HistoryError when the disk refuses, and
+    TypeError for a column that the table does not have.
+    """
+
+    def __init__(self, writer: HistoryWriter, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._op_ids = itertools.count(1)
+        self._fault_ids = itertools.count(1)
+        self._invoked: dict[int, _Invoked] = {}
+
+    def invoke(self, process: int, f: str, sends: Sequence[Send] = (), **operation_columns: Any) -> int:
+        """An operation is about to be called. Returns its op_id.
+
+        With `sends`, the columns `topic` and `partition` say where to: a produce goes to one topic partition.
+        """
+        _check_operation_columns(operation_columns)
+        if sends and (operation_columns.get("topic") is None or operation_columns.get("partition") is None):
+            raise TypeError(f"{f}: an operation that sends records names its topic and its partition")
+        with self._lock:
+            op_id = next(self._op_ids)
+            row = {"op_id": op_id, "process": process, "f": f, "invoke_ns": self._clock(), "outcome": "info"}
+            invoked = _Invoked({**operation_columns, **row}, sends)
+            self._invoked[op_id] = invoked
+            self._writer.begin(invoked)
+        return op_id
+
+    def complete(
+        self,
+        op_id: int,
+        outcome: str,
+        error: str | None = None,
+        *,
+        base_offset: int | None = None,
+        offsets: Sequence[int | None] | None = None,
+        leader_epoch: int | None = None,
+        reads: Sequence[Read] = (),
+        positions: Sequence[Position] = (),
+        **operation_columns: Any,
+    ) -> None:
+        """The operation returned.
+
+        `base_offset` acknowledges the sends one after the other, `offsets` each on its own; `leader_epoch` is the one
+        in which they were acknowledged, where that is known. Columns given here stand over those of `invoke`.
+        """
+        complete_ns = self._clock()
+        if outcome not in OUTCOMES:
+            raise ValueError(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
+        _check_operation_columns(operation_columns)
+        invoked = self._invoked.pop(op_id, None)
+        if invoked is None:
+            raise HistoryError(f"operation {op_id} was not invoked, or has completed already")
+        ended = {"complete_ns": complete_ns, "outcome": outcome, "error": error}
+        row = {**invoked.row, **operation_columns, **ended}
+        blocks = [Block.of_rows("operations", [row])]
+        if invoked.sends:
+            if offsets is None and base_offset is not None:
+                offsets = range(base_offset, base_offset + len(invoked.sends))
+            blocks.append(_send_block(row, invoked.sends, offsets, leader_epoch))
+        if reads:
+            blocks.append(_read_block(op_id, reads))
+        if positions:
+            blocks.append(_named_block("positions", op_id, Position._fields, positions))
+        self._writer.end(invoked, blocks)
+
+    def state(self, **columns: Any) -> None:
+        """What a node said of a partition: one row of `states`."""
+        self._append("states", [columns])
+
+    def assignment(self, **columns: Any) -> None:
+        """A partition was assigned to, revoked from or lost by a client: one row of `assignments`, now by default."""
+        self._append("assignments", [{"at_ns": self._clock(), **columns}])
+
+    def group_offsets(self, op_id: int, rows: Sequence[Row]) -> None:
+        """Group offsets that an operation committed or fetched: rows of `offsets`."""
+        self._append("offsets", [{**row, "op_id": op_id} for row in rows])
+
+    def inputs(self, op_id: int, rows: Sequence[Row]) -> None:
+        """Input records that the sends of an operation were made from: rows of `inputs`."""
+        self._append("inputs", [{**row, "op_id": op_id} for row in rows])
+
+    @contextlib.contextmanager
+    def fault(self, kind: str, target: str | None, argument: str | None = None) -> Iterator[None]:
+        """Record a fault that is injected and healed inside the block.
+
+        Left by an exception it counts as not healed: nobody knows whether it was.
+        """
+        row = {"fault_id": next(self._fault_ids), "kind": kind, "target": target, "argument": argument}
+        injected = _Injected({**row, "inject_ns": self._clock()})
+        self._writer.begin(injected)
+        yield
+        healed = {**injected.row, "heal_ns": self._clock()}
+        self._writer.end(injected, [Block.of_rows("faults", [healed])])
+
+    def topic(self, name: str, properties: Mapping[str, str]) -> None:
+        """A topic and the properties it was created with, for `run.json`."""
+        self._writer.set_topic(name, properties)
+
+    def client(self, process: int, properties: Mapping[str, str]) -> None:
+        """A client and the properties it runs with, for `run.json`."""
+        self._writer.set_client(process, properties)
+
+    def _append(self, table: str, rows: Sequence[Row]) -> None:
+        known = SCHEMAS[table].names
+        for row in rows:
+            for name in row:
+                if name not in known:
+                    raise TypeError(f"{table} has no column {name}")
+        self._writer.append_rows(table, rows)
+
+
+def _check_operation_columns(columns: Mapping[str, Any]) -> None:
+    for name in columns:
+        if name in _SET_BY_RECORDER or name not in _OPERATION_COLUMNS:
+            raise TypeError(f"operations has no column {name} that a caller sets")
+
+
+_OPERATION_COLUMNS: Final = frozenset(SCHEMAS["operations"].names)
+
+
+def _send_block(
+    row: Row, sends: Sequence[Send], offsets: Sequence[int | None] | None, leader_epoch: int | None
+) -> Block:
+    count = len(sends)
+    if offsets is not None and len(offsets) != count:
+        raise ValueError(f"operation {row['op_id']}: {len(offsets)} offsets for {count} sends")
+    values, keys, timestamps = zip(*sends, strict=True)
+    columns: dict[str, Any] = {
+        "op_id": [row["op_id"]] * count,
+        "seq": range(count),
+        "direction": ["send"] * count,
+        "topic": [row["topic"]] * count,
+        "topic_id": [row.get("topic_id")] * count,
+        "partition": [row["partition"]] * count,
+        "value": values,
+        "key": keys,
+        "leader_epoch": [leader_epoch] * count,
+        "timestamp_ms": timestamps,
+        "intact": [True] * count,
+    }
+    if offsets is not None:
+        columns["offset"] = offsets
+    return Block("records", columns, count)
+
+
+def _read_block(op_id: int, reads: Sequence[Read]) -> Block:
+    count = len(reads)
+    block = _named_block("records", op_id, Read._fields, reads)
+    return Block("records", {**block.columns, "seq": range(count), "direction": ["read"] * count}, count)
+
+
+def _named_block(table: str, op_id: int, fields: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Block:
+    columns: dict[str, Any] = dict(zip(fields, zip(*rows, strict=True), strict=True))
+    columns["op_id"] = [op_id] * len(rows)
+    return Block(table, columns, len(rows))

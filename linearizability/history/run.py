@@ -1,0 +1,148 @@
+"""`run.json`: what ran, with which settings, and whether it ended by itself.
+
+Written when a run starts with `complete` false, and replaced atomically afterwards, so that a killed run is never
+mistaken for a finished one. Reading is lenient where a foreign tool has nothing to say (a seed, a version) and strict
+where a wrong value would change a verdict.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from linearizability.history.errors import HistoryError, NotARunError
+from linearizability.history.schema import FORMAT
+
+RUN_FILE: Final = "run.json"
+
+Properties = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The contents of `run.json`; field by field as the format page has it."""
+
+    run_id: str
+    seed: int | None = None
+    target: str | None = None
+    versions: Properties = field(default_factory=dict)
+    topics: Mapping[str, Properties] = field(default_factory=dict)
+    """Topic to Kafka properties: what was set on the topic itself."""
+    cluster: Properties = field(default_factory=dict)
+    """Kafka properties where a topic sets none."""
+    clients: Mapping[int, Properties] = field(default_factory=dict)
+    """Process to client properties."""
+    complete: bool = False
+    """True only when the run ended by itself."""
+    format: int = FORMAT
+
+    @classmethod
+    def read(cls, run_dir: Path) -> "RunInfo":
+        """Read `run_dir/run.json`.
+
+        Raises NotARunError where there is none or its format is another, HistoryError where it cannot be understood.
+        """
+        path = run_dir / RUN_FILE
+        document = _load(run_dir, path)
+        version = document.get("format")
+        if type(version) is not int or version != FORMAT:
+            raise NotARunError(f"{path}: format is {json.dumps(version)}, this version reads format {FORMAT}")
+        read = _Fields(path, document)
+        return cls(
+            run_id=read.text("run_id") or run_dir.resolve().name,
+            seed=read.integer("seed"),
+            target=read.text("target"),
+            versions=read.properties("versions"),
+            topics=read.nested("topics"),
+            cluster=read.properties("cluster"),
+            clients={read.process(name): values for name, values in read.nested("clients").items()},
+            complete=read.flag("complete"),
+        )
+
+    def write(self, run_dir: Path) -> None:
+        """Replace `run_dir/run.json` atomically. Raises OSError."""
+        path = run_dir / RUN_FILE
+        fields = asdict(self)
+        document = {"format": fields.pop("format"), **fields}
+        draft = path.with_name(f".{RUN_FILE}.tmp")
+        draft.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+
+
+def _load(run_dir: Path, path: Path) -> dict[str, Any]:
+    if not run_dir.is_dir():
+        raise NotARunError(f"{run_dir}: no such directory" if not run_dir.exists() else f"{run_dir}: not a directory")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotARunError(f"{run_dir}: not a run directory: it has no {RUN_FILE}") from None
+    except OSError as error:
+        raise HistoryError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise HistoryError(f"{path}: not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise HistoryError(f"{path}: holds a JSON {type(document).__name__}, not an object")
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """Typed access to the members of the document. A member that is absent or null is empty."""
+
+    path: Path
+    document: Mapping[str, Any]
+
+    def text(self, name: str) -> str | None:
+        value = self.document.get(name)
+        if value is not None and not isinstance(value, str):
+            raise self._wrong(name, value, "a string")
+        return value
+
+    def integer(self, name: str) -> int | None:
+        value = self.document.get(name)
+        if value is not None and type(value) is not int:
+            raise self._wrong(name, value, "an integer")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.document.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise self._wrong(name, value, "true or false")
+        return value is True
+
+    def properties(self, name: str) -> dict[str, str]:
+        return self._properties(name, self.document.get(name))
+
+    def nested(self, name: str) -> dict[str, dict[str, str]]:
+        value = self.document.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self._wrong(name, value, "an object")
+        return {key: self._properties(f"{name}.{key}", values) for key, values in value.items()}
+
+    def process(self, name: str) -> int:
+        try:
+            return int(name)
+        except ValueError:
+            raise HistoryError(f"{self.path}: clients: {name!r} is no process number") from None
+
+    def _properties(self, name: str, value: Any) -> dict[str, str]:
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self._wrong(name, value, "an object")
+        return {key: self._property(f"{name}.{key}", setting) for key, setting in value.items()}
+
+    def _property(self, name: str, value: Any) -> str:
+        """Kafka's properties are strings; JSON's numbers and booleans are read as their Kafka spelling."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool | int | float):
+            return json.dumps(value)
+        raise self._wrong(name, value, "a string")
+
+    def _wrong(self, name: str, value: Any, wanted: str) -> HistoryError:
+        shown = json.dumps(value)
+        return HistoryError(f"{self.path}: {name} is {shown if len(shown) < 60 else shown[:60] + '…'}, not {wanted}")

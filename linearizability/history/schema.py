@@ -1,0 +1,180 @@
+"""The eight tables of a history, format version 1, column by column.
+
+This module is the one definition: writer, reader, validator and the public page `docs/history-format.md` follow it.
+A table is written with exactly these Arrow types. In Arrow every column may be null; whether a null is lawful is
+`Column.required`, which the validator holds rows to.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+FORMAT: Final = 1
+"""The version of the format in `run.json`."""
+
+OUTCOMES: Final = ("ok", "fail", "info")
+DIRECTIONS: Final = ("send", "read")
+CAUSES: Final = ("read", "assign", "seek", "reset")
+OFFSET_DIRECTIONS: Final = ("commit", "fetched")
+ASSIGNMENT_EVENTS: Final = ("assigned", "revoked", "lost")
+ISOLATIONS: Final = ("read_committed", "read_uncommitted")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its Arrow type, what it means, whether it may be null, and its values where the set is closed."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    required: bool = False
+    values: tuple[str, ...] | None = None
+
+
+def _required(name: str, kind: pa.DataType, meaning: str, values: tuple[str, ...] | None = None) -> Column:
+    return Column(name, kind, meaning, required=True, values=values)
+
+
+_TOPIC: Final = _required("topic", pa.string(), "topic name")
+_TOPIC_ID: Final = Column("topic_id", pa.string(), "topic id; null where unknown")
+_PARTITION: Final = _required("partition", pa.int32(), "partition of the topic, from 0")
+_OP_ID: Final = _required("op_id", pa.int64(), "the operation it belongs to")
+_HIGH_WATERMARK: Final = Column("high_watermark", pa.int64(), "as the answer said; null where unknown")
+_LAST_STABLE_OFFSET: Final = Column("last_stable_offset", pa.int64(), "as the answer said; null where unknown")
+_LOG_START_OFFSET: Final = Column("log_start_offset", pa.int64(), "as the answer said; null where unknown")
+
+OPERATIONS: Final = (
+    _required("op_id", pa.int64(), "unique in the run, ascending by invocation"),
+    _required("process", pa.int32(), "one logical client; its operations do not overlap, but for `produce`"),
+    _required("f", pa.string(), "what was called: produce, poll, fetch, list_offsets, init_producer_id, …"),
+    _required("invoke_ns", pa.int64(), "when it was called, on the run's one monotonic clock"),
+    Column("complete_ns", pa.int64(), "when it returned, on the same clock; null if it never did"),
+    _required("outcome", pa.string(), "happened; certainly did not and will not; unknown", OUTCOMES),
+    Column("error", pa.string(), "Kafka error name; null if none"),
+    Column("node", pa.int32(), "broker that answered; null if unknown"),
+    Column("api_version", pa.int16(), "of the request; null if unknown"),
+    Column("attempts", pa.int16(), "how often the request was sent; null if unknown"),
+    Column("txn_id", pa.string(), "transactional id"),
+    Column("txn_seq", pa.int64(), "the transaction of that process it belongs to, its begin and end included"),
+    Column("producer_id", pa.int64(), "as used, or as handed out; null: not idempotent; -1: idempotent, id not known"),
+    Column("producer_epoch", pa.int16(), "as used, or as handed out"),
+    Column("group", pa.string(), "consumer group"),
+    Column("member_id", pa.string(), "member of the group"),
+    Column("instance_id", pa.string(), "`group.instance.id` of a static member"),
+    Column("generation", pa.int32(), "generation, or member epoch"),
+    Column("isolation", pa.string(), "isolation level of a read", values=ISOLATIONS),
+    Column("acks", pa.int16(), "of a produce; -1 is all"),
+    Column("topic", pa.string(), "topic it was about, where that is one"),
+    Column("topic_id", pa.string(), "id of that topic"),
+    Column("partition", pa.int32(), "partition it was about, where that is one"),
+    Column("offset", pa.int64(), "offset it was about, where that is one (delete_records: the new log start)"),
+)
+
+RECORDS: Final = (
+    _OP_ID,
+    _required("seq", pa.int32(), "position inside the operation, from 0; unique by operation and direction"),
+    _required("direction", pa.string(), "sent by a produce, or returned by a read", DIRECTIONS),
+    _TOPIC,
+    Column("topic_id", pa.string(), "topic id; null where unknown. A topic created again has another id"),
+    _PARTITION,
+    Column("offset", pa.int64(), "acknowledged or read offset; null if unknown"),
+    Column("value", pa.int64(), "unique among the sends of a partition; null: a tombstone"),
+    Column("key", pa.string(), "record key; null if none"),
+    Column("leader_epoch", pa.int32(), "read: from its batch. send: in which `node` acknowledged; null unless known"),
+    Column("timestamp_ms", pa.int64(), "record timestamp; null if unknown"),
+    Column("intact", pa.bool_(), "key, headers, payload checksum (and timestamp, under CreateTime) are as sent"),
+)
+
+POSITIONS: Final = (
+    _OP_ID,
+    _TOPIC,
+    _TOPIC_ID,
+    _PARTITION,
+    _required("before", pa.int64(), "next offset to read before it; a move without reading: the new position"),
+    _required("after", pa.int64(), "next offset to read after it"),
+    _required("cause", pa.string(), "why the position stands where it does", CAUSES),
+    _HIGH_WATERMARK,
+    _LAST_STABLE_OFFSET,
+    _LOG_START_OFFSET,
+)
+
+OFFSETS: Final = (
+    _OP_ID,
+    _required("group", pa.string(), "consumer group"),
+    _TOPIC,
+    _TOPIC_ID,
+    _PARTITION,
+    Column("offset", pa.int64(), "group offset; null: none"),
+    _required("direction", pa.string(), "written by the operation, or answered to it", OFFSET_DIRECTIONS),
+)
+
+ASSIGNMENTS: Final = (
+    _required("at_ns", pa.int64(), "when the client was told, on the run's one monotonic clock"),
+    _required("process", pa.int32(), "the client"),
+    Column("group", pa.string(), "consumer group"),
+    Column("member_id", pa.string(), "member of the group"),
+    Column("instance_id", pa.string(), "`group.instance.id` of a static member"),
+    Column("generation", pa.int32(), "generation, or member epoch"),
+    _TOPIC,
+    _TOPIC_ID,
+    _PARTITION,
+    _required("event", pa.string(), "what happened to the partition", ASSIGNMENT_EVENTS),
+)
+
+INPUTS: Final = (
+    _required("op_id", pa.int64(), "the produce that sent the output record"),
+    _required("seq", pa.int32(), "position of the output record inside it"),
+    _required("topic", pa.string(), "topic of the input record"),
+    Column("topic_id", pa.string(), "id of that topic; null where unknown"),
+    _required("partition", pa.int32(), "partition of the input record"),
+    _required("offset", pa.int64(), "offset of the input record"),
+)
+
+STATES: Final = (
+    _required("asked_ns", pa.int64(), "when the question was sent, on the run's one monotonic clock"),
+    _required("answered_ns", pa.int64(), "when the answer was there, on the same clock"),
+    _required("source", pa.string(), "what was asked: list_offsets, fetch, metadata, log_dir"),
+    Column("isolation", pa.string(), "isolation level of the question", values=ISOLATIONS),
+    Column("node", pa.int32(), "broker that answered"),
+    Column("topic", pa.string(), "topic name"),
+    _TOPIC_ID,
+    Column("partition", pa.int32(), "partition of the topic, from 0"),
+    Column("leader", pa.int32(), "node that leads, as the answer said"),
+    Column("leader_epoch", pa.int32(), "its leader epoch, as the answer said"),
+    Column("isr", pa.list_(pa.field("element", pa.int32())), "in-sync replicas, as the answer said"),
+    Column("high_watermark", pa.int64(), "for list_offsets under read_uncommitted: the end it answered"),
+    Column("last_stable_offset", pa.int64(), "for list_offsets under read_committed: the end it answered"),
+    _LOG_START_OFFSET,
+    Column("log_end_offset", pa.int64(), "of the replica asked"),
+    Column("error", pa.string(), "Kafka error name; null if none"),
+)
+
+FAULTS: Final = (
+    _required("fault_id", pa.int64(), "number of the fault in the run"),
+    _required("kind", pa.string(), "kill, power, disk, wipe, pause, cut, delay, clock, configuration, …"),
+    Column("target", pa.string(), "a node, a link `1->2`, a topic"),
+    Column("argument", pa.string(), "what the kind needs besides: a duration, a setting"),
+    _required("inject_ns", pa.int64(), "when it began, on the run's one monotonic clock"),
+    Column("heal_ns", pa.int64(), "when it had ended, on the same clock; null if it never did"),
+)
+
+COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
+    "operations": OPERATIONS,
+    "records": RECORDS,
+    "positions": POSITIONS,
+    "offsets": OFFSETS,
+    "assignments": ASSIGNMENTS,
+    "inputs": INPUTS,
+    "states": STATES,
+    "faults": FAULTS,
+}
+"""The tables by name, in the order of the format page."""
+
+SCHEMAS: Final[dict[str, pa.Schema]] = {
+    name: pa.schema([pa.field(column.name, column.type) for column in columns]) for name, columns in COLUMNS.items()
+}
+"""The Arrow schema of every table."""
+
+OPERATION_TABLES: Final = ("records", "positions", "offsets", "inputs")
+"""The tables whose rows belong to an operation, by `op_id`."""
