@@ -1,0 +1,103 @@
+"""Hypothesis strategies for concurrent scripts.
+
+Small by default, since each script costs real time on a real cluster: some dozens to some hundreds of records, pauses
+of milliseconds. All shrink towards one client that sends one record.
+"""
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from conformance.concurrent.script import (
+    Client,
+    Consumer,
+    Cut,
+    OneShotProducer,
+    Pause,
+    PipelinedProducer,
+    Role,
+    Script,
+    Send,
+    Step,
+    TopicSettings,
+)
+from fixtures.clients.payload import SIZE_MIN
+
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def steps(
+    *, sends_min: int = 1, sends_max: int = 4, records_max: int = 60, pause_ms_max: int = 30
+) -> SearchStrategy[tuple[Step, ...]]:
+    """Sends, each with a pause after it."""
+    send = st.builds(Send, st.integers(1, records_max), st.integers(SIZE_MIN, 600))
+    pause = st.builds(Pause, st.integers(0, pause_ms_max))
+    paired = st.lists(st.tuples(send, pause), min_size=sends_min, max_size=sends_max)
+    return paired.map(lambda pairs: tuple(step for pair in pairs for step in pair))
+
+
+def pipelined_producers(
+    partitions: int, *, idempotent: SearchStrategy[bool], faulty: bool = False
+) -> SearchStrategy[PipelinedProducer]:
+    """Producers with five requests in flight, batching as they like."""
+    return st.builds(
+        PipelinedProducer,
+        partition=st.integers(0, partitions - 1),
+        acks=st.just(-1),
+        idempotent=idempotent,
+        in_flight_max=st.just(5),
+        linger_ms=st.sampled_from((0, 1, 5)),
+        batch_records_max=st.sampled_from((1, 7, 10_000)),
+        compression=st.sampled_from(COMPRESSIONS),
+        steady=steps(),
+        faulty=steps(sends_min=2, sends_max=6, pause_ms_max=200) if faulty else st.just(()),
+        healed=steps(sends_max=2) if faulty else st.just(()),
+    )
+
+
+def one_shot_producers(partitions: int, *, acks: SearchStrategy[int] | None = None) -> SearchStrategy[OneShotProducer]:
+    """Raw producers, idempotent or not."""
+    return st.builds(
+        OneShotProducer,
+        partition=st.integers(0, partitions - 1),
+        acks=st.just(-1) if acks is None else acks,
+        idempotent=st.booleans(),
+        steady=steps(sends_min=2, sends_max=8, records_max=10),
+    )
+
+
+def consumers() -> SearchStrategy[Consumer]:
+    """Consumers that poll a little or a lot at a time."""
+    return st.builds(
+        Consumer,
+        isolation=st.sampled_from(("read_uncommitted", "read_committed")),
+        poll_records_max=st.sampled_from((500, 20, 1)),
+    )
+
+
+@st.composite
+def scripts(
+    draw: st.DrawFn,
+    *,
+    clients: SearchStrategy[list[Client]],
+    partitions: int = 1,
+    replication_factor: int = 1,
+    properties: tuple[tuple[str, str], ...] = (),
+    cuts: SearchStrategy[tuple[Cut, ...]] | None = None,
+) -> Script:
+    """A script of those clients on a topic with those settings."""
+    return Script(
+        topic=TopicSettings(partitions, replication_factor, properties),
+        clients=tuple(draw(clients)),
+        cuts=() if cuts is None else draw(cuts),
+    )
+
+
+def client_cuts() -> SearchStrategy[tuple[Cut, ...]]:
+    """One or two short cuts from the clients to the leader, one after the other."""
+
+    def one(at_ms: SearchStrategy[int]) -> SearchStrategy[Cut]:
+        return st.builds(Cut, st.just(Role.CLIENT), st.just(Role.LEADER), at_ms, st.integers(100, 500))
+
+    first = one(st.integers(0, 100))
+    second = one(st.integers(900, 1100))
+    return st.one_of(st.tuples(first), st.tuples(first, second))
