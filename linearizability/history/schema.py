@@ -23,22 +23,28 @@ ISOLATIONS: Final = ("read_committed", "read_uncommitted")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its Arrow type, what it means, whether it may be null, and its values where the set is closed."""
+    """One column: its Arrow type, what it means, and the rules that each of its rows keeps."""
 
     name: str
     type: pa.DataType
     meaning: str
     required: bool = False
+    """No row has a null here."""
     values: tuple[str, ...] | None = None
+    """All values there are, where the set is closed."""
+    minimum: int | None = None
+    """No row is below."""
 
 
-def _required(name: str, kind: pa.DataType, meaning: str, values: tuple[str, ...] | None = None) -> Column:
-    return Column(name, kind, meaning, required=True, values=values)
+def _required(
+    name: str, kind: pa.DataType, meaning: str, values: tuple[str, ...] | None = None, minimum: int | None = None
+) -> Column:
+    return Column(name, kind, meaning, required=True, values=values, minimum=minimum)
 
 
 _TOPIC: Final = _required("topic", pa.string(), "topic name")
 _TOPIC_ID: Final = Column("topic_id", pa.string(), "topic id; null where unknown")
-_PARTITION: Final = _required("partition", pa.int32(), "partition of the topic, from 0")
+_PARTITION: Final = _required("partition", pa.int32(), "partition of the topic, from 0", minimum=0)
 _OP_ID: Final = _required("op_id", pa.int64(), "the operation it belongs to")
 _HIGH_WATERMARK: Final = Column("high_watermark", pa.int64(), "as the answer said; null where unknown")
 _LAST_STABLE_OFFSET: Final = Column("last_stable_offset", pa.int64(), "as the answer said; null where unknown")
@@ -73,17 +79,21 @@ OPERATIONS: Final = (
 
 RECORDS: Final = (
     _OP_ID,
-    _required("seq", pa.int32(), "position inside the operation, from 0; unique by operation and direction"),
+    _required("seq", pa.int32(), "position inside the operation, from 0; unique by operation and direction", minimum=0),
     _required("direction", pa.string(), "sent by a produce, or returned by a read", DIRECTIONS),
     _TOPIC,
     Column("topic_id", pa.string(), "topic id; null where unknown. A topic created again has another id"),
     _PARTITION,
-    Column("offset", pa.int64(), "acknowledged or read offset; null if unknown"),
+    Column("offset", pa.int64(), "acknowledged or read offset; null if unknown", minimum=0),
     Column("value", pa.int64(), "unique among the sends of a partition; null: a tombstone"),
     Column("key", pa.string(), "record key; null if none"),
     Column("leader_epoch", pa.int32(), "read: from its batch. send: in which `node` acknowledged; null unless known"),
     Column("timestamp_ms", pa.int64(), "record timestamp; null if unknown"),
-    Column("intact", pa.bool_(), "key, headers, payload checksum (and timestamp, under CreateTime) are as sent"),
+    Column(
+        "intact",
+        pa.bool_(),
+        "key, headers, payload checksum (and timestamp, under CreateTime) are as sent; never null in a read",
+    ),
 )
 
 POSITIONS: Final = (
@@ -91,8 +101,10 @@ POSITIONS: Final = (
     _TOPIC,
     _TOPIC_ID,
     _PARTITION,
-    _required("before", pa.int64(), "next offset to read before it; a move without reading: the new position"),
-    _required("after", pa.int64(), "next offset to read after it"),
+    _required(
+        "before", pa.int64(), "next offset to read before it; a move without reading: the new position", minimum=0
+    ),
+    _required("after", pa.int64(), "next offset to read after it", minimum=0),
     _required("cause", pa.string(), "why the position stands where it does", CAUSES),
     _HIGH_WATERMARK,
     _LAST_STABLE_OFFSET,
@@ -105,7 +117,7 @@ OFFSETS: Final = (
     _TOPIC,
     _TOPIC_ID,
     _PARTITION,
-    Column("offset", pa.int64(), "group offset; null: none"),
+    Column("offset", pa.int64(), "group offset; null: none", minimum=0),
     _required("direction", pa.string(), "written by the operation, or answered to it", OFFSET_DIRECTIONS),
 )
 
@@ -124,11 +136,11 @@ ASSIGNMENTS: Final = (
 
 INPUTS: Final = (
     _required("op_id", pa.int64(), "the produce that sent the output record"),
-    _required("seq", pa.int32(), "position of the output record inside it"),
+    _required("seq", pa.int32(), "position of the output record inside it", minimum=0),
     _required("topic", pa.string(), "topic of the input record"),
     Column("topic_id", pa.string(), "id of that topic; null where unknown"),
-    _required("partition", pa.int32(), "partition of the input record"),
-    _required("offset", pa.int64(), "offset of the input record"),
+    _required("partition", pa.int32(), "partition of the input record", minimum=0),
+    _required("offset", pa.int64(), "offset of the input record", minimum=0),
 )
 
 STATES: Final = (
@@ -139,7 +151,7 @@ STATES: Final = (
     Column("node", pa.int32(), "broker that answered"),
     Column("topic", pa.string(), "topic name"),
     _TOPIC_ID,
-    Column("partition", pa.int32(), "partition of the topic, from 0"),
+    Column("partition", pa.int32(), "partition of the topic, from 0", minimum=0),
     Column("leader", pa.int32(), "node that leads, as the answer said"),
     Column("leader_epoch", pa.int32(), "its leader epoch, as the answer said"),
     Column("isr", pa.list_(pa.field("element", pa.int32())), "in-sync replicas, as the answer said"),

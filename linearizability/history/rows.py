@@ -1,0 +1,79 @@
+"""Finding the first row that breaks a rule, and naming it."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.history.errors import HistoryError
+
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+_KEYS: Final = ("op_id", "seq", "fault_id", "process", "at_ns", "asked_ns")
+
+
+def refuse_where(table: pa.Table, name: str, broken: pa.ChunkedArray, column: str, rule: str) -> None:
+    """Raise HistoryError for the first row where `broken` is true (a null is not)."""
+    row = pc.index(broken, value=True).as_py()
+    if row >= 0:
+        raise broken_row(table, name, row, f"{column} is {_shown(table[column][row].as_py())}; {rule}")
+
+
+def broken_row(table: pa.Table, name: str, row: int, what: str) -> HistoryError:
+    """The one line. Rows are counted from 0, over the files of a table in the order of their names."""
+    keys = [f"{key} {_shown(table[key][row].as_py())}" for key in _KEYS if key in table.column_names]
+    return HistoryError(f"table {name}, row {row} ({', '.join(keys)}): {what}")
+
+
+def integers(table: pa.Table, column: str, null: int = 0) -> Numbers:
+    """A column as NumPy's int64, with `null` where it is null."""
+    filled = table[column].fill_null(null) if table[column].null_count else table[column]
+    numbers: Numbers = filled.to_numpy().astype(np.int64, copy=False)
+    return numbers
+
+
+def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
+    """The first row that repeats an earlier one in all columns, and that earlier one; rows as (earlier, later)."""
+    codes = _packed(columns)
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if not again.size:
+        return None
+    place = again[np.argmin(order[again + 1])]
+    return int(order[place]), int(order[place + 1])
+
+
+def _packed(columns: Sequence[Numbers]) -> Numbers:
+    """One number per row, equal exactly where all columns are."""
+    packed, span = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        digits, width = _from_zero(column)
+        if span * width >= 2**63:
+            packed, span = _ranks(packed)
+        if span * width >= 2**63:
+            digits, width = _ranks(column)
+        packed = packed * width + digits
+        span *= width
+    return packed
+
+
+def _from_zero(column: Numbers) -> tuple[Numbers, int]:
+    if not column.size:
+        return column, 1
+    low, high = int(column.min()), int(column.max())
+    if high - low >= 2**62:
+        return _ranks(column)
+    return column - low, high - low + 1
+
+
+def _ranks(column: Numbers) -> tuple[Numbers, int]:
+    values, ranks = np.unique(column, return_inverse=True)
+    return ranks.astype(np.int64, copy=False), max(values.size, 1)
+
+
+def _shown(value: object) -> str:
+    return "null" if value is None else repr(value) if isinstance(value, str) else str(value)
