@@ -22,6 +22,11 @@ def check_schema(name: str, path: Path, found: pa.Schema) -> None:
             raise HistoryError(f"{path}: table {name}: column {wanted.name} is of type {given}, not {wanted.type}")
 
 
+def has_types_of(schema: pa.Schema, found: pa.Schema) -> bool:
+    """Whether a file needs no conversion. The order of columns and more columns do not matter."""
+    return all(found.field(wanted.name).type == wanted.type for wanted in schema)
+
+
 def conform(name: str, path: Path, table: pa.Table) -> pa.Table:
     """The same rows with exactly the types of the format. Raises HistoryError for a number that does not fit."""
     schema = SCHEMAS[name]

@@ -57,8 +57,8 @@ def table_files(history_dir: Path, name: str) -> list[Path]:
     """The closed files of a table that count, in the order they were written."""
     single = table_file(history_dir, name)
     # A folder `NAME.parquet` is what Spark writes; its closed files are the table's just as well.
-    whole = sorted(single.glob("*.parquet")) if single.is_dir() else [single] if single.exists() else []
-    parts = sorted((history_dir / name).glob("*.parquet"))
+    whole = _closed(single) if single.is_dir() else [single] if single.exists() else []
+    parts = _closed(history_dir / name)
     if not has_journal(history_dir):
         return whole + parts
     if whole:
@@ -67,3 +67,8 @@ def table_files(history_dir: Path, name: str) -> list[Path]:
         last = max((path.name for path in (history_dir / "operations").glob("*.parquet")), default="")
         return [path for path in parts if path.name <= last]
     return parts
+
+
+def _closed(folder: Path) -> list[Path]:
+    """The Parquet files of a folder; names with a dot or an underscore in front are drafts of whatever writes there."""
+    return sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "._")

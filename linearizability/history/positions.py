@@ -22,9 +22,9 @@ MOVES: Final = ("assign", "incremental_assign", "incremental_unassign", "seek", 
 
 
 def derive_positions(history: History) -> pa.Table:
-    """The derived table, with the types of `positions`.
+    """The derived table: one row per read operation and partition it returned records of, ordered by op_id.
 
-    One row per read operation and partition that it returned records of, ordered by op_id. Raises HistoryError where a file cannot be read.
+    It has the types of `positions`. Raises HistoryError where a file cannot be read.
     """
     reads = _reads(history)
     operations = history.table("operations", ["op_id", "process", "f", "invoke_ns", "complete_ns"]).sort_by("op_id")

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from linearizability.history import layout
-from linearizability.history.conform import check_schema, conform
+from linearizability.history.conform import check_schema, conform, has_types_of
 from linearizability.history.errors import HistoryError, NotARunError, one_line
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
@@ -53,7 +53,7 @@ class History:
     def dataset(self, name: str) -> ds.Dataset:
         """A table to scan in pieces, with exactly the types of `SCHEMAS`."""
         schema = SCHEMAS[name]
-        exact = [path for path in self._files[name] if pq.read_schema(path).equals(schema)]
+        exact = [path for path in self._files[name] if has_types_of(schema, pq.read_schema(path))]
         converted = [_read(name, path, schema.names) for path in self._files[name] if path not in exact]
         in_memory = pa.concat_tables([*converted, self.unfinished(name)])
         children = [ds.dataset([str(path) for path in exact], schema=schema, format="parquet")] if exact else []

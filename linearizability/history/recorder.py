@@ -91,13 +91,14 @@ class _Injected:
 class Recorder:
     """Records the operations of any number of clients and threads through one writer.
 
-    `clock` gives nanoseconds and never goes back. Every method may raise HistoryError when the disk refuses, and
+    One recorder to a writer. `clock` gives nanoseconds and never goes back; the times of states and assignments that a
+    caller gives are taken from it too (`now_ns`). Every method may raise HistoryError when the disk refuses, and
     TypeError for a column that the table does not have.
     """
 
     def __init__(self, writer: HistoryWriter, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._writer = writer
-        self._clock = clock
+        self.now_ns: Final = clock
         self._lock = threading.Lock()
         self._op_ids = itertools.count(1)
         self._fault_ids = itertools.count(1)
@@ -113,8 +114,8 @@ class Recorder:
             raise TypeError(f"{f}: an operation that sends records names its topic and its partition")
         with self._lock:
             op_id = next(self._op_ids)
-            row = {"op_id": op_id, "process": process, "f": f, "invoke_ns": self._clock(), "outcome": "info"}
-            invoked = _Invoked({**operation_columns, **row}, sends)
+            row = {"op_id": op_id, "process": process, "f": f, "invoke_ns": self.now_ns(), "outcome": "info"}
+            invoked = _Invoked({**operation_columns, **row}, tuple(sends))
             self._invoked[op_id] = invoked
             self._writer.begin(invoked)
         return op_id
@@ -137,7 +138,7 @@ class Recorder:
         `base_offset` acknowledges the sends one after the other, `offsets` each on its own; `leader_epoch` is the one
         in which they were acknowledged, where that is known. Columns given here stand over those of `invoke`.
         """
-        complete_ns = self._clock()
+        complete_ns = self.now_ns()
         if outcome not in OUTCOMES:
             raise ValueError(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
         _check_operation_columns(operation_columns)
@@ -163,7 +164,7 @@ class Recorder:
 
     def assignment(self, **columns: Any) -> None:
         """A partition was assigned to, revoked from or lost by a client: one row of `assignments`, now by default."""
-        self._append("assignments", [{"at_ns": self._clock(), **columns}])
+        self._append("assignments", [{"at_ns": self.now_ns(), **columns}])
 
     def group_offsets(self, op_id: int, rows: Sequence[Row]) -> None:
         """Group offsets that an operation committed or fetched: rows of `offsets`."""
@@ -180,10 +181,10 @@ class Recorder:
         Left by an exception it counts as not healed: nobody knows whether it was.
         """
         row = {"fault_id": next(self._fault_ids), "kind": kind, "target": target, "argument": argument}
-        injected = _Injected({**row, "inject_ns": self._clock()})
+        injected = _Injected({**row, "inject_ns": self.now_ns()})
         self._writer.begin(injected)
         yield
-        healed = {**injected.row, "heal_ns": self._clock()}
+        healed = {**injected.row, "heal_ns": self.now_ns()}
         self._writer.end(injected, [Block.of_rows("faults", [healed])])
 
     def topic(self, name: str, properties: Mapping[str, str]) -> None:

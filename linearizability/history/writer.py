@@ -69,7 +69,6 @@ class HistoryWriter:
         self._queued_rows = 0
         self._changed = threading.Condition()
         self._closing = False
-        self._closed = False
         self._error: HistoryError | None = None
         self._flusher = _Flusher(self._history_dir)
         if (run_dir / RUN_FILE).exists() or self._history_dir.exists():
@@ -119,15 +118,13 @@ class HistoryWriter:
 
         What has not ended is written as it stands: an operation as info, a fault as not healed. Idempotent.
         """
-        if self._closed:
-            return
-        self._closed = True
         with self._changed:
+            if self._closing:
+                return
             self._closing = True
             self._changed.notify_all()
         self._thread.join()
-        if self._error is not None:
-            raise self._error
+        self._raise_error()
         with _disk_errors(self.run_dir):
             compact(self._history_dir)
             with self._run_lock:
@@ -150,8 +147,7 @@ class HistoryWriter:
     def _put(self, event: _Event, rows: int) -> None:
         """Queue one event: a single append, so that an interrupt leaves all of it or nothing."""
         with self._changed:
-            if self._error is not None:
-                raise self._error
+            self._raise_error()
             if self._closing:
                 raise HistoryError(f"{self.run_dir}: the history is closed")
             self._queue.append(event)
@@ -160,6 +156,11 @@ class HistoryWriter:
                 return
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._queued_rows < QUEUE_ROWS_MAX or self._error is not None)
+            self._raise_error()
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise HistoryError(str(self._error)) from self._error
 
     def _flush_until_closed(self) -> None:
         try:
@@ -168,10 +169,15 @@ class HistoryWriter:
                     self._flusher.flush(self._take_queue())
                 self._flusher.finish(self._take_queue())
         except HistoryError as error:
-            with self._changed:
-                self._error = error
-                self._queue.clear()
-                self._changed.notify_all()
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - a thread that died in silence would leave its callers waiting
+            self._fail(HistoryError(f"{self.run_dir}: cannot write the history: {error!r}"))
+
+    def _fail(self, error: HistoryError) -> None:
+        with self._changed:
+            self._error = error
+            self._queue.clear()
+            self._changed.notify_all()
 
     def _wait_for_work(self) -> bool:
         with self._changed:
