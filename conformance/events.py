@@ -33,7 +33,7 @@ class RunStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TargetStarting(Event):
-    """A cluster is being started."""
+    """A cluster is being started. `nodes` is 0 where only asking it can tell."""
 
     event: ClassVar[str] = "target-starting"
     target: str

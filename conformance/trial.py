@@ -26,6 +26,8 @@ class Finding:
     flaky: bool = False
     judgement: Judgement | None = None
     differences: tuple[Difference, ...] = field(default=())
+    applicable: bool = True
+    """False where the target, once asked, does not offer what the requirement is about; the reason names it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,33 @@
+"""Does a requirement apply to a target? Pure: decided from what the target declares, before anything runs."""
+
+import re
+from collections.abc import Collection
+
+from conformance.requirements.requirement import Requirement
+from fixtures.targets.target import Capability
+
+
+def missing(
+    requirement: Requirement, *, capabilities: Collection[Capability], version: str | None, nodes: int
+) -> str | None:
+    """What the target lacks, in one line; null where the requirement applies.
+
+    A target of unknown version (null) is held to every requirement.
+    """
+    lacking = sorted(requirement.needs - set(capabilities))
+    if lacking:
+        return f"needs {', '.join(lacking)}"
+    if nodes < requirement.nodes_min:
+        return f"needs {requirement.nodes_min} nodes, there are {nodes} (--nodes {requirement.nodes_min})"
+    if version is None:
+        return None
+    if requirement.since is not None and _key(version) < _key(requirement.since):
+        return f"holds since Kafka {requirement.since}, this is {version}"
+    if requirement.until is not None and _key(version)[: len(_key(requirement.until))] > _key(requirement.until):
+        return f"holds until Kafka {requirement.until}, this is {version}"
+    return None
+
+
+def _key(version: str) -> tuple[int, ...]:
+    """`4.3.1` as (4, 3, 1): what follows a number (`-rc1`) does not order."""
+    return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0]))

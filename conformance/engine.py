@@ -1,0 +1,277 @@
+"""Run requirements on targets: the loop around the checks, as a stream of events.
+
+Targets are started one after the other and stopped at the end, however that comes. Each requirement is checked on all
+targets to which it applies, with the same scripts. Deciding (applies? expected? which verdict?) is pure and stands in
+functions of its own; this module's IO is the targets and the run directory. It knows nobody who listens.
+
+- The check runs in a thread of its own, so that its progress reaches the listener while it works.
+- A target that dies in the middle is started again before the next requirement; where that fails, what is left is
+  *unknown* for it.
+- KeyboardInterrupt ends the run: the targets are stopped, and the last event says that the run is not complete.
+"""
+
+import hashlib
+import shlex
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+from conformance.applicability import missing
+from conformance.events import (
+    Event,
+    RequirementJudged,
+    RequirementStarted,
+    RunEnded,
+    RunStarted,
+    ScriptRan,
+    TargetStarted,
+    TargetStarting,
+)
+from conformance.expectations import ExpectedViolation
+from conformance.failures import save_failure
+from conformance.liveness import answers
+from conformance.profiles import Profile
+from conformance.requirements.requirement import Requirement
+from conformance.trial import Finding, Trial
+from fixtures.targets.target import Target, TargetError
+from linearizability.judgement import Verdict
+
+NOT_APPLICABLE: Final = "not-applicable"
+
+Expectations = Mapping[str, Mapping[str, ExpectedViolation]]
+"""By target name, then by requirement id."""
+
+_LIVES_TIMEOUT_S: Final = 5.0
+_INTERRUPTED_CHECK_TIMEOUT_S: Final = 15.0
+
+
+class _Interrupted(Exception):  # noqa: N818
+    """Raised in the check's thread, at its next report of progress, once the run is interrupted."""
+
+
+def run_requirements(
+    targets: Sequence[Target],
+    requirements: Sequence[Requirement],
+    *,
+    seed: int,
+    profile: Profile,
+    run_dir: Path,
+    expectations: Expectations | None = None,
+) -> Iterator[Event]:
+    """Start the targets, check every requirement, stop the targets; yield what happens.
+
+    :param targets: not yet started.
+    :param seed: of the run; each requirement's is drawn from it, so that one requirement alone has the same scripts.
+    :param expectations: violations that are known; an expected one that does not happen is reported as such.
+
+    Raises `TargetError` where a target does not start; those that had are stopped.
+    """
+    run = _Run(tuple(targets), tuple(requirements), seed, profile, run_dir, expectations or {})
+    started = time.monotonic()
+    yield RunStarted(
+        run_dir=str(run_dir),
+        seed=seed,
+        profile=profile.name,
+        targets=tuple(target.name for target in targets),
+        requirements=tuple(requirement.id for requirement in requirements),
+    )
+    complete = False
+    try:
+        yield from run.start_targets()
+        for index, requirement in enumerate(requirements, start=1):
+            yield RequirementStarted(requirement.id, index, len(requirements))
+            yield from run.check(requirement)
+        complete = True
+    except KeyboardInterrupt:
+        run.interrupt()
+    finally:
+        run.stop_targets()
+    yield RunEnded(complete=complete, seed=seed, seconds=time.monotonic() - started)
+
+
+def seed_of(run_seed: int, requirement_id: str) -> int:
+    """The seed of one requirement in a run: the same whatever else runs."""
+    digest = hashlib.sha256(f"{run_seed} {requirement_id}".encode()).digest()
+    return int.from_bytes(digest[:8], "big")
+
+
+def reproduce_command(target: str, nodes: int, seed: int, profile: str, requirement_id: str) -> str:
+    """The command line that shows a violation again."""
+    words = ["kafkatrial", "run", "--target", target, "--nodes", str(nodes), "--seed", str(seed)]
+    if profile != "ci":
+        words += ["--profile", profile]
+    return shlex.join([*words, requirement_id])
+
+
+@dataclass(slots=True)
+class _Run:
+    """The state of a run: which targets are up, and how many violations were saved."""
+
+    targets: tuple[Target, ...]
+    requirements: tuple[Requirement, ...]
+    seed: int
+    profile: Profile
+    run_dir: Path
+    expectations: Expectations
+    failures: int = 0
+    down: dict[str, str] = field(default_factory=dict)
+    """Why a target is down for good, by name."""
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    checking: threading.Thread | None = None
+
+    # --- targets
+
+    def start_targets(self) -> Iterator[Event]:
+        for target in self.targets:
+            yield TargetStarting(target.name, target.node_count or 0)
+            began = time.monotonic()
+            target.start()
+            yield TargetStarted(target.name, len(target.nodes), time.monotonic() - began, dict(target.versions))
+
+    def stop_targets(self) -> None:
+        for target in self.targets:
+            target.stop()
+
+    def revive(self, target: Target) -> None:
+        """Start a target again that does not accept connections any more."""
+        if target.name in self.down or all(answers(node, _LIVES_TIMEOUT_S) for node in target.nodes):
+            return
+        target.stop()
+        try:
+            target.start()
+        except TargetError as error:
+            self.down[target.name] = f"it went down and did not start again: {error}"
+
+    def interrupt(self) -> None:
+        """Have the check end at its next report of progress; its requests fail once the targets are stopped."""
+        self.interrupted.set()
+        for target in self.targets:
+            target.stop()
+        if self.checking is not None:
+            self.checking.join(_INTERRUPTED_CHECK_TIMEOUT_S)
+
+    # --- one requirement
+
+    def check(self, requirement: Requirement) -> Iterator[Event]:
+        lacks = {target.name: self._lacks(requirement, target) for target in self.targets}
+        applicable = [target for target in self.targets if lacks[target.name] is None]
+        began = time.monotonic()
+        findings: dict[str, Finding] = {}
+        if applicable:
+            findings = yield from self._run_check(requirement, applicable)
+        seconds = time.monotonic() - began
+        for target in self.targets:
+            finding = findings.get(target.name)
+            if finding is None:
+                yield self._not_run(requirement, target, lacks[target.name] or "")
+            else:
+                yield self._judged(requirement, target, finding, seconds)
+        for target in applicable:
+            self.revive(target)
+
+    def _lacks(self, requirement: Requirement, target: Target) -> str | None:
+        return self.down.get(target.name) or missing(
+            requirement, capabilities=target.capabilities, version=target.version, nodes=len(target.nodes)
+        )
+
+    def _run_check(self, requirement: Requirement, targets: list[Target]) -> Generator[Event, None, dict[str, Finding]]:
+        queue: SimpleQueue[Event | Mapping[str, Finding] | BaseException] = SimpleQueue()
+        trial = self._trial(requirement, targets, queue)
+
+        def work() -> None:
+            try:
+                queue.put(requirement.check(trial))
+            except BaseException as error:  # noqa: BLE001 - it is raised in the engine's thread
+                queue.put(error)
+
+        self.checking = threading.Thread(target=work, name=f"check {requirement.id}", daemon=True)
+        self.checking.start()
+        while True:
+            match queue.get():
+                case Event() as event:
+                    yield event
+                case BaseException() as error:
+                    raise error
+                case findings:
+                    return dict(findings)
+
+    def _trial(
+        self,
+        requirement: Requirement,
+        targets: list[Target],
+        queue: SimpleQueue[Event | Mapping[str, Finding] | BaseException],
+    ) -> Trial:
+        def script_ran(target: str, done: int, planned: int) -> None:
+            if self.interrupted.is_set():
+                raise _Interrupted
+            queue.put(ScriptRan(requirement.id, target, done, planned))
+
+        return Trial(
+            requirement_id=requirement.id,
+            targets=targets,
+            seed=seed_of(self.seed, requirement.id),
+            scripts_max=self.profile.scripts_max,
+            shrink_seconds=self.profile.shrink_seconds,
+            history_dirs={target.name: self._history_dir(requirement, target) for target in targets},
+            script_ran=script_ran,
+        )
+
+    def _history_dir(self, requirement: Requirement, target: Target) -> Path:
+        return self.run_dir / "histories" / target.name.replace(":", "-") / requirement.id.replace("/", "-")
+
+    # --- verdicts
+
+    def _not_run(self, requirement: Requirement, target: Target, lacks: str) -> RequirementJudged:
+        verdict = str(Verdict.UNKNOWN) if target.name in self.down else NOT_APPLICABLE
+        return RequirementJudged(
+            requirement=requirement.id,
+            level=str(requirement.level),
+            target=target.name,
+            verdict=verdict,
+            expected_violation=False,
+            reason=lacks,
+            scripts=0,
+            seconds=0.0,
+        )
+
+    def _judged(self, requirement: Requirement, target: Target, finding: Finding, seconds: float) -> RequirementJudged:
+        known = self.expectations.get(target.name, {}).get(requirement.id)
+        failure_dir = self.run_dir / "failures" / str(self.failures + 1)
+        violated = finding.verdict is Verdict.VIOLATION
+        judged = RequirementJudged(
+            requirement=requirement.id,
+            level=str(requirement.level),
+            target=target.name,
+            verdict=str(finding.verdict) if finding.applicable else NOT_APPLICABLE,
+            expected_violation=known is not None,
+            reason=reason_of(finding, known),
+            scripts=finding.scripts,
+            seconds=seconds,
+            expected=finding.expected,
+            actual=finding.actual,
+            program=finding.program,
+            flaky=finding.flaky,
+            judgement=None if finding.judgement is None else finding.judgement.as_json(),
+            differences=finding.differences,
+            reproduce=""
+            if finding.verdict is Verdict.OK
+            else reproduce_command(target.name, len(target.nodes), self.seed, self.profile.name, requirement.id),
+            failure_dir=str(failure_dir) if violated else "",
+        )
+        if violated:
+            self.failures += 1
+            save_failure(failure_dir, requirement, judged)
+        return judged
+
+
+def reason_of(finding: Finding, known: ExpectedViolation | None) -> str:
+    """The finding's reason; and of an expected violation why it is one, or that it did not happen."""
+    if known is None:
+        return finding.reason
+    if finding.verdict is Verdict.OK:
+        return f"expected to be violated ({known.reason}), but it holds: take it out of the expectations"
+    return f"{finding.reason} (expected: {known.reason}, {known.link})"

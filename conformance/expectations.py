@@ -1,0 +1,73 @@
+"""Violations that are known and expected, so that only news fail a run.
+
+One TOML file per kind of target, `fixtures/data/expectations/<kind>.toml`, or one that the user names:
+
+```toml
+[[violation]]
+requirement = "produce/duplicate-is-acknowledged-once"
+reason = "idempotence is not implemented yet"
+link = "https://example.org/issues/7"
+```
+
+An expected violation that does not happen fails the run too: the file is out of date.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_DIRECTORY: Final = Path(__file__).parent.parent / "fixtures" / "data" / "expectations"
+_KEYS: Final = frozenset({"requirement", "reason", "link"})
+
+
+class ExpectationsError(ValueError):
+    """A file of expectations that cannot be used. The message is one line that names the file and the entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedViolation:
+    """Why a requirement is known to be violated, and where that is tracked."""
+
+    requirement: str
+    reason: str
+    link: str
+
+
+def load_expectations(path: Path) -> Mapping[str, ExpectedViolation]:
+    """The expected violations of a file, by requirement id. Raises `ExpectationsError`."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ExpectationsError(f"cannot read the expectations {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ExpectationsError(f"{path} is not TOML: {error}") from error
+    if unknown := content.keys() - {"violation"}:
+        raise ExpectationsError(f"{path}: unknown table {min(unknown)}; the only one is [[violation]]")
+    entries = content.get("violation", [])
+    if not isinstance(entries, list):
+        raise ExpectationsError(f"{path}: write [[violation]] with two brackets, one table per violation")
+    found: dict[str, ExpectedViolation] = {}
+    for number, entry in enumerate(entries, start=1):
+        violation = _parse(path, number, entry)
+        if violation.requirement in found:
+            raise ExpectationsError(f"{path}, violation {number}: {violation.requirement} is listed twice")
+        found[violation.requirement] = violation
+    return found
+
+
+def _parse(path: Path, number: int, entry: Any) -> ExpectedViolation:
+    if (
+        not isinstance(entry, dict)
+        or entry.keys() != _KEYS
+        or not all(isinstance(text, str) for text in entry.values())
+    ):
+        raise ExpectationsError(f"{path}, violation {number}: needs requirement, reason and link, each a string")
+    return ExpectedViolation(**entry)
+
+
+def expectations_of(kind: str) -> Mapping[str, ExpectedViolation]:
+    """The expected violations that come with the suite for a kind of target; none where there is no file."""
+    path = _DIRECTORY / f"{kind}.toml"
+    return load_expectations(path) if path.is_file() else {}

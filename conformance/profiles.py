@@ -1,0 +1,23 @@
+"""How much a run tries: scripts per requirement, and how long a violation may be shrunk."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One size of a run."""
+
+    name: str
+    scripts_max: int
+    """Scripts per requirement."""
+    shrink_seconds: float
+    """Per requirement and target."""
+
+
+PROFILES: Final[Mapping[str, Profile]] = {
+    "ci": Profile("ci", scripts_max=15, shrink_seconds=10.0),
+    "nightly": Profile("nightly", scripts_max=300, shrink_seconds=120.0),
+}
+"""By name. `ci` takes a minute or so per target, `nightly` half an hour."""

@@ -1,0 +1,30 @@
+"""All requirements, in the order in which they run: by area, hostile input last."""
+
+from collections.abc import Collection
+from typing import Final
+
+from conformance.requirements import fetch, produce
+from conformance.requirements.requirement import Level, Requirement
+
+REQUIREMENTS: Final[tuple[Requirement, ...]] = (
+    *produce.REQUIREMENTS,
+    *fetch.REQUIREMENTS,
+)
+
+_STRENGTH: Final = {Level.MUST: 2, Level.SHOULD: 1, Level.MAY: 0}
+
+
+def select(wanted: Collection[str], level: Level = Level.SHOULD) -> tuple[Requirement, ...]:
+    """The requirements with one of the ids or areas (all, if none is named) that are at least of the level.
+
+    A requirement named by its id is selected whatever its level. Raises `KeyError` for a name that is neither.
+    """
+    known = {requirement.id for requirement in REQUIREMENTS} | {requirement.area for requirement in REQUIREMENTS}
+    if unknown := set(wanted) - known:
+        raise KeyError(f"no requirement and no area {min(unknown)}")
+    return tuple(
+        requirement
+        for requirement in REQUIREMENTS
+        if requirement.id in wanted
+        or ((not wanted or requirement.area in wanted) and _STRENGTH[requirement.level] >= _STRENGTH[level])
+    )

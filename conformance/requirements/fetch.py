@@ -1,0 +1,139 @@
+"""Fetch: which records come, from where, and how many."""
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import CreateTopic, DeleteRecords, Fetch
+from conformance.sequential.strategies import batches, many, produces, script
+from fixtures.targets.target import Capability
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_RECORDS: Final = judges("error", "records", of=Fetch)
+_WATERMARKS: Final = judges("high_watermark", "last_stable_offset", "log_start_offset", of=Fetch)
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="fetch/log-is-read-in-append-order",
+        level=Level.MUST,
+        text="A fetch returns a partition's records in the order in which they were appended, with rising offsets, "
+        "none left out and none repeated, whatever partition beside it is written.",
+        sources=(sources.GUARANTEES,),
+        check=sequential(
+            script(
+                CreateTopic(partitions=3),
+                many(produces(partition=st.integers(0, 2)), at_most=8),
+                Fetch(partition=0),
+                Fetch(partition=1),
+                Fetch(partition=2),
+            ),
+            _RECORDS,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="fetch/out-of-range-offset-is-refused",
+        level=Level.MUST,
+        text="A fetch below the log start or above the log end is answered OFFSET_OUT_OF_RANGE without records, with "
+        "high watermark, last stable offset and log start -1; one at the log end is answered NONE without records.",
+        sources=(sources.PROTOCOL_ERRORS, sources.CONSUMER_POSITION),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(produces(), at_most=3),
+                st.integers(0, 3).map(DeleteRecords),
+                many(st.integers(0, 14).map(Fetch)),
+                Fetch(1000),
+            ),
+            {Fetch: _RECORDS[Fetch] | _WATERMARKS[Fetch]},
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="fetch/watermarks-are-those-of-the-log",
+        level=Level.MUST,
+        text="A fetch shows the partition's high watermark, last stable offset and log start: with all replicas in "
+        "sync and no transaction open the first two are the log end.",
+        sources=(sources.PROTOCOL, sources.KIP_107),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(st.one_of(produces(), st.builds(Fetch), st.builds(DeleteRecords)), at_most=6),
+                produces(),
+                # A log start that a delete has moved is where the next fetch may begin.
+                st.just(DeleteRecords()),
+                produces(),
+                Fetch(0),
+            ),
+            {Fetch: frozenset({"error"}) | _WATERMARKS[Fetch]},
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="fetch/mid-batch-offset-returns-its-batch",
+        level=Level.MUST,
+        text="A fetch from an offset inside a batch returns that whole batch first: the client skips what it did not "
+        "ask for.",
+        sources=(sources.RECORD_BATCH, sources.PROTOCOL),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(produces(batches(at_most=5)), at_most=3),
+                many(st.integers(0, 2).map(Fetch)),
+            ),
+            _RECORDS,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="fetch/size-limits-are-soft",
+        level=Level.MUST,
+        text="max_bytes and partition_max_bytes bound an answer, but the first batch comes whole whatever its size, so "
+        "that a consumer is never stuck before a large one.",
+        sources=(sources.KIP_74,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(produces(), at_least=2),
+                many(
+                    st.builds(
+                        Fetch,
+                        offset=st.integers(0, 1),
+                        partition_max_bytes=st.sampled_from([1, 70, 150, 1000]),
+                        max_bytes=st.sampled_from([1, 100, 200, 1000]),
+                    )
+                ),
+                Fetch(partition_max_bytes=1),
+            ),
+            _RECORDS,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="fetch/unknown-topic-is-refused",
+        level=Level.MUST,
+        text="A fetch from a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION "
+        "(UNKNOWN_TOPIC_ID in the versions that name topics by id) without records.",
+        sources=(sources.PROTOCOL_ERRORS, sources.KIP_516),
+        check=sequential(
+            script(
+                CreateTopic(),
+                produces(),
+                many(
+                    st.builds(
+                        Fetch,
+                        topic=st.sampled_from(["trial", "trial-none"]),
+                        partition=st.sampled_from([0, 1, 1000]),
+                        version=st.sampled_from([None, 12, 11, 4]),
+                    )
+                ),
+                Fetch(topic="trial-none", version=12),
+            ),
+            _RECORDS,
+        ),
+        needs=_TOPICS,
+    ),
+)

@@ -1,0 +1,257 @@
+"""Produce: what is appended, where, and what is refused."""
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.model.produce import FAR_FUTURE_MS
+from conformance.sequential.steps import (
+    Batch,
+    Compression,
+    CreateTopic,
+    Fetch,
+    Flaw,
+    ListOffsets,
+    Produce,
+    Record,
+)
+from conformance.sequential.strategies import batches, many, produces, records, script, timestamps_ms, values
+from fixtures.targets.target import Capability
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_ANSWER: Final = judges("error", "base_offset", of=Produce)
+_LOG: Final = judges("error", "records", of=Fetch)
+
+_FOREVER: Final = ("retention.ms", "-1")
+_FAR_FUTURE: Final = st.builds(Record, values(), timestamp_ms=st.just(FAR_FUTURE_MS))
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="produce/offsets-are-dense",
+        level=Level.MUST,
+        text="Each acknowledged record takes exactly one offset: the base offset of a batch is the partition's log "
+        "end before it, and no offset is skipped or given twice.",
+        sources=(sources.KIP_98, sources.RECORD_BATCH),
+        check=sequential(
+            script(CreateTopic(), many(produces(acks=st.sampled_from([-1, 1]))), Fetch(), ListOffsets()),
+            _ANSWER | _LOG | judges("error", "offset", of=ListOffsets),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/corrupt-batch-is-refused",
+        level=Level.MUST,
+        text="A batch whose CRC does not match its bytes is answered CORRUPT_MESSAGE with base offset -1, and nothing "
+        "of it is appended.",
+        sources=(sources.RECORD_BATCH, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(produces(batches(flaw=st.none() | st.just(Flaw.WRONG_CRC)))),
+                produces(batches(flaw=st.just(Flaw.WRONG_CRC))),
+                Fetch(),
+            ),
+            _ANSWER | _LOG,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/malformed-batch-is-refused",
+        level=Level.MUST,
+        text="In Produce v3 and later a partition's records are exactly one whole batch of magic 2: several batches, "
+        "none, an older magic, a batch cut short or a wrong record count is answered INVALID_RECORD, and nothing is "
+        "appended.",
+        sources=(sources.KIP_98, sources.RECORD_BATCH),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(
+                    produces(batches(flaw=st.sampled_from([Flaw.MAGIC_1, Flaw.TRUNCATED, Flaw.COUNT_TOO_HIGH])))
+                    | st.lists(batches(), max_size=3).filter(lambda found: len(found) != 1).map(tuple).map(Produce)
+                ),
+                produces(),
+                Fetch(),
+            ),
+            _ANSWER | _LOG,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/unknown-acks-are-refused",
+        level=Level.MUST,
+        text="acks other than -1, 0 and 1 is answered INVALID_REQUIRED_ACKS with base offset -1, and nothing is "
+        "appended.",
+        sources=(sources.PRODUCER_ACKS, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(produces(acks=st.sampled_from([-1, 1, 2, -2, 3, 32767]))),
+                produces(acks=st.integers(2, 32767)),
+                Fetch(),
+            ),
+            _ANSWER | _LOG,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/acks-zero-has-no-answer",
+        level=Level.MUST,
+        text="A Produce with acks=0 is never answered: the next answer on the connection is the one to the next "
+        "request. Its records are appended all the same.",
+        sources=(sources.PRODUCER_ACKS, sources.PROTOCOL),
+        check=sequential(
+            script(CreateTopic(), many(produces(acks=st.sampled_from([0, 1]))), produces(acks=st.just(0)), Fetch()),
+            judges("answered", "error", "base_offset", of=Produce) | _LOG,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/oversize-batch-is-refused",
+        level=Level.MUST,
+        text="A batch larger than the topic's max.message.bytes, compressed as it came, is answered MESSAGE_TOO_LARGE, "
+        "and nothing is appended; one of exactly that size is taken.",
+        sources=(sources.TOPIC_MAX_MESSAGE_BYTES, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                st.integers(70, 160).map(
+                    lambda size: CreateTopic(configs=(_FOREVER, ("max.message.bytes", f"{size}")))
+                ),
+                many(
+                    produces(
+                        batches(
+                            st.builds(Record, st.integers(0, 120).map(lambda size: b"x" * size)),
+                            at_most=2,
+                            compression=st.sampled_from([Compression.NONE, Compression.GZIP]),
+                        )
+                    )
+                ),
+                produces(batches(st.just(Record(b"x" * 160)))),
+                Fetch(),
+            ),
+            _ANSWER | _LOG,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/compacted-topic-needs-keys",
+        level=Level.MUST,
+        text="In a topic with cleanup.policy=compact a batch with a record without a key is answered INVALID_RECORD, "
+        "and none of its records is appended.",
+        sources=(sources.KIP_135, sources.COMPACTION),
+        check=sequential(
+            script(
+                CreateTopic(configs=(("cleanup.policy", "compact"),)),
+                many(produces(batches(records()))),
+                produces(batches(records(keys=st.none()))),
+                Fetch(),
+            ),
+            _ANSWER | _LOG,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/culprits-are-named",
+        level=Level.SHOULD,
+        text="Since Produce v8 the answer to a batch that is refused for some of its records names them by their "
+        "place in the batch.",
+        sources=(sources.KIP_467,),
+        check=sequential(
+            script(
+                CreateTopic(configs=(("cleanup.policy", "compact"),)), many(produces(batches(records(), at_most=6)))
+            ),
+            judges("record_errors", of=Produce),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/unknown-topic-is-refused",
+        level=Level.MUST,
+        text="Produce to a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION with base "
+        "offset -1 (UNKNOWN_TOPIC_ID in the versions that name topics by id); the partitions there are stay as they "
+        "were.",
+        sources=(sources.PROTOCOL_ERRORS, sources.KIP_516),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(produces(topic=st.sampled_from(["trial", "trial-none"]), partition=st.sampled_from([0, 1, 1000]))),
+                produces(topic=st.just("trial-none")),
+                Fetch(),
+            ),
+            _ANSWER | _LOG,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/late-timestamp-is-refused",
+        level=Level.MUST,
+        text="A record whose timestamp lies further ahead of the broker's clock than message.timestamp.after.max.ms "
+        "has its batch answered INVALID_TIMESTAMP, and nothing is appended.",
+        sources=(sources.KIP_937, sources.KIP_32),
+        check=sequential(
+            script(
+                CreateTopic(configs=(_FOREVER, ("message.timestamp.after.max.ms", "3600000"))),
+                many(produces(batches(st.one_of(records(), _FAR_FUTURE)))),
+                produces(batches(_FAR_FUTURE)),
+                Fetch(),
+            ),
+            _ANSWER | _LOG,
+        ),
+        needs=_TOPICS,
+        since="3.6.0",
+    ),
+    Requirement(
+        id="produce/log-append-time-is-the-brokers",
+        level=Level.MUST,
+        text="Under message.timestamp.type=LogAppendTime the broker puts its own time over the producer's, marks the "
+        "batch so, and says in the answer that it did; under CreateTime the producer's time stays.",
+        sources=(sources.KIP_32, sources.TOPIC_TIMESTAMP_TYPE),
+        check=sequential(
+            script(
+                st.sampled_from(["LogAppendTime", "CreateTime"]).map(
+                    lambda kind: CreateTopic(configs=(_FOREVER, ("message.timestamp.type", kind)))
+                ),
+                many(produces(batches(compression=st.sampled_from([Compression.NONE, Compression.GZIP])))),
+                Fetch(),
+            ),
+            judges("error", "log_append_time", of=Produce) | _LOG,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/every-codec-round-trips",
+        level=Level.MUST,
+        text="Batches of every codec (none, gzip, snappy, lz4, zstd) are taken, and read back with keys, values, "
+        "headers, timestamps and offsets as they were sent.",
+        sources=(sources.RECORD_BATCH, sources.KIP_110, sources.KIP_82),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(
+                    produces(
+                        st.builds(
+                            Batch,
+                            st.lists(
+                                st.builds(
+                                    Record,
+                                    st.integers(0, 300).map(lambda size: b"ab" * size),
+                                    st.none() | values(),
+                                    timestamps_ms(),
+                                )
+                                | records(),
+                                min_size=1,
+                                max_size=8,
+                            ).map(tuple),
+                            st.sampled_from(Compression),
+                        )
+                    )
+                ),
+                Fetch(),
+            ),
+            judges("error", of=Produce) | _LOG,
+        ),
+        needs=_TOPICS,
+    ),
+)

@@ -1,0 +1,128 @@
+"""Where Kafka's promises are written down. A requirement cites one or more of these."""
+
+from typing import Final
+
+from conformance.requirements.requirement import Source
+
+_KIPS: Final = "https://cwiki.apache.org/confluence/display/KAFKA/"
+
+
+def kip(number: int, title: str, page: str) -> Source:
+    """A Kafka improvement proposal by its number, title and the last part of its address."""
+    return Source(f"KIP-{number}: {title}", _KIPS + page)
+
+
+PROTOCOL: Final = Source("Kafka protocol guide", "https://kafka.apache.org/protocol")
+PROTOCOL_ERRORS: Final = Source(
+    "Kafka protocol guide, Error Codes", "https://kafka.apache.org/protocol#protocol_error_codes"
+)
+PROTOCOL_NETWORK: Final = Source("Kafka protocol guide, Network", "https://kafka.apache.org/protocol#protocol_network")
+RECORD_BATCH: Final = Source("Kafka documentation, Record Batch", "https://kafka.apache.org/documentation/#recordbatch")
+DESIGN_DELIVERY: Final = Source(
+    "Kafka documentation, Message Delivery Semantics", "https://kafka.apache.org/documentation/#semantics"
+)
+PRODUCER_ACKS: Final = Source(
+    "Kafka documentation, Producer Configs, acks", "https://kafka.apache.org/documentation/#producerconfigs_acks"
+)
+TOPIC_MAX_MESSAGE_BYTES: Final = Source(
+    "Kafka documentation, Topic Configs, max.message.bytes",
+    "https://kafka.apache.org/documentation/#topicconfigs_max.message.bytes",
+)
+TOPIC_TIMESTAMP_TYPE: Final = Source(
+    "Kafka documentation, Topic Configs, message.timestamp.type",
+    "https://kafka.apache.org/documentation/#topicconfigs_message.timestamp.type",
+)
+COMPACTION: Final = Source("Kafka documentation, Log Compaction", "https://kafka.apache.org/documentation/#compaction")
+GUARANTEES: Final = Source(
+    "Kafka documentation, Guarantees", "https://kafka.apache.org/documentation/#intro_guarantees"
+)
+CONSUMER_POSITION: Final = Source(
+    "Kafka documentation, Consumer Position", "https://kafka.apache.org/documentation/#design_consumerposition"
+)
+OFFSET_METADATA_MAX: Final = Source(
+    "Kafka documentation, Broker Configs, offset.metadata.max.bytes",
+    "https://kafka.apache.org/documentation/#brokerconfigs_offset.metadata.max.bytes",
+)
+REQUEST_MAX: Final = Source(
+    "Kafka documentation, Broker Configs, socket.request.max.bytes",
+    "https://kafka.apache.org/documentation/#brokerconfigs_socket.request.max.bytes",
+)
+
+KIP_32: Final = kip(32, "Add timestamps to Kafka message", "KIP-32+-+Add+timestamps+to+Kafka+message")
+KIP_35: Final = kip(35, "Retrieving protocol version", "KIP-35+-+Retrieving+protocol+version")
+KIP_74: Final = kip(74, "Add Fetch Response Size Limit in Bytes", "KIP-74%3A+Add+Fetch+Response+Size+Limit+in+Bytes")
+KIP_79: Final = kip(
+    79,
+    "ListOffsetRequest v1 and add timestamp search methods to new consumer",
+    "KIP-79+-+ListOffsetRequest+v1+and+add+timestamp+search+methods+to+new+consumer",
+)
+KIP_82: Final = kip(82, "Add Record Headers", "KIP-82+-+Add+Record+Headers")
+KIP_98: Final = kip(
+    98,
+    "Exactly Once Delivery and Transactional Messaging",
+    "KIP-98+-+Exactly+Once+Delivery+and+Transactional+Messaging",
+)
+KIP_101: Final = kip(
+    101,
+    "Alter Replication Protocol to use Leader Epoch rather than High Watermark for Truncation",
+    "KIP-101+-+Alter+Replication+Protocol+to+use+Leader+Epoch+rather+than+High+Watermark+for+Truncation",
+)
+KIP_107: Final = kip(
+    107,
+    "Add deleteRecordsBefore() API in AdminClient",
+    "KIP-107%3A+Add+deleteRecordsBefore%28%29+API+in+AdminClient",
+)
+KIP_110: Final = kip(110, "Add Codec for ZStandard Compression", "KIP-110%3A+Add+Codec+for+ZStandard+Compression")
+KIP_135: Final = kip(
+    135,
+    "Send of null key to a compacted topic should throw non-retriable error back to user",
+    "KIP-135+%3A+Send+of+null+key+to+a+compacted+topic+should+throw+non-retriable+error+back+to+user",
+)
+KIP_211: Final = kip(
+    211,
+    "Revise Expiration Semantics of Consumer Group Offsets",
+    "KIP-211%3A+Revise+Expiration+Semantics+of+Consumer+Group+Offsets",
+)
+KIP_320: Final = kip(
+    320,
+    "Allow fetchers to detect and handle log truncation",
+    "KIP-320%3A+Allow+fetchers+to+detect+and+handle+log+truncation",
+)
+KIP_360: Final = kip(
+    360,
+    "Improve reliability of idempotent/transactional producer",
+    "KIP-360%3A+Improve+reliability+of+idempotent%2Ftransactional+producer",
+)
+KIP_467: Final = kip(
+    467,
+    "Augment ProduceResponse error messaging for specific culprit records",
+    "KIP-467%3A+Augment+ProduceResponse+error+messaging+for+specific+culprit+records",
+)
+KIP_511: Final = kip(
+    511,
+    "Collect and Expose Client's Name and Version in the Brokers",
+    "KIP-511%3A+Collect+and+Expose+Client%27s+Name+and+Version+in+the+Brokers",
+)
+KIP_516: Final = kip(516, "Topic Identifiers", "KIP-516%3A+Topic+Identifiers")
+KIP_525: Final = kip(
+    525,
+    "Return topic metadata and configs in CreateTopics response",
+    "KIP-525+-+Return+topic+metadata+and+configs+in+CreateTopics+response",
+)
+KIP_730: Final = kip(730, "Producer ID generation in KRaft mode", "KIP-730%3A+Producer+ID+generation+in+KRaft+mode")
+KIP_734: Final = kip(
+    734,
+    "Improve AdminClient.listOffsets to return timestamp and offset for the record with the largest timestamp",
+    "KIP-734%3A+Improve+AdminClient.listOffsets+to+return+timestamp+and+offset+for+the+record+with+the+largest+timestamp",
+)
+KIP_896: Final = kip(
+    896,
+    "Remove old client protocol API versions in Kafka 4.0",
+    "KIP-896%3A+Remove+old+client+protocol+API+versions+in+Kafka+4.0",
+)
+KIP_937: Final = kip(937, "Improve Message Timestamp Validation", "KIP-937%3A+Improve+Message+Timestamp+Validation")
+KIP_4_METADATA: Final = kip(
+    4,
+    "Command line and centralized administrative operations, metadata",
+    "KIP-4+-+Command+line+and+centralized+administrative+operations",
+)

@@ -1,0 +1,252 @@
+"""The check of a sequential requirement: generate scripts, run each on every target, judge, shrink, confirm.
+
+A requirement says which scripts steer at its promise and which fields of which answers it judges; what they ought to
+be is the model's to say. What else a broker gets wrong on the way is another requirement's business, so that one
+mistake does not fail them all.
+"""
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from hypothesis.strategies import SearchStrategy
+
+from conformance.events import Difference
+from conformance.sequential.answers import Answer
+from conformance.sequential.differences import Severity, differences
+from conformance.sequential.expectation import OneOf, mismatches
+from conformance.sequential.model import expected
+from conformance.sequential.program import program
+from conformance.sequential.search import smallest, try_scripts
+from conformance.sequential.session import NotReady, Session, TargetDown
+from conformance.sequential.steps import CreateTopic, Script, Step
+from conformance.trial import Check, Finding, Trial
+from fixtures.clients.raw import UnsupportedApi
+from fixtures.targets.target import Target
+from linearizability.judgement import Verdict
+
+Judges: TypeAlias = dict[type[Step], frozenset[str]]
+"""By kind of step: the fields of its answers that a requirement judges."""
+
+_AUTHORITY: Final = "apache-kafka"
+"""The kind of target whose answers decide where the model leaves a judged field open."""
+
+
+def judges(*fields: str, of: type[Step]) -> Judges:
+    """The fields of one kind of step's answers; several are joined with `|`."""
+    return {of: frozenset(fields)}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One script's outcome on one target."""
+
+    verdict: Verdict
+    reason: str = ""
+    expected: str = ""
+    actual: str = ""
+
+
+def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Judged:
+    """Pure: hold the answers against the model. The first judged field that is wrong decides.
+
+    A topic that could not be created leaves the script unknown, unless creation is what is judged.
+    """
+    for number, (step, answer, expectation) in enumerate(zip(script.steps, answers, expected(script), strict=True), 1):
+        where = f"step {number}, {type(step).__name__}"
+        if type(step) in judged:
+            if wrong := mismatches(expectation, answer, judged[type(step)]):
+                first = wrong[0]
+                return Judged(
+                    Verdict.VIOLATION,
+                    f"{where}: {first.field} was {_short(first.actual)}, not {_short(first.expected)}",
+                    f"{where}: {first.field} {first.expected}",
+                    f"{where}: {first.field} {first.actual}",
+                )
+        elif isinstance(step, CreateTopic) and (wrong := mismatches(expectation, answer, frozenset({"error"}))):
+            return Judged(Verdict.UNKNOWN, f"{where}: the topic was not created: {wrong[0].actual}")
+    return Judged(Verdict.OK)
+
+
+def _short(text: str, length_max: int = 120) -> str:
+    return text if len(text) <= length_max else text[: length_max - 1] + "…"
+
+
+def sequential(scripts: SearchStrategy[Script], judged: Judges) -> Check:
+    """The check of a requirement whose scripts are drawn from `scripts`."""
+
+    def check(trial: Trial) -> Mapping[str, Finding]:
+        with ExitStack() as stack:
+            runs = [_TargetRun(target, stack.enter_context(_session(target, trial))) for target in trial.targets]
+            _Experiment(trial, scripts, judged, runs).run()
+            return {run.target.name: run.finding for run in runs}
+
+    return check
+
+
+def _session(target: Target, trial: Trial) -> Session:
+    """Its names are unlike those of any other requirement, and of any run with this target that goes on by itself."""
+    return Session(target, f"{trial.requirement_id.replace('/', '.')[:80]}-{time.time_ns():x}")
+
+
+@dataclass(slots=True)
+class _TargetRun:
+    """What was seen on one target so far."""
+
+    target: Target
+    session: Session
+    finding: Finding = field(default_factory=lambda: Finding(Verdict.OK))
+    violating: Script | None = None
+
+    @property
+    def decided(self) -> bool:
+        """No further script is of use: violated, down, or without the API."""
+        return self.finding.verdict is not Verdict.OK or not self.finding.applicable
+
+
+@dataclass(slots=True)
+class _Experiment:
+    """The two phases of a check."""
+
+    trial: Trial
+    scripts: SearchStrategy[Script]
+    judged: Judges
+    runs: list[_TargetRun]
+
+    def run(self) -> None:
+        try_scripts(
+            self.scripts, seed_value=self.trial.seed, scripts_max=self.trial.scripts_max, attempt=self._on_every_target
+        )
+        for run in self.runs:
+            if run.violating is not None:
+                self._shrink(run, run.violating)
+
+    # --- phase 1: every script on every target
+
+    def _on_every_target(self, script: Script) -> None:
+        answers: dict[str, tuple[Answer, ...]] = {}
+        for run in self.runs:
+            if not run.decided:
+                self._attempt(run, script, answers)
+        self._compare(script, answers)
+
+    def _attempt(self, run: _TargetRun, script: Script, answers: dict[str, tuple[Answer, ...]]) -> None:
+        name = run.target.name
+        done = run.finding.scripts + 1
+        try:
+            answers[name] = run.session.run(script)
+        except UnsupportedApi as error:
+            run.finding = Finding(Verdict.UNKNOWN, str(error), done, applicable=False)
+        except TargetDown as error:
+            run.finding = Finding(
+                Verdict.UNKNOWN, f"went down while script {done} ran: {error}", done, program=self._program(run, script)
+            )
+        except NotReady as error:
+            run.finding = Finding(Verdict.UNKNOWN, str(error), done, program=self._program(run, script))
+        else:
+            outcome = judge(script, answers[name], self.judged)
+            run.finding = self._finding(run, script, outcome, done)
+            if outcome.verdict is Verdict.VIOLATION:
+                run.violating = script
+        self.trial.script_ran(name, done, self.trial.scripts_max)
+
+    def _finding(self, run: _TargetRun, script: Script, outcome: Judged, done: int) -> Finding:
+        if outcome.verdict is Verdict.OK:
+            return replace(run.finding, scripts=done)
+        return Finding(
+            outcome.verdict,
+            outcome.reason,
+            done,
+            outcome.expected,
+            outcome.actual,
+            self._program(run, script),
+            differences=run.finding.differences,
+        )
+
+    def _program(self, run: _TargetRun, script: Script) -> str:
+        return program(
+            script, requirement=self.trial.requirement_id, target=run.target.name, nodes=len(run.target.nodes)
+        )
+
+    # --- targets against each other
+
+    def _compare(self, script: Script, answers: Mapping[str, tuple[Answer, ...]]) -> None:
+        """Note the first difference of each severity from the baseline: Apache Kafka where it takes part."""
+        present = [run for run in self.runs if run.target.name in answers]
+        if len(present) < 2:
+            return
+        baseline = next((run for run in present if run.target.kind == _AUTHORITY), present[0])
+        for run in present:
+            if run is baseline:
+                continue
+            found = differences(baseline.target.name, answers[run.target.name], answers[baseline.target.name])
+            self._note(run, found)
+            open_ones = [one for one in found if self._decides(script, one)]
+            authority = baseline.target.kind == _AUTHORITY and run.target.kind != _AUTHORITY
+            if authority and open_ones and not run.decided:
+                run.finding = self._differs(run, script, open_ones[0])
+
+    def _note(self, run: _TargetRun, found: list[Difference]) -> None:
+        known = {one.severity for one in run.finding.differences}
+        new = [next((one for one in found if one.severity == severity), None) for severity in Severity]
+        fresh = tuple(one for one in new if one is not None and one.severity not in known)
+        run.finding = replace(run.finding, differences=run.finding.differences + fresh)
+
+    def _decides(self, script: Script, difference: Difference) -> bool:
+        """A judged field of which the model says nothing, and which is not cosmetic."""
+        step = script.steps[difference.step - 1]
+        name = difference.here.partition(" ")[0]
+        expectation = expected(script)[difference.step - 1].get(name)
+        lawful = isinstance(expectation, OneOf) or expectation is not None
+        return (
+            difference.severity != Severity.WIRE_COSMETIC
+            and name in self.judged.get(type(step), frozenset())
+            and not lawful
+        )
+
+    def _differs(self, run: _TargetRun, script: Script, difference: Difference) -> Finding:
+        where = f"step {difference.step}, {type(script.steps[difference.step - 1]).__name__}"
+        return replace(
+            run.finding,
+            verdict=Verdict.VIOLATION,
+            reason=f"{where}: {difference.here}, but {difference.there} on {difference.other_target}",
+            expected=f"{where}: {difference.there}",
+            actual=f"{where}: {difference.here}",
+            program=self._program(run, script),
+        )
+
+    # --- phase 2: one target, one violation
+
+    def _shrink(self, run: _TargetRun, violating: Script) -> None:
+        deadline = time.monotonic() + self.trial.shrink_seconds
+
+        def violates(script: Script) -> bool:
+            return self._again(run, script).verdict is Verdict.VIOLATION
+
+        script = smallest(
+            self.scripts,
+            seed_value=self.trial.seed,
+            scripts_max=self.trial.scripts_max,
+            first=violating,
+            violates=violates,
+            time_is_up=lambda: time.monotonic() > deadline,
+        )
+        confirmed = self._again(run, script)
+        if confirmed.verdict is Verdict.VIOLATION:
+            run.finding = replace(
+                run.finding,
+                reason=confirmed.reason,
+                expected=confirmed.expected,
+                actual=confirmed.actual,
+                program=self._program(run, script),
+            )
+        else:
+            run.finding = replace(run.finding, flaky=True)
+
+    def _again(self, run: _TargetRun, script: Script) -> Judged:
+        try:
+            return judge(script, run.session.run(script), self.judged)
+        except (TargetDown, NotReady) as error:
+            return Judged(Verdict.UNKNOWN, str(error))

@@ -1,0 +1,25 @@
+"""ApiVersions, and bytes that are no request."""
+
+import re
+from typing import Final
+
+from conformance.sequential.expectation import Expectation
+from conformance.sequential.steps import API_VERSIONS_NEWEST, ApiVersions, RawBytes
+
+_LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""KIP-511's pattern for a client's name and version."""
+
+
+def api_versions(_cluster: object, step: ApiVersions) -> Expectation:
+    """The ranges of versions; an unknown version is answered in version 0, with the ranges nonetheless (KIP-511)."""
+    if step.version >= API_VERSIONS_NEWEST:
+        return {"error": "UNSUPPORTED_VERSION", "api_versions_listed": True, "ranges_in_order": True}
+    software = (step.software_name, step.software_version)
+    if step.version >= 3 and not all(_LEGAL_SOFTWARE.fullmatch(word) for word in software):
+        return {"error": "INVALID_REQUEST"}
+    return {"error": "NONE", "api_versions_listed": True, "ranges_in_order": True}
+
+
+def raw_bytes(_cluster: object, _step: RawBytes) -> Expectation:
+    """The connection is closed, and the broker goes on serving others."""
+    return {"connection": "closed", "broker": "alive"}

@@ -1,0 +1,39 @@
+"""OffsetCommit and OffsetFetch of a group without members: offsets as a small store (KIP-211, KIP-320)."""
+
+from typing import Final
+
+from conformance.sequential.expectation import Expectation
+from conformance.sequential.model.cluster import Cluster, CommittedOffset
+from conformance.sequential.model.unknown import UNKNOWN_TOPIC
+from conformance.sequential.steps import OffsetCommit, OffsetFetch
+
+METADATA_LENGTH_MAX: Final = 4096
+"""Kafka's default of `offset.metadata.max.bytes`."""
+
+
+def offset_commit(cluster: Cluster, step: OffsetCommit) -> Expectation:
+    """Stored, replacing what was there; a refused commit changes nothing."""
+    if cluster.partition(step.topic, step.partition) is None:
+        return {"error": UNKNOWN_TOPIC}
+    if step.generation >= 0 or step.member:
+        return {"error": "UNKNOWN_MEMBER_ID"}
+    if len(step.metadata) > METADATA_LENGTH_MAX:
+        return {"error": "OFFSET_METADATA_TOO_LARGE"}
+    key = (step.group, cluster.topics[step.topic].id, step.partition)
+    cluster.committed[key] = CommittedOffset(step.offset, step.leader_epoch, step.metadata)
+    return {"error": "NONE"}
+
+
+def offset_fetch(cluster: Cluster, step: OffsetFetch) -> Expectation:
+    """The last commit; offset -1, no metadata and no error where there is none."""
+    if step.topic not in cluster.topics:
+        return {}
+    found = cluster.committed.get((step.group, cluster.topics[step.topic].id, step.partition))
+    if found is None:
+        return {"error": "NONE", "committed_offset": -1, "committed_leader_epoch": -1, "metadata": ""}
+    return {
+        "error": "NONE",
+        "committed_offset": found.offset,
+        "committed_leader_epoch": found.leader_epoch,
+        "metadata": found.metadata,
+    }

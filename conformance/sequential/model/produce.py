@@ -1,0 +1,144 @@
+"""Produce and InitProducerId: which batches are appended, at which offsets, and what the others are answered.
+
+The rules stand in the order in which Kafka applies them: the shape of the request first, then the batch, then its
+records, then the producer's sequence. A refused batch leaves no trace.
+"""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from conformance.sequential.answers import ReadRecord
+from conformance.sequential.expectation import Expectation
+from conformance.sequential.model.cluster import (
+    BATCHES_REMEMBERED,
+    AppendedSequence,
+    Cluster,
+    Partition,
+    ProducerState,
+    StoredBatch,
+    Topic,
+)
+from conformance.sequential.model.unknown import UNKNOWN_TOPIC
+from conformance.sequential.steps import Batch, Flaw, InitProducerId, Produce
+from fixtures.clients.record_batch import RecordBatch, encode_batch
+
+_LAWFUL_ACKS: Final = (-1, 0, 1)
+_MAX_MESSAGE_BYTES: Final = 1_048_588
+"""Kafka's default of `max.message.bytes`: 1 MiB and the 12 bytes before a batch's length counts."""
+
+_FLAW_ERRORS: Final = {
+    Flaw.WRONG_CRC: "CORRUPT_MESSAGE",
+    Flaw.MAGIC_1: "INVALID_RECORD",
+    Flaw.TRUNCATED: "INVALID_RECORD",
+    Flaw.COUNT_TOO_HIGH: "INVALID_RECORD",
+}
+
+FAR_FUTURE_MS: Final = 32_503_680_000_000
+"""The year 3000: later than any bound that a script sets allows."""
+
+
+def init_producer_id(cluster: Cluster, _step: InitProducerId) -> Expectation:
+    """An id that nobody else has, at epoch 0."""
+    cluster.producers += 1
+    return {"error": "NONE", "producer": cluster.producers - 1, "producer_epoch": 0}
+
+
+def produce(cluster: Cluster, step: Produce) -> Expectation:
+    """The base offset, or the error and -1."""
+    expectation = _answered(cluster, step)
+    return {"answered": False} if step.acks == 0 else expectation
+
+
+def _answered(cluster: Cluster, step: Produce) -> Expectation:
+    partition = cluster.partition(step.topic, step.partition)
+    if partition is None:
+        return _refused(UNKNOWN_TOPIC)
+    if error := _malformed(step.batches):
+        return _refused(error)
+    if step.acks not in _LAWFUL_ACKS:
+        return _refused("INVALID_REQUIRED_ACKS")
+    (batch,) = step.batches
+    if batch.flaw is not None:
+        return _refused(_FLAW_ERRORS[batch.flaw])
+    topic = cluster.topics[step.topic]
+    size = _size(batch)
+    if size > int(topic.properties.get("max.message.bytes", _MAX_MESSAGE_BYTES)):
+        return _refused("MESSAGE_TOO_LARGE")
+    if refusal := _refused_records(topic, batch):
+        return refusal
+    return _in_sequence(topic, partition, batch, size)
+
+
+def _refused(error: Any, **more: Any) -> Expectation:
+    return {"error": error, "base_offset": -1, "log_append_time": "none"} | more
+
+
+def _malformed(batches: tuple[Batch, ...]) -> str | None:
+    """Exactly one whole batch of magic 2: anything else is refused before it is looked at."""
+    if len(batches) != 1 or batches[0].flaw in {Flaw.MAGIC_1, Flaw.TRUNCATED}:
+        return "INVALID_RECORD"
+    return None
+
+
+def _size(batch: Batch) -> int:
+    """Bytes of the whole batch. The producer's fields have a fixed width."""
+    return len(encode_batch(RecordBatch(records=batch.records, compression=batch.compression)))
+
+
+def _refused_records(topic: Topic, batch: Batch) -> Expectation | None:
+    """One bad record has the whole batch refused, with the places of the bad ones (KIP-467)."""
+    if "compact" in topic.properties.get("cleanup.policy", ""):
+        keyless = tuple(place for place, record in enumerate(batch.records) if record.key is None)
+        if keyless:
+            return _refused("INVALID_RECORD", record_errors=keyless)
+    if "message.timestamp.after.max.ms" in topic.properties:
+        late = tuple(place for place, record in enumerate(batch.records) if record.timestamp_ms >= FAR_FUTURE_MS)
+        if late:
+            return _refused("INVALID_TIMESTAMP", record_errors=late)
+    return None
+
+
+def _in_sequence(topic: Topic, partition: Partition, batch: Batch, size: int) -> Expectation:
+    """The producer's part (KIP-98, KIP-360): a batch seen before, a gap, an old epoch, or the next in order."""
+    if batch.producer is None:
+        return _appended(topic, partition, batch, size)
+    state = partition.producers.get(batch.producer)
+    if state is not None and batch.epoch < state.epoch:
+        return _refused("INVALID_PRODUCER_EPOCH")
+    if state is None or batch.epoch > state.epoch:
+        state = ProducerState(batch.epoch)
+    for seen in state.recent:
+        if (seen.first_sequence, seen.last_sequence) == (batch.sequence, batch.last_sequence):
+            return _acknowledged(topic, partition, seen.base_offset)
+    if batch.sequence != state.next_sequence:
+        return _refused("OUT_OF_ORDER_SEQUENCE_NUMBER")
+    remembered = AppendedSequence(batch.sequence, batch.last_sequence, partition.log_end_offset)
+    state.recent = [*state.recent, remembered][-BATCHES_REMEMBERED:]
+    partition.producers[batch.producer] = state
+    return _appended(topic, partition, batch, size)
+
+
+def _appended(topic: Topic, partition: Partition, batch: Batch, size: int) -> Expectation:
+    base_offset = partition.log_end_offset
+    records = tuple(
+        ReadRecord(base_offset + place, record.value, record.key, record.timestamp_ms, record.headers)
+        for place, record in enumerate(batch.records)
+    )
+    if _sets_append_time(topic):
+        records = tuple(replace(record, timestamp_ms=None) for record in records)
+    partition.batches.append(StoredBatch(records, size))
+    return _acknowledged(topic, partition, base_offset)
+
+
+def _acknowledged(topic: Topic, partition: Partition, base_offset: int) -> Expectation:
+    return {
+        "error": "NONE",
+        "base_offset": base_offset,
+        "log_start_offset": partition.log_start_offset,
+        "log_append_time": "set" if _sets_append_time(topic) else "none",
+        "record_errors": (),
+    }
+
+
+def _sets_append_time(topic: Topic) -> bool:
+    return topic.properties.get("message.timestamp.type") == "LogAppendTime"

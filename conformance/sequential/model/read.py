@@ -1,0 +1,128 @@
+"""Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords: what a partition's log shows of itself."""
+
+from typing import Final
+
+from conformance.sequential.answers import ReadRecord
+from conformance.sequential.expectation import Expectation, OneOf, Satisfies
+from conformance.sequential.model.cluster import LEADER_EPOCH, Cluster, Partition, StoredBatch
+from conformance.sequential.model.unknown import UNKNOWN_TOPIC
+from conformance.sequential.steps import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    DeleteRecords,
+    Fetch,
+    ListOffsets,
+    OffsetForLeaderEpoch,
+)
+
+_NONE: Final = -1
+"""Kafka's word for no offset, no timestamp and no epoch."""
+
+
+def _epoch_error(client_epoch: int) -> str | None:
+    """A client that knows a newer epoch than the leader is ahead of it, one with an older is fenced (KIP-320)."""
+    if client_epoch in {_NONE, LEADER_EPOCH}:
+        return None
+    return "UNKNOWN_LEADER_EPOCH" if client_epoch > LEADER_EPOCH else "FENCED_LEADER_EPOCH"
+
+
+def fetch(cluster: Cluster, step: Fetch) -> Expectation:
+    """Whole batches from the one that holds the offset; an error shows no watermark."""
+    partition = cluster.partition(step.topic, step.partition)
+    error = UNKNOWN_TOPIC if partition is None else _epoch_error(step.leader_epoch)
+    if partition is None or error is not None:
+        return {"error": error, "records": ()}
+    end = partition.log_end_offset
+    if not partition.log_start_offset <= step.offset <= end:
+        nothing = {"high_watermark": _NONE, "last_stable_offset": _NONE, "log_start_offset": _NONE}
+        return {"error": "OFFSET_OUT_OF_RANGE", "records": ()} | nothing
+    batches = [batch for batch in partition.batches if batch.last_offset >= step.offset]
+    limit = min(step.partition_max_bytes, step.max_bytes)
+    return {
+        "error": "NONE",
+        "records": _whole_batches(batches, limit),
+        "leader_epochs": Satisfies("the leader's epoch in each batch", lambda found: set(found) <= {LEADER_EPOCH}),
+        "high_watermark": end,
+        "last_stable_offset": end,
+        "log_start_offset": partition.log_start_offset,
+    }
+
+
+def _whole_batches(batches: list[StoredBatch], limit: int) -> tuple[ReadRecord, ...] | OneOf:
+    """The size limits are soft (KIP-74): the first batch comes whatever its size, others while there is room."""
+    prefixes: list[tuple[ReadRecord, ...]] = []
+    records: tuple[ReadRecord, ...] = ()
+    size = 0
+    for batch in batches:
+        size += batch.size
+        if prefixes and size > limit:
+            break
+        records += batch.records
+        prefixes.append(records)
+    if size <= limit:
+        return records
+    return OneOf(tuple(prefixes), "the first batch, and more where there is room")
+
+
+def list_offsets(cluster: Cluster, step: ListOffsets) -> Expectation:
+    """An offset by timestamp, or by one of the special timestamps."""
+    partition = cluster.partition(step.topic, step.partition)
+    error = UNKNOWN_TOPIC if partition is None else _epoch_error(step.leader_epoch)
+    if partition is None or error is not None:
+        return {"error": error, "timestamp": _NONE, "offset": _NONE}
+    return {"error": "NONE", **_found(partition, step.timestamp)}
+
+
+def _found(partition: Partition, timestamp: int) -> Expectation:
+    match timestamp:
+        case _ if timestamp == LATEST:
+            return {"timestamp": _NONE, "offset": partition.log_end_offset, "leader_epoch": LEADER_EPOCH}
+        case _ if timestamp in {EARLIEST, EARLIEST_LOCAL}:
+            return {"timestamp": _NONE, "offset": partition.log_start_offset}
+        case _ if timestamp == LATEST_TIERED:
+            return {"timestamp": _NONE, "offset": _NONE, "leader_epoch": _NONE}
+        case _ if timestamp == MAX_TIMESTAMP:
+            return _newest(partition)
+    first = next((record for record in partition.readable if (record.timestamp_ms or 0) >= timestamp), None)
+    if first is None:
+        return {"timestamp": _NONE, "offset": _NONE, "leader_epoch": _NONE}
+    return {"timestamp": first.timestamp_ms, "offset": first.offset, "leader_epoch": LEADER_EPOCH}
+
+
+def _newest(partition: Partition) -> Expectation:
+    readable = partition.readable
+    if not readable:
+        return {"timestamp": _NONE, "offset": _NONE, "leader_epoch": _NONE}
+    newest = max(record.timestamp_ms or 0 for record in readable)
+    offsets = tuple(record.offset for record in readable if record.timestamp_ms == newest)
+    return {
+        "timestamp": newest,
+        "offset": OneOf(offsets, "any record with the newest timestamp") if len(offsets) > 1 else offsets[0],
+        "leader_epoch": LEADER_EPOCH,
+    }
+
+
+def offset_for_leader_epoch(cluster: Cluster, step: OffsetForLeaderEpoch) -> Expectation:
+    """The end of the newest epoch that is not newer than the one asked for; nothing for one that is still to come."""
+    partition = cluster.partition(step.topic, step.partition)
+    error = UNKNOWN_TOPIC if partition is None else _epoch_error(step.leader_epoch)
+    if partition is None or error is not None:
+        return {"error": error, "leader_epoch": _NONE, "end_offset": _NONE}
+    if step.epoch > LEADER_EPOCH:
+        return {"error": "NONE", "leader_epoch": _NONE, "end_offset": _NONE}
+    return {"error": "NONE", "leader_epoch": LEADER_EPOCH, "end_offset": partition.log_end_offset}
+
+
+def delete_records(cluster: Cluster, step: DeleteRecords) -> Expectation:
+    """The log start moves up to the offset, never down; beyond the high watermark nothing is deleted."""
+    partition = cluster.partition(step.topic, step.partition)
+    if partition is None:
+        return {"error": UNKNOWN_TOPIC, "low_watermark": _NONE}
+    before = partition.log_end_offset if step.offset == _NONE else step.offset
+    if not 0 <= before <= partition.log_end_offset:
+        return {"error": "OFFSET_OUT_OF_RANGE", "low_watermark": _NONE}
+    partition.log_start_offset = max(partition.log_start_offset, before)
+    return {"error": "NONE", "low_watermark": partition.log_start_offset}

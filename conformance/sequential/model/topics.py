@@ -1,0 +1,100 @@
+"""CreateTopics, DeleteTopics and Metadata: which topics there are, and what is said of those there are not."""
+
+import re
+from typing import Final
+
+from conformance.sequential.expectation import Expectation
+from conformance.sequential.model.cluster import Cluster, Partition, Topic
+from conformance.sequential.steps import CreateTopic, DeleteTopic, Metadata, MetadataById
+
+TOPIC_NAME_LENGTH_MAX: Final = 249
+UNKNOWN_BROKER: Final = 1_000_000
+"""Brokers from this id on are in nobody's cluster."""
+REPLICAS_TOO_MANY: Final = 1_000
+"""More replicas than anybody's cluster has brokers."""
+
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_INVALID_TOPIC: Final = "INVALID_TOPIC_EXCEPTION"
+_BAD_PROPERTIES: Final = frozenset({("retention.ms", "soon"), ("cleanup.policy", "burn"), ("no.such.property", "1")})
+
+
+def is_legal_name(name: str) -> bool:
+    """Kafka's rule for topic names: one to 249 of ASCII letters, digits, `.`, `_` and `-`, and not `.` or `..`."""
+    return _LEGAL_NAME.fullmatch(name) is not None and len(name) <= TOPIC_NAME_LENGTH_MAX and name not in {".", ".."}
+
+
+def create_topic(cluster: Cluster, step: CreateTopic) -> Expectation:
+    """NONE, with what was created; or the first thing that is wrong, and nothing is created."""
+    if error := _creation_error(cluster, step):
+        return {"error": error}
+    partitions = len(step.assignments) or step.partitions
+    described = {"error": "NONE", "num_partitions": partitions, "configs": tuple(sorted(step.configs))}
+    if step.validate_only:
+        return described
+    topic = Topic(cluster.topic_ids, tuple(Partition() for _ in range(partitions)), dict(step.configs))
+    cluster.topics[step.topic] = topic
+    cluster.topic_ids += 1
+    return described | {"topic_id": topic.id}
+
+
+def _creation_error(cluster: Cluster, step: CreateTopic) -> str | None:
+    if not is_legal_name(step.topic):
+        return _INVALID_TOPIC
+    if step.topic in cluster.topics:
+        return "TOPIC_ALREADY_EXISTS"
+    if step.assignments:
+        return _assignment_error(step)
+    if step.partitions == 0 or step.partitions < -1:
+        return "INVALID_PARTITIONS"
+    if step.replication_factor == 0 or step.replication_factor < -1 or step.replication_factor >= REPLICAS_TOO_MANY:
+        return "INVALID_REPLICATION_FACTOR"
+    if _BAD_PROPERTIES & set(step.configs):
+        return "INVALID_CONFIG"
+    return None
+
+
+def _assignment_error(step: CreateTopic) -> str | None:
+    if step.partitions != -1 or step.replication_factor != -1:
+        return "INVALID_REQUEST"
+    indexes = sorted(index for index, _ in step.assignments)
+    brokers = [broker for _, replicas in step.assignments for broker in replicas]
+    if indexes != list(range(len(indexes))) or any(broker >= UNKNOWN_BROKER for broker in brokers):
+        return "INVALID_REPLICA_ASSIGNMENT"
+    return None
+
+
+def delete_topic(cluster: Cluster, step: DeleteTopic) -> Expectation:
+    """The topic is gone, and its id with it."""
+    if cluster.topics.pop(step.topic, None) is None:
+        return {"error": "UNKNOWN_TOPIC_OR_PARTITION"}
+    return {"error": "NONE"}
+
+
+def metadata(cluster: Cluster, step: Metadata) -> Expectation:
+    """What there is of the topics asked for; null asks for all, an empty list for none (since v1)."""
+    asked = tuple(cluster.topics) if step.topics is None else step.topics
+    topics = sorted((name, _metadata_error(cluster, name), _partition_count(cluster, name)) for name in asked)
+    known = [name for name in asked if name in cluster.topics]
+    return {
+        "topics": tuple(topics),
+        "leaders": tuple(sorted((name, i, True) for name in known for i in range(_partition_count(cluster, name)))),
+        "topic_ids": tuple(sorted((name, cluster.topics[name].id) for name in known)),
+        "brokers": True,
+        "strangers": 0,
+    }
+
+
+def _metadata_error(cluster: Cluster, name: str) -> str:
+    if not is_legal_name(name):
+        return _INVALID_TOPIC
+    return "NONE" if name in cluster.topics else "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def _partition_count(cluster: Cluster, name: str) -> int:
+    return len(cluster.topics[name].partitions) if name in cluster.topics else 0
+
+
+def metadata_by_id(cluster: Cluster, step: MetadataById) -> Expectation:
+    """The topic's name (KIP-516); an id that nobody has, or no more, is UNKNOWN_TOPIC_ID."""
+    name = next((name for name, topic in cluster.topics.items() if topic.id == step.topic_id), None)
+    return {"error": "UNKNOWN_TOPIC_ID", "name": None} if name is None else {"error": "NONE", "name": name}

@@ -1,0 +1,100 @@
+"""Scripts as Python.
+
+`source` prints a script, `program` makes of it a file that runs it again, and `show` is what that file does.
+"""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from typing import Any, Final
+
+from conformance.sequential.expectation import mismatches
+from conformance.sequential.model import expected
+from conformance.sequential.session import Session
+from conformance.sequential.steps import Script
+
+_WIDTH: Final = 110
+_REPEATED_FROM: Final = 24
+"""Strings of one character print as a product from this length on."""
+
+_PROGRAM: Final = '''"""{requirement} on {target}, again. Another target's name may be given."""
+
+from kafkatrial.suite import activate
+
+activate()
+
+from conformance.sequential.program import show  # noqa: E402
+from conformance.sequential.steps import *  # noqa: E402, F403
+
+SCRIPT = {script}
+
+if __name__ == "__main__":
+    show(SCRIPT, requirement="{requirement}", target="{target}", nodes={nodes})
+'''
+
+
+def source(value: Any, indent: int = 0) -> str:
+    """A value of `steps` as an expression that gives it back; fields with their default value are left out."""
+    flat = _flat(value)
+    if len(flat) + indent <= _WIDTH:
+        return flat
+    inner = " " * (indent + 4)
+    if isinstance(value, tuple):
+        return "(\n" + "".join(f"{inner}{source(item, indent + 4)},\n" for item in value) + " " * indent + ")"
+    if is_dataclass(value):
+        arguments = "".join(f"{inner}{name}{source(item, indent + 4)},\n" for name, item in _arguments(value))
+        return f"{type(value).__name__}(\n{arguments}{' ' * indent})"
+    return flat
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(_flat, value)) + ("," if len(value) == 1 else "") + ")"
+    if isinstance(value, str | bytes) and len(value) >= _REPEATED_FROM and len(set(value)) == 1:
+        return f"{value[:1]!r} * {len(value)}"
+    if is_dataclass(value):
+        return f"{type(value).__name__}({', '.join(name + _flat(item) for name, item in _arguments(value))})"
+    return repr(value)
+
+
+def _arguments(value: Any) -> list[tuple[str, Any]]:
+    """(`name=`, value) of the fields that are not at their default; a first field without a default needs no name."""
+    found = []
+    for place, item in enumerate(fields(value)):
+        content = getattr(value, item.name)
+        default = item.default_factory() if item.default_factory is not MISSING else item.default
+        if default is MISSING or content != default:
+            found.append(("" if place == 0 and default is MISSING else f"{item.name}=", content))
+    return found
+
+
+def program(script: Script, *, requirement: str, target: str, nodes: int) -> str:
+    """A Python file that runs the script on a fresh target and prints each answer beside what Kafka says."""
+    return _PROGRAM.format(script=source(script), requirement=requirement, target=target, nodes=nodes)
+
+
+def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
+    """The main function of a printed program. Exits with 1 where an answer is not Kafka's, else with 0."""
+    from fixtures.targets.catalogue import start_target
+
+    parser = argparse.ArgumentParser(description=f"Run the script that broke {requirement}.")
+    parser.add_argument("target", nargs="?", default=target, help="KIND[:VERSION] or bootstrap:HOST:PORT")
+    chosen = parser.parse_args().target
+    with start_target(chosen, nodes=nodes) as started, Session(started, "repro") as session:
+        print(f"{requirement} on {started.name}")  # noqa: T201 - a program's output
+        wrong = 0
+        for number, (step, answer, expectation) in enumerate(
+            zip(script.steps, session.run(script), expected(script), strict=True), start=1
+        ):
+            print(f"{number}. {source(step)}\n   {_line(answer)}")  # noqa: T201
+            for mismatch in mismatches(expectation, answer):
+                wrong += 1
+                print(f"   ! {mismatch.field}: expected {mismatch.expected}, was {mismatch.actual}")  # noqa: T201
+    raise SystemExit(1 if wrong else 0)
+
+
+def _line(answer: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in answer.items())

@@ -1,0 +1,309 @@
+"""Scripts run on one target: the shell of this package, with its connections and its waiting.
+
+Rules:
+- Each run of a script has topics, groups and producers of its own, so that no script sees another's.
+- Requests go where Kafka's clients send them: to the partition's leader, to the group's coordinator, else to the
+  first broker. They are sent once; only what a client would wait out before a script's first request (a new topic's
+  leader, a coordinator that still loads) is waited for.
+- A broker that closes is connected to again for the next step; one that cannot be connected to is `TargetDown`.
+- Bytes that are no request travel on a connection of their own.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from kio.index import load_response_schema
+
+from conformance.liveness import answers
+from conformance.sequential import requests
+from conformance.sequential.answers import CLOSED, SILENT, Answer, malformed, normalise
+from conformance.sequential.steps import (
+    API_VERSIONS_NEWEST,
+    ApiVersions,
+    CreateTopic,
+    DeleteTopic,
+    ListOffsets,
+    Metadata,
+    OffsetCommit,
+    OffsetFetch,
+    Pipelined,
+    Produce,
+    RawBytes,
+    Script,
+    Step,
+)
+from conformance.sequential.symbols import ScriptSymbols
+from fixtures.clients.messages import ApiKey, request_schema
+from fixtures.clients.raw import (
+    ConnectionClosed,
+    MalformedResponse,
+    RawClient,
+    ResponseTimeout,
+    decode_response,
+    encode_request,
+)
+from fixtures.targets.target import Node, Target
+
+ANSWER_TIMEOUT_S: Final = 10.0
+"""For one answer. Above `requests.REQUEST_TIMEOUT_MS`, which the broker may lawfully use up."""
+READY_TIMEOUT_S: Final = 15.0
+"""For a topic to have a leader, a group to have a coordinator, a broker to accept again."""
+CLOSE_TIMEOUT_S: Final = 2.0
+"""For a broker to close a connection with malformed bytes."""
+_RETRY_DELAY_S: Final = 0.02
+
+_PARTITION_STEPS: Final = frozenset(
+    {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DELETE_RECORDS}
+)
+_NOT_READY: Final = frozenset({"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
+
+
+class TargetDown(Exception):  # noqa: N818 - reads as what happened
+    """No broker of the target accepts connections any more."""
+
+
+class NotReady(Exception):  # noqa: N818
+    """A topic got no leader, or a group no coordinator, in time."""
+
+
+class Session:
+    """One target's connections, over any number of scripts. A context manager.
+
+    :param unique: makes the names of this session's topics unlike those of any other.
+    """
+
+    def __init__(self, target: Target, unique: str) -> None:
+        self._target = target
+        self._unique = unique
+        self._scripts_run = 0
+        self._clients: dict[int, RawClient] = {}
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+    def run(self, script: Script) -> tuple[Answer, ...]:
+        """Send the steps in order; one answer for each. Raises `TargetDown` and kio's or `UnsupportedApi` errors."""
+        self._scripts_run += 1
+        run = _ScriptRun(self, f"{self._unique}-{self._scripts_run}")
+        try:
+            return tuple(run.step(step) for step in script.steps)
+        finally:
+            run.delete_topics()
+
+    # --- brokers
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The target's brokers."""
+        return tuple(self._target.nodes)
+
+    def client(self, node_id: int | None = None) -> RawClient:
+        """The connection to a node; to the first for null or an id that the target does not have."""
+        node = next((node for node in self.nodes if node.id == node_id), self.nodes[0])
+        if node.id not in self._clients:
+            self._clients[node.id] = RawClient(node.host, node.port, timeout_s=ANSWER_TIMEOUT_S)
+        return self._clients[node.id]
+
+    def fresh_client(self) -> RawClient:
+        """A connection of its own to the first node."""
+        return RawClient(self.nodes[0].host, self.nodes[0].port, timeout_s=ANSWER_TIMEOUT_S)
+
+    def lives(self) -> bool:
+        """Whether every broker still answers."""
+        return all(answers(node, READY_TIMEOUT_S) for node in self.nodes)
+
+
+class _ScriptRun:
+    """One run of one script: where its requests go, and what came of them."""
+
+    def __init__(self, session: Session, unique: str) -> None:
+        self._session = session
+        self._symbols = ScriptSymbols(unique)
+        self._leaders: dict[tuple[str, int], int] = {}
+        self._coordinators: dict[str, int] = {}
+        self._created: set[str] = set()
+
+    # --- steps
+
+    def step(self, step: Step) -> Answer:
+        try:
+            return self._answer(step)
+        except ConnectionClosed as error:
+            if not self._session.lives():
+                raise TargetDown(str(error)) from error
+            return CLOSED
+        except ResponseTimeout:
+            self._session.close()
+            return SILENT
+        except MalformedResponse as error:
+            self._session.close()
+            return malformed(error)
+
+    def _answer(self, step: Step) -> Answer:
+        match step:
+            case RawBytes():
+                return self._send_bytes(step)
+            case ApiVersions():
+                return self._api_versions(step)
+            case Pipelined():
+                return self._pipeline(step)
+            case Produce(acks=0):
+                return self._produce_without_answer(step)
+        answer = self._request_when_ready(step)
+        if answer.get("error") == "NONE":
+            if isinstance(step, CreateTopic) and not step.validate_only:
+                self._wait_for_leaders(step)
+            elif isinstance(step, DeleteTopic):
+                self._wait_until_forgotten(step)
+        return answer
+
+    def _request(self, step: Step) -> Answer:
+        client = self._session.client(self._destination(step))
+        return normalise(step, client.request(self._message(step, client)), self._symbols)
+
+    def _request_when_ready(self, step: Step) -> Answer:
+        """Again, as any client does, while a coordinator says that it still loads; its last word in the end."""
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while (answer := self._request(step)).get("error") in _NOT_READY and time.monotonic() < deadline:
+            time.sleep(_RETRY_DELAY_S)
+        return answer
+
+    def _message(self, step: Step, client: RawClient) -> Any:
+        schema = client.schema_for(requests.api_key(step), getattr(step, "version", None))
+        return requests.request(step, schema, self._symbols)
+
+    def _destination(self, step: Step) -> int | None:
+        if isinstance(step, OffsetCommit | OffsetFetch):
+            return self._coordinator(step.group)
+        if requests.api_key(step) in _PARTITION_STEPS:
+            return self._leaders.get((getattr(step, "topic", ""), getattr(step, "partition", 0)))
+        return None
+
+    def _produce_without_answer(self, step: Produce) -> Answer:
+        """acks=0: the next answer on the connection must be the one to the request after it."""
+        client = self._session.client(self._destination(step))
+        client.send(self._message(step, client))
+        probe = client.send(client.schema_for(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
+        first, _ = client.receive_next()
+        return {"answered": first != probe}
+
+    def _pipeline(self, step: Pipelined) -> Answer:
+        client = self._session.client(self._destination(step.steps[0]))
+        sent = {client.send(self._message(inner, client)): inner for inner in step.steps}
+        received = [client.receive_next() for _ in sent]
+        answers = [normalise(sent[correlation_id], response, self._symbols) for correlation_id, response in received]
+        return {"in_order": [id_ for id_, _ in received] == list(sent), "answers": tuple(answers)}
+
+    def _api_versions(self, step: ApiVersions) -> Answer:
+        """On a connection of its own: the version may be one that closes it."""
+        with self._session.fresh_client() as client:
+            if step.version >= API_VERSIONS_NEWEST:
+                response = _request_unknown_version(client, step.version)
+            else:
+                schema = client.schema_for(ApiKey.API_VERSIONS, step.version)
+                names = {"client_software_name": step.software_name, "client_software_version": step.software_version}
+                response = client.request(requests.build(schema.ApiVersionsRequest, names))
+        keys = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        return {
+            "error": response.error_code.name.upper(),
+            "api_versions_listed": ApiKey.API_VERSIONS in keys,
+            "ranges_in_order": all(0 <= low <= high for low, high in keys.values()),
+        }
+
+    def _send_bytes(self, step: RawBytes) -> Answer:
+        with self._session.fresh_client() as client:
+            client.send_bytes(step.data)
+            closed = client.wait_closed(CLOSE_TIMEOUT_S)
+        return {"connection": "closed" if closed else "open", "broker": "alive" if self._session.lives() else "dead"}
+
+    # --- waiting
+
+    def _coordinator(self, group: str) -> int:
+        """The group's coordinator, once it has loaded its partition of the offsets topic."""
+        if group in self._coordinators:
+            return self._coordinators[group]
+
+        def found() -> int | None:
+            client = self._session.client()
+            schema = client.schema_for(ApiKey.FIND_COORDINATOR)
+            keys = {"key": self._symbols.real(group), "key_type": 0, "coordinator_keys": (self._symbols.real(group),)}
+            response = client.request(requests.build(schema.FindCoordinatorRequest, keys))
+            answer = response.coordinators[0] if hasattr(response, "coordinators") else response
+            if answer.error_code.name.upper() in _NOT_READY:
+                return None
+            probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
+            node = self._session.client(answer.node_id)
+            loaded = normalise(probe, node.request(self._message(probe, node)), self._symbols)
+            return None if loaded.get("error") in _NOT_READY else int(answer.node_id)
+
+        self._coordinators[group] = _wait_for(found, f"the coordinator of group {self._symbols.real(group)}")
+        return self._coordinators[group]
+
+    def _wait_for_leaders(self, step: CreateTopic) -> None:
+        """Until each partition has a leader, and that answers as the leader."""
+        self._created.add(step.topic)
+        count = len(step.assignments) or step.partitions
+        for partition in range(max(count, 1)):
+            _wait_for(partial(self._leader, step.topic, partition), f"a leader of {step.topic}-{partition}")
+
+    def _leader(self, topic: str, partition: int) -> int | None:
+        for described in self._describe(topic):
+            self._symbols.saw_topic_id(topic, getattr(described, "topic_id", None))
+            for found in described.partitions:
+                if found.partition_index == partition and found.leader_id >= 0:
+                    self._leaders[topic, partition] = int(found.leader_id)
+                    answer = self._request(ListOffsets(topic=topic, partition=partition))
+                    return int(found.leader_id) if answer.get("error") == "NONE" else None
+        return None
+
+    def _describe(self, topic: str) -> Any:
+        """The topics in the raw answer to a Metadata about one."""
+        client = self._session.client()
+        message = requests.request(Metadata((topic,)), client.schema_for(ApiKey.METADATA), self._symbols)
+        return client.request(message).topics
+
+    def _wait_until_forgotten(self, step: DeleteTopic) -> None:
+        self._created.discard(step.topic)
+        self._symbols.forget_topic(step.topic)
+
+        def forgotten() -> bool | None:
+            return all(topic.error_code != 0 for topic in self._describe(step.topic)) or None
+
+        _wait_for(forgotten, f"the end of {step.topic}")
+
+    def delete_topics(self) -> None:
+        """Leave the target as small as it was. Never raises: the script's answers are in."""
+        for topic in tuple(self._created):
+            with suppress(ConnectionClosed, ResponseTimeout, MalformedResponse):
+                self._request(DeleteTopic(topic))
+
+
+def _request_unknown_version(client: RawClient, version: int) -> Any:
+    """ApiVersions of a version that kio lacks: header v2 and, as no broker can know the body, v3's (KIP-511)."""
+    schema = request_schema(ApiKey.API_VERSIONS, 3)
+    body = schema.ApiVersionsRequest(client_software_name="kafkatrial", client_software_version="1")
+    frame = bytearray(encode_request(body, 1, client.client_id))
+    frame[2:4] = version.to_bytes(2, "big")
+    client.send_bytes(len(frame).to_bytes(4, "big") + bytes(frame))
+    return decode_response(load_response_schema(ApiKey.API_VERSIONS, 0), client.receive_frame())
+
+
+def _wait_for(condition: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while (found := condition()) is None:
+        if time.monotonic() > deadline:
+            raise NotReady(f"waited {READY_TIMEOUT_S:g} s for {what}")
+        time.sleep(_RETRY_DELAY_S)
+    return found

@@ -1,0 +1,118 @@
+"""Building blocks of scripts, for Hypothesis. A requirement puts them together so that its promise is at stake.
+
+Small is simple here too: few records, few batches, short values shrink to readable programs. Timestamps are fixed and
+in the past, so that a script means the same on any day.
+"""
+
+from typing import Any, Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from conformance.sequential.steps import Batch, Compression, Flaw, Produce, Record, Script, Step
+
+Steps = SearchStrategy[tuple[Step, ...]]
+
+BASE_TIMESTAMP_MS: Final = 1_700_000_000_000
+"""November 2023."""
+
+
+def script(*parts: Step | SearchStrategy[Any]) -> SearchStrategy[Script]:
+    """A script of the parts in order. A part is a step, or draws a step or a tuple of steps."""
+    drawn = [st.just(part) if isinstance(part, Step) else part for part in parts]
+    return st.tuples(*drawn).map(lambda found: Script(tuple(step for part in found for step in _flat(part))))
+
+
+def _flat(part: Step | tuple[Step, ...]) -> tuple[Step, ...]:
+    return part if isinstance(part, tuple) else (part,)
+
+
+def many(steps: SearchStrategy[Any], *, at_least: int = 1, at_most: int = 6) -> Steps:
+    """Several steps drawn alike."""
+    return st.lists(steps, min_size=at_least, max_size=at_most).map(lambda found: tuple(map(_only, found)))
+
+
+def _only(step: Step) -> Step:
+    return step
+
+
+def timestamps_ms() -> SearchStrategy[int]:
+    """Few enough that some are equal, and in no order."""
+    return st.integers(0, 20).map(lambda delta: BASE_TIMESTAMP_MS + delta)
+
+
+def values() -> SearchStrategy[bytes]:
+    """Short contents."""
+    return st.binary(max_size=8)
+
+
+def headers() -> SearchStrategy[tuple[tuple[str, bytes | None], ...]]:
+    """No or a few headers (KIP-82), of which names may repeat."""
+    header = st.tuples(st.sampled_from(["trace", "source", "größe"]), st.none() | values())
+    return st.lists(header, max_size=2).map(tuple)
+
+
+def records(keys: SearchStrategy[bytes | None] | None = None) -> SearchStrategy[Record]:
+    """Records with and without key, value and headers."""
+    return st.builds(
+        Record,
+        value=st.none() | values(),
+        key=st.none() | values() if keys is None else keys,
+        timestamp_ms=timestamps_ms(),
+        headers=headers(),
+    )
+
+
+def batches(
+    contents: SearchStrategy[Record] | None = None,
+    *,
+    at_most: int = 4,
+    compression: SearchStrategy[Compression] | None = None,
+    flaw: SearchStrategy[Flaw | None] | None = None,
+) -> SearchStrategy[Batch]:
+    """Batches of one to a few records."""
+    return st.builds(
+        Batch,
+        records=st.lists(records() if contents is None else contents, min_size=1, max_size=at_most).map(tuple),
+        compression=st.just(Compression.NONE) if compression is None else compression,
+        flaw=st.none() if flaw is None else flaw,
+    )
+
+
+def produces(drawn: SearchStrategy[Batch] | None = None, **fields: SearchStrategy[Any]) -> SearchStrategy[Produce]:
+    """Lawful produces of one batch."""
+    one = batches() if drawn is None else drawn
+    return st.builds(Produce, batches=one.map(lambda batch: (batch,)), **fields)
+
+
+def sequenced(moves: SearchStrategy[tuple[str, Batch]], *, producer: int = 0) -> SearchStrategy[tuple[Produce, ...]]:
+    """Produces of one idempotent producer, each next in sequence, one again, one too far or of another epoch.
+
+    A move is (kind, batch); kinds are `next`, `again`, `gap`, `new epoch`, `new epoch late` and `old epoch`.
+    """
+    return st.lists(moves, min_size=1, max_size=10).map(lambda drawn: _sequence(drawn, producer))
+
+
+def _sequence(moves: list[tuple[str, Batch]], producer: int) -> tuple[Produce, ...]:
+    epoch, sequence = 0, 0
+    sent: list[Batch] = []
+    steps = []
+    for kind, content in moves:
+        if kind.startswith("again") and sent:
+            back = min(int(kind.removeprefix("again ")), len(sent))
+            batch = sent[-back]
+        else:
+            lead = {"gap": 1, "new epoch late": 1}.get(kind, 0)
+            new_epoch = epoch + (kind.startswith("new epoch")) - (kind == "old epoch" and epoch > 0)
+            start = lead if kind.startswith("new epoch") else sequence + lead
+            batch = Batch(content.records, content.compression, producer, new_epoch, start)
+            if kind in {"next", "new epoch"} or kind.startswith("again") or (kind == "old epoch" and epoch == 0):
+                epoch, sequence = batch.epoch, batch.last_sequence + 1
+                sent = [*sent, batch] if kind != "new epoch" else [batch]
+        steps.append(Produce((batch,)))
+    return tuple(steps)
+
+
+def moves(*kinds: str) -> SearchStrategy[tuple[str, Batch]]:
+    """Moves of `sequenced`, of the kinds given."""
+    return st.tuples(st.sampled_from(kinds), batches(at_most=3))
