@@ -1,0 +1,38 @@
+"""A concurrent script as the source of a program, for a person to read, change and start."""
+
+from pprint import pformat
+
+from conformance.concurrent.script import Script
+
+_PROGRAM = '''\
+"""A script of {requirement}, shrunk. Runs on {target} and prints the verdict on its history as JSON."""
+
+import kafkatrial.suite
+
+kafkatrial.suite.activate()
+
+from conformance.concurrent.replay import run_program
+from conformance.concurrent.script import (
+    Consumer,
+    Cut,
+    MetadataWatcher,
+    OneShotProducer,
+    Pause,
+    PipelinedProducer,
+    Role,
+    Script,
+    Send,
+    TopicSettings,
+    WatermarkReader,
+)
+
+script = {script}
+
+if __name__ == "__main__":
+    raise SystemExit(run_program(script, {requirement!r}, {target!r}, nodes={nodes}))
+'''
+
+
+def program_of(script: Script, requirement_id: str, target: str, nodes: int) -> str:
+    """The source of a program that runs a script on a target, judges it, and exits 0 (ok), 1 (violation) or 6."""
+    return _PROGRAM.format(script=pformat(script, width=100), requirement=requirement_id, target=target, nodes=nodes)

@@ -1,0 +1,212 @@
+"""Runs scripts on a target, with real threads, and writes one history of all of them.
+
+A `HistoryRun` is one run directory. Each script gets a topic of its own, new processes and new values in it, goes
+through its phases, and is drained: when all is healed, the leaders are asked for their end offsets, and a fresh
+consumer reads every partition from its start up to there.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from conformance.concurrent.actors import Actor, Replicas, Surroundings, actor_of
+from conformance.concurrent.script import Cut, Phase, Role, Script, TopicSettings
+from fixtures.clients.answers import EARLIEST_TIMESTAMP
+from fixtures.clients.confluent import RecordedConsumer
+from fixtures.clients.outcomes import Outcome
+from fixtures.clients.raw import RawClient
+from fixtures.clients.recorded import RecordedRawClient
+from fixtures.targets.target import LinkControl, Target
+from linearizability.history.recorder import Recorder
+from linearizability.history.run import RunInfo
+from linearizability.history.writer import HistoryWriter
+
+READY_TIMEOUT_S = 30.0
+"""For a new topic to have all its leaders and a full ISR, and for the ISR to be full again after healing."""
+DRAIN_TIMEOUT_S = 30.0
+_ASK_AGAIN_S = 0.1
+
+
+class ScriptNotRunError(Exception):
+    """A script could not be run: the topic was not made, or a link cannot be cut. One line for a person."""
+
+
+class HistoryRun:
+    """One run directory, open for scripts. A context manager; `run.json` says complete only if it is left in order."""
+
+    def __init__(self, target: Target, run_dir: Path, seed: int) -> None:
+        self.target = target
+        self._seed = seed
+        self._run_dir = run_dir
+        self._topic_ids: dict[str, str] = {}
+        self._processes = itertools.count(1)
+        self._values = itertools.count(1)
+        self._numbers = itertools.count(1)
+        self._exits = ExitStack()
+
+    def __enter__(self) -> Self:
+        info = RunInfo(
+            run_id=self._run_dir.name,
+            seed=self._seed,
+            target=self.target.name,
+            versions=self.target.versions,
+            cluster=self.target.cluster_properties,
+        )
+        self._recorder = Recorder(self._exits.enter_context(HistoryWriter(self._run_dir, info)))
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._exits.__exit__(*exc_info)  # type: ignore[arg-type]
+
+    def run(self, script: Script) -> str:
+        """Run one script. Returns the name of its topic. Raises `ScriptNotRunError`."""
+        topic = f"script-{next(self._numbers)}-{time.monotonic_ns() % 10**9:09d}"
+        with self._raw_client() as admin:
+            surroundings = self._make_topic(topic, script.topic, admin)
+            actors: list[Actor] = []
+            try:
+                actors += (actor_of(client, surroundings) for client in script.clients)
+                for phase in Phase:
+                    cuts = script.cuts if phase is Phase.FAULTY else ()
+                    _run_phase(phase, actors, [self._cutter(cut, surroundings) for cut in cuts])
+            finally:
+                for actor in actors:
+                    actor.close()
+            self._drain(surroundings, script.topic, admin)
+        return topic
+
+    # --- before
+
+    def _raw_client(self) -> RecordedRawClient:
+        node = self.target.nodes[0]
+        return RecordedRawClient(
+            RawClient(node.host, node.port),
+            self._recorder,
+            next(self._processes),
+            topic_ids=self._topic_ids,
+            node=node.id,
+        )
+
+    def _make_topic(self, topic: str, settings: TopicSettings, admin: RecordedRawClient) -> Surroundings:
+        properties = dict(settings.properties)
+        created = admin.create_topic(
+            topic,
+            partitions=settings.partitions,
+            replication_factor=settings.replication_factor,
+            properties=properties,
+        )
+        if created.outcome is not Outcome.OK:
+            raise ScriptNotRunError(f"CreateTopics answered {created.error}")
+        self._recorder.topic(topic, properties)
+        replicas = _await_full_isr(admin, topic, settings)
+        if replicas is None:
+            raise ScriptNotRunError(f"after {READY_TIMEOUT_S:g} s not every partition of a new topic has a full ISR")
+        return Surroundings(
+            target=self.target,
+            recorder=self._recorder,
+            topic=topic,
+            topic_ids=self._topic_ids,
+            replicas=replicas,
+            processes=self._processes,
+            values=self._values,
+        )
+
+    def _cutter(self, cut: Cut, surroundings: Surroundings) -> "_Cutter":
+        control = self.target
+        if not isinstance(control, LinkControl):
+            raise ScriptNotRunError(f"{self.target.name} has no links to cut")
+        of_partition = surroundings.replicas[0]
+        ends: dict[Role, int | str] = {Role.LEADER: of_partition.leader, Role.CLIENT: "client"}
+        if of_partition.followers:
+            ends[Role.FOLLOWER] = of_partition.followers[0]
+        source, destination = ends.get(cut.source), ends.get(cut.destination)
+        if source is None or not isinstance(destination, int):
+            raise ScriptNotRunError(f"a topic without followers has no link from {cut.source} to {cut.destination}")
+        return _Cutter(control, self._recorder, source, destination, cut)
+
+    # --- after
+
+    def _drain(self, surroundings: Surroundings, settings: TopicSettings, admin: RecordedRawClient) -> None:
+        """Read everything back. What is not read by then shows in the history as `unseen`."""
+        topic = surroundings.topic
+        replicas = _await_full_isr(admin, topic, settings) or surroundings.replicas
+        starts: dict[tuple[str, int], int] = {}
+        ends: dict[int, int] = {}
+        for partition, of_partition in replicas.items():
+            with surroundings.raw_client(of_partition.leader) as raw:
+                starts[topic, partition] = raw.list_offsets(topic, partition, EARLIEST_TIMESTAMP).offset or 0
+                ends[partition] = raw.list_offsets(topic, partition).offset or 0
+        deadline = time.monotonic() + DRAIN_TIMEOUT_S
+        with RecordedConsumer(
+            self.target.bootstrap_servers, self._recorder, next(self._processes), topic_ids=self._topic_ids
+        ) as consumer:
+            consumer.assign(starts)
+            while time.monotonic() < deadline and any(
+                consumer.position(topic, partition) < end for partition, end in ends.items()
+            ):
+                consumer.poll()
+        for partition, of_partition in replicas.items():
+            with surroundings.raw_client(of_partition.leader) as raw:
+                raw.list_offsets(topic, partition)
+
+
+class _Cutter:
+    """One cut of a script, on its schedule."""
+
+    def __init__(self, control: LinkControl, recorder: Recorder, source: int | str, destination: int, cut: Cut) -> None:
+        self._control = control
+        self._recorder = recorder
+        self._source = source
+        self._destination = destination
+        self._cut = cut
+
+    def __call__(self) -> None:
+        time.sleep(self._cut.at_ms / 1000)
+        # In the history the fault begins before the link is cut, and ends after it is whole again.
+        with (
+            self._recorder.fault("cut", f"{self._source}->{self._destination}"),
+            self._control.cut(self._source, self._destination),
+        ):
+            time.sleep(self._cut.for_ms / 1000)
+
+
+def _run_phase(phase: Phase, actors: Sequence[Actor], cutters: Sequence[_Cutter]) -> None:
+    """All actors at once; over when every writer has done its steps and every cut is healed."""
+    over = threading.Event()
+    with ThreadPoolExecutor(max_workers=max(1, len(actors) + len(cutters))) as pool:
+        readers = [pool.submit(actor.act, phase, over) for actor in actors if not actor.is_writer]
+        awaited: list[Future[None]] = [pool.submit(actor.act, phase, over) for actor in actors if actor.is_writer]
+        awaited += (pool.submit(cutter) for cutter in cutters)
+        try:
+            for each in awaited:
+                each.result()
+        finally:
+            over.set()
+        for each in readers:
+            each.result()
+
+
+def _await_full_isr(admin: RecordedRawClient, topic: str, settings: TopicSettings) -> Mapping[int, Replicas] | None:
+    """The replicas by partition, once each has a leader and its ISR is full; null if that takes too long."""
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        replicas = dict(_full_isrs(admin, topic, settings))
+        if len(replicas) == settings.partitions:
+            return replicas
+        time.sleep(_ASK_AGAIN_S)
+    return None
+
+
+def _full_isrs(admin: RecordedRawClient, topic: str, settings: TopicSettings) -> Iterator[tuple[int, Replicas]]:
+    response = admin.metadata([topic]).response
+    for of_topic in response.topics if response is not None else ():
+        for partition in of_topic.partitions:
+            leader = int(partition.leader_id)
+            followers = tuple(int(node) for node in partition.isr_nodes if node != leader)
+            if leader >= 0 and len(followers) + 1 >= settings.replication_factor:
+                yield partition.partition_index, Replicas(leader, followers)
