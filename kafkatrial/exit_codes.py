@@ -18,3 +18,19 @@ class ExitCode(IntEnum):
     NOTHING_RAN = 5
     INCONCLUSIVE = 6
     """Nothing worse than unknown."""
+
+    @property
+    def meaning(self) -> str:
+        """For the last line of a run."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    ExitCode.OK: "every verdict is ok or as expected",
+    ExitCode.VIOLATION: "a violation, or an expected one that did not happen",
+    ExitCode.INTERRUPTED: "interrupted; the results so far are kept",
+    ExitCode.INTERNAL: "an internal error, a damaged history, or a target that did not start",
+    ExitCode.USAGE: "wrong usage, something not installed, or not a run directory",
+    ExitCode.NOTHING_RAN: "nothing ran",
+    ExitCode.INCONCLUSIVE: "inconclusive: nothing worse than unknown",
+}

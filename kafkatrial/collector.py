@@ -1,0 +1,84 @@
+"""Fold the engine's events into results: the one handler that every report is drawn from."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+
+from pydantic import TypeAdapter
+
+from conformance.events import Event, RequirementJudged, RunEnded, TargetStarted, TargetStarting
+from conformance.requirements.requirement import Requirement
+from kafkatrial.exit_codes import ExitCode
+from reports.results import Outcome, RequirementInfo, Results, Source, Standing, TargetInfo
+
+_OUTCOME = TypeAdapter(Outcome)
+
+
+class Collector:
+    """Holds the results so far."""
+
+    def __init__(
+        self, targets: Sequence[str], requirements: Sequence[Requirement], *, seed: int, profile: str, now: datetime
+    ) -> None:
+        self.results = Results(
+            kafkatrial=own_version(),
+            started_at=now.isoformat(timespec="seconds"),
+            seed=seed,
+            profile=profile,
+            targets=tuple(TargetInfo(name) for name in targets),
+            requirements=tuple(map(_info, requirements)),
+        )
+
+    def handle(self, event: Event) -> Outcome | None:
+        """Take one event in; returns the outcome that a verdict became."""
+        match event:
+            case TargetStarting():
+                self._know_target(event.target, nodes=event.nodes)
+            case TargetStarted():
+                self._know_target(event.target, nodes=event.nodes, versions=event.versions, ready_s=event.seconds)
+            case RequirementJudged():
+                outcome = outcome_of(event)
+                self.results = replace(self.results, outcomes=(*self.results.outcomes, outcome))
+                return outcome
+            case RunEnded():
+                self.results = replace(self.results, complete=event.complete, seconds=event.seconds)
+            case _:
+                pass
+        return None
+
+    def _know_target(self, name: str, **facts: object) -> None:
+        targets = (replace(t, **facts) if t.name == name else t for t in self.results.targets)  # type: ignore[arg-type]
+        self.results = replace(self.results, targets=tuple(targets))
+
+
+def exit_code_of_results(results: Results) -> ExitCode:
+    """What a run that ended (`complete` or interrupted) tells its caller."""
+    if not results.complete:
+        return ExitCode.INTERRUPTED
+    standings = results.counts()
+    if Standing.VIOLATION in standings or Standing.FIXED in standings:
+        return ExitCode.VIOLATION
+    if Standing.UNKNOWN in standings:
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.OK if standings.keys() - {Standing.NOT_APPLICABLE} else ExitCode.NOTHING_RAN
+
+
+def outcome_of(event: RequirementJudged) -> Outcome:
+    """The event's part that results.json keeps, checked against the public types."""
+    fields = event.as_json()
+    del fields["event"], fields["level"]
+    return _OUTCOME.validate_python(fields)
+
+
+def _info(requirement: Requirement) -> RequirementInfo:
+    sources = tuple(Source(source.title, source.url) for source in requirement.sources)
+    return RequirementInfo(requirement.id, str(requirement.level), requirement.text, sources)
+
+
+def own_version() -> str:
+    """Version of the installed distribution."""
+    try:
+        return version("kafkatrial")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,13 @@
+"""Standard output as every command uses it: a terminal as wide as it is, a log wide enough to keep lines whole."""
+
+from rich.console import Console
+
+_WIDTH_OF_LOGS = 140
+
+
+def stdout_console(*, quiet: bool = False) -> Console:
+    """A console without guesses about what numbers and words mean; colour follows NO_COLOR, as Rich does."""
+    console = Console(quiet=quiet, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console = Console(quiet=quiet, highlight=False, emoji=False, width=_WIDTH_OF_LOGS)
+    return console

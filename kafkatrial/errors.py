@@ -1,0 +1,69 @@
+"""Every error that a person can cause or mend: one clear line on standard error, and the exit code it means.
+
+An error of another kind is a mistake of ours. Its traceback goes to a file, so that the line can say where it is and
+the terminal stays readable.
+"""
+
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+from kafkatrial.exit_codes import ExitCode
+
+
+class CommandError(Exception):
+    """A command cannot go on. The message is one line: what was wrong, where, what to do."""
+
+    exit_code = ExitCode.INTERNAL
+
+
+class UsageError(CommandError):
+    """The command line, a setting or an argument is wrong."""
+
+    exit_code = ExitCode.USAGE
+
+
+KNOWN_ERRORS = {
+    "fixtures.targets.target.NotInstalledError": ExitCode.USAGE,
+    "fixtures.targets.target.UnknownTargetError": ExitCode.USAGE,
+    "fixtures.targets.target.TargetError": ExitCode.INTERNAL,
+    "linearizability.history.errors.NotARunError": ExitCode.USAGE,
+    "linearizability.history.errors.HistoryError": ExitCode.INTERNAL,
+    "conformance.expectations.ExpectationsError": ExitCode.USAGE,
+    "reports.results.ResultsError": ExitCode.INTERNAL,
+}
+"""By qualified name, so that naming an error costs no import; a subclass counts as its nearest base in this table."""
+
+
+def exit_code_of(error: BaseException) -> ExitCode | None:
+    """The exit code of a known error, None for one that nobody foresaw."""
+    if isinstance(error, CommandError):
+        return error.exit_code
+    names = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(error).__mro__)
+    return next((KNOWN_ERRORS[name] for name in names if name in KNOWN_ERRORS), None)
+
+
+def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
+    """Print the error's one line, save the traceback of an unforeseen one, and return the exit code."""
+    code = exit_code_of(error)
+    if code is not None:
+        complain(" ".join(str(error).split()))
+        return code
+    path = _traceback_path(run_dir)
+    path.write_text("".join(traceback.format_exception(error)))
+    first_line = (str(error).splitlines() or [""])[0]
+    complain(f"internal error: {type(error).__name__}: {first_line} (traceback in {path})")
+    return ExitCode.INTERNAL
+
+
+def complain(line: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"kafkatrial: {line}\n")
+
+
+def _traceback_path(run_dir: Path | None) -> Path:
+    if run_dir is not None and run_dir.is_dir():
+        return run_dir / "internal-error.txt"
+    with tempfile.NamedTemporaryFile(prefix="kafkatrial-", suffix=".txt", delete=False) as file:
+        return Path(file.name)

@@ -1,0 +1,41 @@
+"""The progress of an installation: a bar on a terminal, a line per tenth elsewhere."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fixtures.targets.jars import Progress as Report
+from kafkatrial.console import stdout_console
+
+
+@contextmanager
+def shown(name: str) -> Iterator[Report]:
+    """A function that shows how far the installation of `name` is."""
+    console = stdout_console()
+    if not console.is_terminal:
+        yield _PlainReport(console)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(f"installing {name}", total=None)
+
+        def report(text: str, done: int, total: int) -> None:
+            bar.update(task, description=text, completed=done, total=total or None)
+
+        yield report
+
+
+class _PlainReport:
+    """A line when the text changes its first word, and at every tenth of the way."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last: tuple[str, int] = "", -1
+
+    def __call__(self, text: str, done: int, total: int) -> None:
+        now = text.partition(" ")[0], done * 10 // total if total else 0
+        if now != self._last:
+            self._last = now
+            self._console.print(f"{text} ({done}/{total})" if total else text, soft_wrap=True)

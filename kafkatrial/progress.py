@@ -1,0 +1,154 @@
+"""What a person sees while a run goes on: one live line on a terminal, plain lines anywhere else.
+
+Plain lines are whole sentences, one per verdict, so that a CI log reads by itself and nothing is lost when it is cut.
+Both go to standard output; colour follows NO_COLOR, as Rich does.
+"""
+
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from conformance.events import (
+    Event,
+    RequirementJudged,
+    RequirementStarted,
+    RunStarted,
+    ScriptRan,
+    TargetStarted,
+    TargetStarting,
+)
+from reports.results import Outcome
+from reports.terminal import CELLS
+
+
+class Progress(Protocol):
+    """A context manager that is told every event, with the outcome that a verdict became."""
+
+    def handle(self, event: Event, outcome: Outcome | None) -> None:
+        """Show it."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc_info: object) -> None: ...
+
+
+class PlainProgress:
+    """A line per target and per verdict."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._total = 0
+        self._index = 0
+
+    def handle(self, event: Event, outcome: Outcome | None) -> None:
+        """Print a line, if the event is worth one."""
+        match event:
+            case RunStarted():
+                self._print(banner(event))
+            case TargetStarting():
+                self._print(Text(f"starting {event.target}, {_nodes(event.nodes)}"))
+            case TargetStarted():
+                self._print(ready_line(event))
+            case RequirementStarted():
+                self._index, self._total = event.index, event.total
+            case RequirementJudged() if outcome is not None:
+                self._print(Text(f"[{self._index}/{self._total}] ").append_text(verdict_line(event, outcome)))
+            case _:
+                pass
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text, soft_wrap=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+
+class LiveProgress:
+    """A spinner line with the current requirement, scripts done and time gone; verdicts scroll above it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = Live(self, console=console, refresh_per_second=8, transient=True)
+        self._doing = Text("")
+        self._count = ""
+        self._scripts: dict[str, tuple[int, int]] = {}
+        self._started = console.get_time()
+
+    def handle(self, event: Event, outcome: Outcome | None) -> None:
+        """Change the live line, or print above it."""
+        match event:
+            case RunStarted():
+                self._console.print(banner(event), soft_wrap=True)
+            case TargetStarting():
+                self._doing = Text(f"starting {event.target}, {_nodes(event.nodes)}")
+            case TargetStarted():
+                self._console.print(ready_line(event), soft_wrap=True)
+            case RequirementStarted():
+                self._doing, self._scripts = Text(event.requirement, "bold"), {}
+                self._count = f"[{event.index}/{event.total}]"
+            case ScriptRan():
+                self._scripts[event.target] = (event.done, event.planned)
+            case RequirementJudged() if outcome is not None:
+                self._console.print(verdict_line(event, outcome), soft_wrap=True)
+            case _:
+                pass
+
+    def __rich__(self) -> Table:
+        elapsed_s = int(self._console.get_time() - self._started)
+        scripts = "  ".join(f"{target} {done}/{planned}" for target, (done, planned) in self._scripts.items())
+        line = Table.grid(padding=(0, 1))
+        line.add_row(
+            self._spinner,
+            Text(self._count, "dim"),
+            self._doing,
+            Text(scripts, "dim"),
+            Text(f"{elapsed_s // 60}:{elapsed_s % 60:02d}", "dim"),
+        )
+        return line
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._live.stop()
+
+
+def progress_for(console: Console) -> Progress:
+    """The live line where somebody watches, plain lines elsewhere."""
+    return LiveProgress(console) if console.is_terminal and console.is_interactive else PlainProgress(console)
+
+
+def banner(event: RunStarted) -> Text:
+    """Everything that was drawn or chosen, before anything happens."""
+    return Text(
+        f"seed {event.seed}, profile {event.profile}, {len(event.requirements)} requirements "
+        f"on {', '.join(event.targets)}\nrun {event.run_dir}"
+    )
+
+
+def ready_line(event: TargetStarted) -> Text:
+    """How long a cluster took, and what it is."""
+    versions = ", ".join(f"{name} {version}" for name, version in event.versions.items())
+    return Text(f"{event.target} is ready after {event.seconds:.1f} s ({_nodes(event.nodes)}; {versions})")
+
+
+def verdict_line(event: RequirementJudged, outcome: Outcome) -> Text:
+    """One verdict, with its reason."""
+    sign, style = CELLS[outcome.standing]
+    line = Text.assemble((f"{sign:<11} ", style), f"{event.requirement}  on {event.target}")
+    if outcome.reason:
+        line.append(f": {outcome.reason}", "dim")
+    return line
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"

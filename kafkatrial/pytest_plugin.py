@@ -1,0 +1,169 @@
+"""kafkatrial in pytest: `pytest -m conformance --target apache-kafka:4.3.1`, and the fixture `kafka_cluster`.
+
+This module and what it imports are all of ours that a user's test process ever holds, and unless one of the two is
+used, this module is all: it takes part in every pytest run of everybody who has kafkatrial installed. The suite works
+in child processes, so that a user's own `fixtures` or `reports` package is never in the way of ours.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from kafkatrial.cluster import KafkaCluster
+    from kafkatrial.pytest_conformance import ConformanceRun
+
+_MARKERS = {
+    "conformance": "requirements of the kafkatrial suite, run on each --target",
+    "chaos": "runs of the kafkatrial suite under a schedule of faults",
+    "simulation": "runs of the kafkatrial suite in deterministic simulation",
+    "slow": "takes longer than ten seconds",
+}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "target": {"action": "append", "metavar": "KIND[:VERSION]", "help": "cluster to try; repeat it for several"},
+    "nodes": {"metavar": "N", "help": "brokers per cluster"},
+    "seed": {"metavar": "N", "help": "draw the same scripts again"},
+    "level": {"metavar": "must|should", "help": "weakest promise to check"},
+    "profile": {"metavar": "ci|nightly", "help": "how much to try"},
+    "expectations": {"metavar": "FILE", "help": "TOML file of violations that are known"},
+}
+_RUN: pytest.StashKey[ConformanceRun] = pytest.StashKey()
+
+
+# --- options and markers
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The prefixed options, which nobody else has."""
+    group = parser.getgroup("kafkatrial", "kafkatrial: conformance of Kafka brokers")
+    for name, attributes in _OPTIONS.items():
+        group.addoption(f"--kafkatrial-{name}", dest=_dest(name), **attributes)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: Sequence[str]
+) -> Generator[None, None, None]:
+    """The short options, once every other plugin and conftest has taken the names that it wants.
+
+    pytest has read the command line once by now and took the value of an option that it did not know for a path, where
+    it would look for conftests instead of in `testpaths`.
+    """
+    paths = early_config.known_args_namespace.file_or_dir
+    for option, value in itertools.pairwise(args):
+        if option.removeprefix("--") in _OPTIONS and value in paths:
+            paths.remove(value)
+    yield
+    taken = _names_taken(parser)
+    group = parser.getgroup("kafkatrial")
+    for name, attributes in _OPTIONS.items():
+        if f"--{name}" not in taken:
+            group.addoption(f"--{name}", dest=_dest(name), **{**attributes, "help": f"short for --kafkatrial-{name}"})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers; `slow` only where the user has none."""
+    registered = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
+    for name, meaning in _MARKERS.items():
+        if name not in registered:
+            config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+def _dest(name: str) -> str:
+    return f"kafkatrial_{name}"
+
+
+def _names_taken(parser: pytest.Parser) -> set[str]:
+    groups = [parser._anonymous, *parser._groups]
+    return {name for group in groups for option in group.options for name in option.names()}
+
+
+def chosen_options(config: pytest.Config) -> list[str]:
+    """What was given of our options, as the command line of `kafkatrial run`."""
+    words = []
+    for name in _OPTIONS:
+        given = config.getoption(_dest(name))
+        for value in given if isinstance(given, list) else [given]:
+            if value is not None:
+                words += [f"--{name}", str(value)]
+    return words
+
+
+# --- requirements as items
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Append an item per requirement and target where `-m` asks for them, before -m and -k deselect."""
+    if _selects_conformance(config.getoption("markexpr", "")):
+        from kafkatrial.pytest_conformance import ConformanceRun
+
+        run = config.stash[_RUN] = ConformanceRun(config, chosen_options(config))
+        items += run.collect(session)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What was not deselected is what the child is to run."""
+    run = session.config.stash.get(_RUN, None)
+    if run is not None:
+        run.keep(session.items)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the child, however the session ended; a session with nothing worse than unknown is inconclusive."""
+    run = session.config.stash.get(_RUN, None)
+    if run is not None:
+        run.stop()
+        session.exitstatus = run.exit_status(session.exitstatus, session.testsfailed)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """The seed and the report, last of all."""
+    run = config.stash.get(_RUN, None)
+    if run is not None:
+        for line in run.summary():
+            terminalreporter.write_line(line)
+
+
+def _selects_conformance(expression: str) -> bool:
+    """True if it is true of an item that has that marker alone, and false of one that has none."""
+    if "conformance" not in expression:
+        return False
+    from _pytest.mark.expression import Expression
+
+    try:
+        compiled = Expression.compile(expression)
+    except SyntaxError:
+        return False  # pytest itself is about to say so
+    return compiled.evaluate(_has_that_marker_alone) and not compiled.evaluate(_has_no_marker)
+
+
+def _has_that_marker_alone(name: str, /, **arguments: object) -> bool:
+    return name == "conformance" and not arguments
+
+
+def _has_no_marker(name: str, /, **arguments: object) -> bool:
+    return False
+
+
+# --- a cluster for people's own tests
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
+    """A running cluster that can be broken on command; the first `--target`, else the reference broker."""
+    from kafkatrial.cluster import ClusterError, KafkaCluster
+
+    targets = pytestconfig.getoption(_dest("target")) or ["reference"]
+    nodes = pytestconfig.getoption(_dest("nodes"))
+    try:
+        cluster = KafkaCluster.start(targets[0], nodes=nodes)
+    except ClusterError as error:
+        pytest.exit(str(error), returncode=error.exit_code)
+    with cluster:
+        yield cluster

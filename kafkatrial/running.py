@@ -1,0 +1,155 @@
+"""One run from its settings to its reports.
+
+The engine yields events; each is folded into the results, shown, and, for the pytest plugin, written as a line of
+JSON. results.json is written anew at every verdict, so that a run that is killed leaves what it had found. However a
+run ends, its reports are drawn and its seed is the last thing said.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from conformance.engine import Expectations, run_requirements
+from conformance.events import Event, RequirementJudged
+from conformance.expectations import expectations_of, load_expectations
+from conformance.profiles import PROFILES, Profile
+from conformance.requirements.requirement import Requirement
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.target import Target
+from kafkatrial.collector import Collector, exit_code_of_results
+from kafkatrial.console import stdout_console
+from kafkatrial.errors import UsageError, complain, exit_code_of, report
+from kafkatrial.exit_codes import ExitCode
+from kafkatrial.interruption import interruptible
+from kafkatrial.progress import progress_for
+from kafkatrial.run_directory import make_run_directory
+from kafkatrial.selection import did_you_mean, ids, select_requirements
+from kafkatrial.settings import RunSettings
+from reports.html import write_html
+from reports.junit import write_junit
+from reports.results import Outcome, write_results
+from reports.terminal import as_text, render_finding, render_results
+
+_SEED_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """Everything that was chosen or drawn, checked, with nothing started."""
+
+    targets: tuple[Target, ...]
+    requirements: tuple[Requirement, ...]
+    seed: int
+    profile: Profile
+    expectations: Expectations
+    out: Path | None
+
+
+def plan_run(settings: RunSettings, wanted: tuple[str, ...]) -> RunPlan:
+    """Check every choice before anything starts.
+
+    Raises:
+        UsageError, UnknownTargetError, ExpectationsError: a choice is wrong.
+    """
+    if settings.profile not in PROFILES:
+        raise UsageError(f"--profile: no profile {settings.profile}; there are {', '.join(PROFILES)}")
+    targets = tuple(parse_target(name, nodes=settings.nodes) for name in dict.fromkeys(settings.target))
+    return RunPlan(
+        targets=targets,
+        requirements=select_requirements(wanted, settings.level),
+        seed=secrets.randbits(_SEED_BITS) if settings.seed is None else settings.seed,
+        profile=PROFILES[settings.profile],
+        expectations=_expectations(targets, settings.expectations),
+        out=settings.out,
+    )
+
+
+def _expectations(targets: Sequence[Target], file: Path | None) -> Expectations:
+    """By target name: the user's file speaks for every target, else each kind's own that comes with the suite."""
+    if file is None:
+        return {target.name: expectations_of(target.kind) for target in targets}
+    expected = load_expectations(file)
+    for requirement in expected:
+        if requirement not in ids():
+            raise UsageError(f"{file}: {did_you_mean(requirement, ids())}")
+    return {target.name: expected for target in targets}
+
+
+def plan_as_json(plan: RunPlan) -> str:
+    """What the pytest plugin needs to know before the run: one JSON object."""
+    requirements = [{"id": r.id, "level": str(r.level), "text": r.text} for r in plan.requirements]
+    targets = [target.name for target in plan.targets]
+    return json.dumps({"targets": targets, "seed": plan.seed, "requirements": requirements})
+
+
+class Running:
+    """Runs a plan. `run` returns the exit code; everything else is kept in the run directory."""
+
+    def __init__(self, plan: RunPlan, *, events_fd: int | None = None) -> None:
+        self._plan = plan
+        self._events_fd = events_fd
+        now = datetime.now(UTC)
+        self._run_dir = make_run_directory(plan.out, now=now, seed=plan.seed)
+        names = [target.name for target in plan.targets]
+        self._collector = Collector(names, plan.requirements, seed=plan.seed, profile=plan.profile.name, now=now)
+        self._console = stdout_console(quiet=events_fd is not None)
+
+    def run(self) -> ExitCode:
+        """Run to the end, or until an error or an interruption, and draw the reports."""
+        failed = None
+        with interruptible():
+            try:
+                self._follow_engine()
+            except KeyboardInterrupt:
+                complain("interrupted; the cluster is stopped")
+            except Exception as error:  # noqa: BLE001  reports are drawn first, then it becomes a line
+                failed = error
+            return self._conclude(failed)
+
+    def _follow_engine(self) -> None:
+        plan = self._plan
+        events = run_requirements(
+            plan.targets,
+            plan.requirements,
+            seed=plan.seed,
+            profile=plan.profile,
+            run_dir=self._run_dir,
+            expectations=plan.expectations,
+        )
+        with progress_for(self._console) as progress, closing(events):
+            for event in events:
+                outcome = self._collector.handle(event)
+                if outcome is not None:
+                    write_results(self._collector.results, self._run_dir)
+                progress.handle(event, outcome)
+                self._pass_on(event, outcome)
+
+    def _pass_on(self, event: Event, outcome: Outcome | None) -> None:
+        """Write the event as a line of JSON; a verdict carries its finding as text for a person."""
+        if self._events_fd is None:
+            return
+        line = event.as_json()
+        if isinstance(event, RequirementJudged) and outcome is not None:
+            requirement = self._collector.results.requirement(outcome.requirement)
+            line["standing"] = str(outcome.standing)
+            line["text"] = as_text(render_finding(outcome, requirement))
+        os.write(self._events_fd, json.dumps(line).encode() + b"\n")
+
+    def _conclude(self, failed: Exception | None) -> ExitCode:
+        results = self._collector.results
+        code = exit_code_of_results(results)
+        if failed is not None:
+            code = exit_code_of(failed) or ExitCode.INTERNAL
+        results = results.concluded(int(code), code.meaning)
+        write_results(results, self._run_dir)
+        write_junit(results, self._run_dir)
+        write_html(results, self._run_dir)
+        self._console.print(render_results(results, self._run_dir))
+        if failed is not None:
+            report(failed, self._run_dir)
+        return code

@@ -1,0 +1,81 @@
+"""The histories that a directory holds, and one judgement over them.
+
+A directory in the public format holds one history, and is judged as it is. A run of ours holds one per requirement and
+target; its judgement adds their counts up and names the history in each piece of evidence.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from kafkatrial.errors import UsageError
+from kafkatrial.exit_codes import ExitCode
+from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Judgement, Verdict
+
+EXIT_CODES = {
+    Verdict.OK: ExitCode.OK,
+    Verdict.VIOLATION: ExitCode.VIOLATION,
+    Verdict.UNKNOWN: ExitCode.INCONCLUSIVE,
+}
+
+_RUN_FILE = "run.json"
+_RESULTS_FILE = "results.json"
+
+
+def histories_in(directory: Path) -> dict[str, Path]:
+    """The histories by name: the directory itself has the empty name.
+
+    Raises:
+        UsageError: there is no history in it.
+    """
+    if not directory.is_dir():
+        raise UsageError(f"{directory}: no such directory; name one that holds a {_RUN_FILE}")
+    if (directory / _RUN_FILE).exists():
+        return {"": directory}
+    inside: dict[str, Path] = {}
+    if (directory / _RESULTS_FILE).exists():
+        found = sorted(path.parent for path in directory.rglob(_RUN_FILE))
+        inside = {str(path.relative_to(directory)): path for path in found}
+    if not inside:
+        raise UsageError(f"{directory}: not a run directory: it holds no {_RUN_FILE}")
+    return inside
+
+
+def judge_function(engine: str) -> Callable[[Path], Judgement]:
+    """The function that judges one history.
+
+    Raises:
+        UsageError: the engine is not installed.
+    """
+    if engine == "local":
+        from linearizability.check import judge
+
+        return judge
+    try:
+        from reports.spark.check import judge_with_spark
+    except ImportError as error:
+        raise UsageError(f"--engine spark: {error}; install it with: pip install 'kafkatrial[spark]'") from error
+    return judge_with_spark
+
+
+def combine(judgements: Mapping[str, Judgement]) -> Judgement:
+    """One judgement over one or several histories; that of a single one unchanged."""
+    if len(judgements) == 1:
+        return next(iter(judgements.values()))
+    found: dict[tuple[str, Verdict], Anomaly] = {}
+    for history, judgement in judgements.items():
+        for anomaly in judgement.anomalies:
+            key = anomaly.name, anomaly.verdict
+            before = found.get(key, Anomaly(anomaly.name, anomaly.verdict, 0, ()))
+            evidence = (*before.evidence, *(_in_history(row, history) for row in anomaly.evidence))[:EVIDENCE_MAX]
+            found[key] = replace(before, count=before.count + anomaly.count, evidence=evidence)
+    return Judgement(
+        operations=sum(judgement.operations for judgement in judgements.values()),
+        records=sum(judgement.records for judgement in judgements.values()),
+        anomalies=tuple(found.values()),
+        reasons=tuple(f"{name}: {reason}" for name, judgement in judgements.items() for reason in judgement.reasons),
+    )
+
+
+def _in_history(row: Evidence, history: str) -> Evidence:
+    return replace(row, text=f"{history}: {row.text}")

@@ -1,0 +1,33 @@
+"""Which requirements a command line means: ids, areas, or all; with a suggestion for a misspelt one."""
+
+import difflib
+from collections.abc import Collection, Sequence
+
+from conformance.registry import REQUIREMENTS, select
+from conformance.requirements.requirement import Level, Requirement
+from kafkatrial.errors import UsageError
+
+
+def ids() -> frozenset[str]:
+    """Every id in the registry."""
+    return frozenset(requirement.id for requirement in REQUIREMENTS)
+
+
+def select_requirements(wanted: Sequence[str], level: str) -> tuple[Requirement, ...]:
+    """The requirements named by id or area (all, if none is) that are at least of the level.
+
+    Raises:
+        UsageError: a name is neither an id nor an area.
+    """
+    known = ids() | {requirement.area for requirement in REQUIREMENTS}
+    for name in wanted:
+        if name not in known:
+            raise UsageError(did_you_mean(name, known))
+    return select(wanted, Level(level.upper()))
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """Why a name is refused, with what may have been meant."""
+    close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else "kafkatrial requirements lists them"
+    return f"{name}: no requirement and no area of that name; {hint}"

@@ -1,0 +1,89 @@
+"""What a run is told: command line over environment over file.
+
+The environment says `KAFKATRIAL_TARGET=reference,apache-kafka:4.3.1`, the file is `[tool.kafkatrial]` in the
+pyproject.toml of the current directory, with the same names as the options. A name that does not exist is refused,
+because a misspelt setting that is silently ignored is a test that silently does not run.
+"""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    PyprojectTomlConfigSettingsSource,
+    SettingsConfigDict,
+)
+
+from kafkatrial.errors import UsageError
+
+_ENV_PREFIX = "KAFKATRIAL_"
+
+
+class RunSettings(BaseSettings):
+    """Settings of `kafkatrial run`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=_ENV_PREFIX, pyproject_toml_table_header=("tool", "kafkatrial"), extra="forbid", frozen=True
+    )
+
+    target: Annotated[tuple[str, ...], NoDecode, Field(min_length=1)] = ("reference",)
+    nodes: Annotated[int, Field(ge=1)] | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
+    level: Literal["must", "should"] = "should"
+    profile: str = "ci"
+    expectations: Path | None = None
+    out: Path | None = None
+
+    @field_validator("target", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Command line, then environment, then pyproject.toml."""
+        return init_settings, env_settings, PyprojectTomlConfigSettingsSource(settings_cls)
+
+
+def load_settings(from_command_line: Mapping[str, object]) -> RunSettings:
+    """Settings from all three places. Null and empty values of the command line mean "not given".
+
+    Raises:
+        UsageError: a value or a name is wrong; the line says which, and where it came from.
+    """
+    given = {name: value for name, value in from_command_line.items() if value not in (None, (), [])}
+    try:
+        return RunSettings(**given)  # type: ignore[arg-type]  # validated here, that is the point
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        raise UsageError(_wrong(name, first["type"], first["msg"], given)) from error
+    except ValueError as error:  # the TOML reader's
+        raise UsageError(f"pyproject.toml: {error}") from error
+
+
+def _wrong(name: str, kind: str, message: str, given: Mapping[str, object]) -> str:
+    if kind == "extra_forbidden":
+        close = difflib.get_close_matches(name, RunSettings.model_fields)
+        hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(RunSettings.model_fields)}"
+        return f"pyproject.toml, [tool.kafkatrial]: no setting {name}{hint}"
+    if name in given:
+        where = f"--{name}"
+    elif f"{_ENV_PREFIX}{name.upper()}" in os.environ:
+        where = f"environment variable {_ENV_PREFIX}{name.upper()}"
+    else:
+        where = f"pyproject.toml, [tool.kafkatrial], {name}"
+    return f"{where}: {message[0].lower()}{message[1:]}"

@@ -1,0 +1,51 @@
+"""Targets as tables on a terminal."""
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from fixtures.network.toxiproxy_binary import find_toxiproxy
+from fixtures.targets.catalogue import TARGET_KINDS
+from fixtures.targets.probe import BrokerFacts
+
+
+def render_kinds() -> RenderableType:
+    """What can be named on the command line, whether it can start now, and what to do if not."""
+    table = _table("Target", "Starts", "Nodes", "Installed")
+    for kind in TARGET_KINDS:
+        for version in kind.versions or ("",):
+            name = f"{kind.kind}:{version}" if version else kind.kind
+            install = (kind.install or "").replace("VERSION", version)
+            nodes = ", ".join(map(str, kind.nodes)) or "as it is"
+            table.add_row(name, kind.starts, nodes, _installed(kind.is_installed(version), install))
+    table.add_section()
+    mesh = _installed(find_toxiproxy() is not None, "kafkatrial targets install toxiproxy")
+    table.add_row("toxiproxy", "the link mesh: without it no link can be cut", "", mesh)
+    return table
+
+
+def render_probe(facts: BrokerFacts) -> RenderableType:
+    """A broker's answer to `targets probe`."""
+    has_controller = facts.controller_id is not None and facts.controller_id >= 0
+    controller = f"node {facts.controller_id}" if has_controller else "unknown"
+    head = Text(f"cluster {facts.cluster_id or 'without an id'}, controller {controller}")
+    nodes = _table("Node", "Address")
+    for node in facts.brokers:
+        nodes.add_row(str(node.id), f"{node.host}:{node.port}")
+    apis = _table("API", "Versions")
+    for name, (lowest, highest) in facts.apis.items():
+        apis.add_row(name, f"{lowest}-{highest}")
+    return Group(head, *(Padding(table, (1, 0, 0, 0)) for table in (nodes, apis)))
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading)
+    return table
+
+
+def _installed(is_installed: bool, command: str) -> Text:
+    return Text("yes", "green") if is_installed else Text(f"no; {command}", "yellow")

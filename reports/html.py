@@ -1,0 +1,135 @@
+"""report.html: one self-contained page, readable on its own years later.
+
+Nothing is fetched: style and script are inside, addresses of sources are text. It works without the script (only the
+filter is gone), by keyboard, in light and dark, on paper, and without colour: every colour repeats a sign and a word.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from reports.results import DifferenceFound, Outcome, RequirementInfo, Results, Standing
+from reports.terminal import place
+
+FILE_NAME = "report.html"
+_TEMPLATES = Path(__file__).parent / "templates"
+
+SIGNS = {
+    Standing.OK: "✓",
+    Standing.VIOLATION: "✗",
+    Standing.EXPECTED: "✗",
+    Standing.FIXED: "!",
+    Standing.UNKNOWN: "?",
+    Standing.NOT_APPLICABLE: "-",
+}
+_WORDS = {Standing.EXPECTED: "expected", Standing.FIXED: "fixed", Standing.NOT_APPLICABLE: "n/a"}
+"""Short words for cells; the others say their standing."""
+_TOLD = (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN, Standing.EXPECTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of the matrix. `anchor` is empty where there is no more to say than the title."""
+
+    css: str
+    sign: str
+    word: str
+    title: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """An outcome that has a section of its own."""
+
+    anchor: str
+    css: str
+    sign: str
+    outcome: Outcome
+    requirement: RequirementInfo
+    program: Markup
+
+
+def write_html(results: Results, run_dir: Path) -> Path:
+    """Write `run_dir/report.html`."""
+    path = run_dir / FILE_NAME
+    path.write_text(render_html(results), encoding="utf-8")
+    return path
+
+
+def render_html(results: Results) -> str:
+    """The page."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["place"] = place
+    return environment.get_template("report.html.j2").render(
+        results=results,
+        counts=[(css_class(s), SIGNS[s], s, count) for s, count in results.counts().items()],
+        areas=list(_areas(results)),
+        findings=list(_findings(results)),
+        differences=list(_differences(results)),
+    )
+
+
+def css_class(standing: Standing) -> str:
+    """The standing as a class name: `not-applicable`."""
+    return standing.name.lower().replace("_", "-")
+
+
+def _areas(results: Results) -> Iterator[tuple[str, list[tuple[RequirementInfo, list[Cell]]]]]:
+    for area, requirements in groupby(results.requirements, key=lambda requirement: requirement.area):
+        yield (
+            area,
+            [(r, [_cell(results.outcome(r.id, target.name)) for target in results.targets]) for r in requirements],
+        )
+
+
+def _cell(outcome: Outcome | None) -> Cell:
+    if outcome is None:
+        return Cell("not-run", "·", "not run", "the run ended before it", "")
+    standing = outcome.standing
+    word = "flaky" if outcome.flaky else _WORDS.get(standing, str(standing))
+    anchor = _anchor(outcome) if standing in _TOLD else ""
+    title = outcome.reason or f"{outcome.scripts} scripts in {outcome.seconds:.1f} s"
+    return Cell(css_class(standing), SIGNS[standing], word, title, anchor)
+
+
+def _findings(results: Results) -> Iterator[FindingView]:
+    """Worst first."""
+    for standing in _TOLD:
+        for outcome in results.with_standing(standing):
+            requirement = results.requirement(outcome.requirement)
+            yield FindingView(
+                _anchor(outcome), css_class(standing), SIGNS[standing], outcome, requirement, _code(outcome.program)
+            )
+
+
+def _differences(results: Results) -> Iterator[tuple[Outcome, DifferenceFound]]:
+    """Each pair of targets once: the side that comes first in the run tells it."""
+    order = {target.name: number for number, target in enumerate(results.targets)}
+    for outcome in results.outcomes:
+        for difference in outcome.differences:
+            if order[outcome.target] < order.get(difference.other_target, len(order)):
+                yield outcome, difference
+
+
+def _anchor(outcome: Outcome) -> str:
+    return "finding-" + "".join(c if c.isalnum() else "-" for c in f"{outcome.requirement} {outcome.target}")
+
+
+def _code(program: str) -> Markup:
+    if not program:
+        return Markup()
+    return Markup(highlight(program, PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704  Pygments escapes

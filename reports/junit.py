@@ -1,0 +1,85 @@
+"""junit.xml: one test suite per target, one test case per requirement.
+
+A violation is a `failure`, an unknown an `error` (something is wrong that is no verdict), what does not apply is
+`skipped` with its reason. An expected violation passes, with a property that says so; one that did not happen fails,
+because the expectations file is stale.
+"""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from reports.results import Outcome, RequirementInfo, Results, Standing, TargetInfo
+from reports.terminal import as_text, render_finding
+
+FILE_NAME = "junit.xml"
+
+_RESULT_ELEMENTS = {
+    Standing.VIOLATION: "failure",
+    Standing.FIXED: "failure",
+    Standing.UNKNOWN: "error",
+    Standing.NOT_APPLICABLE: "skipped",
+}
+
+
+def write_junit(results: Results, run_dir: Path) -> Path:
+    """Write `run_dir/junit.xml`."""
+    root = ET.Element("testsuites", name="kafkatrial", time=f"{results.seconds:.3f}")
+    for target in results.targets:
+        root.append(_suite(results, target))
+    ET.indent(root)
+    path = run_dir / FILE_NAME
+    ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    return path
+
+
+def _suite(results: Results, target: TargetInfo) -> ET.Element:
+    outcomes = [outcome for outcome in results.outcomes if outcome.target == target.name]
+    elements = [_RESULT_ELEMENTS.get(outcome.standing) for outcome in outcomes]
+    suite = ET.Element(
+        "testsuite",
+        name=f"kafkatrial.{target.name}",
+        timestamp=results.started_at,
+        tests=str(len(outcomes)),
+        failures=str(elements.count("failure")),
+        errors=str(elements.count("error")),
+        skipped=str(elements.count("skipped")),
+        time=f"{sum(outcome.seconds for outcome in outcomes):.3f}",
+    )
+    facts = {"seed": str(results.seed), "target": target.name, "profile": results.profile}
+    _properties(suite, [*facts.items(), *((f"version.{name}", value) for name, value in target.versions.items())])
+    for outcome in outcomes:
+        suite.append(_case(outcome, results.requirement(outcome.requirement), results.seed))
+    return suite
+
+
+def _case(outcome: Outcome, requirement: RequirementInfo, seed: int) -> ET.Element:
+    case = ET.Element(
+        "testcase",
+        classname=f"{outcome.target}.{requirement.area}",
+        name=outcome.requirement,
+        time=f"{outcome.seconds:.3f}",
+    )
+    facts = [("seed", str(seed)), ("target", outcome.target), ("level", requirement.level)]
+    facts += [("source", " ".join(filter(None, (source.title, source.url)))) for source in requirement.sources]
+    if outcome.standing is Standing.EXPECTED:
+        facts.append(("expected-violation", outcome.reason))
+    if outcome.flaky:
+        facts.append(("flaky", "true"))
+    _properties(case, facts)
+    if element := _RESULT_ELEMENTS.get(outcome.standing):
+        result = ET.SubElement(case, element, message=_printable(outcome.reason or str(outcome.standing)))
+        if element != "skipped":
+            result.set("type", str(outcome.standing))
+            result.text = _printable(as_text(render_finding(outcome, requirement)))
+    return case
+
+
+def _properties(parent: ET.Element, facts: list[tuple[str, str]]) -> None:
+    properties = ET.SubElement(parent, "properties")
+    for name, value in facts:
+        ET.SubElement(properties, "property", name=name, value=_printable(value))
+
+
+def _printable(text: str) -> str:
+    """XML 1.0 has no way to write most control characters, and a broker may have answered with them."""
+    return "".join(c if c in "\n\t" or (c >= " " and c not in "\ufffe\uffff") else f"\\x{ord(c):02x}" for c in text)

@@ -1,0 +1,193 @@
+"""results.json: what a run found, as a public format (version 1) that every report is drawn from.
+
+A run is a matrix: each `Outcome` is the verdict on one requirement for one target. Reading a file checks it against
+these types, so that a file from a newer kafkatrial, or a damaged one, is refused in one line.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from linearizability.judgement import Anomaly, Verdict
+
+FORMAT: Final = 1
+FILE_NAME = "results.json"
+
+
+class Standing(StrEnum):
+    """How an outcome counts, once the expectations file has had its say."""
+
+    OK = "ok"
+    VIOLATION = "violation"
+    EXPECTED = "expected violation"
+    """A violation that the expectations file names."""
+    FIXED = "expected violation did not happen"
+    """The expectations file is stale: counts as a failure, so that it gets mended."""
+    UNKNOWN = "unknown"
+    NOT_APPLICABLE = "not applicable"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a promise is written down."""
+
+    title: str
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementInfo:
+    """A requirement that was selected for the run."""
+
+    id: str
+    level: str
+    text: str = ""
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def area(self) -> str:
+        """The part of the id before the slash."""
+        return self.id.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetInfo:
+    """A cluster that was tried. `ready_s` is null for one that never became ready."""
+
+    name: str
+    nodes: int | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    ready_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceFound:
+    """One script, two targets, two answers at one step."""
+
+    other_target: str
+    severity: str
+    step: int
+    here: str
+    there: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedHistory:
+    """The checkers' object, as `kafkatrial check --json` prints it."""
+
+    verdict: Verdict
+    operations: int
+    records: int
+    anomalies: tuple[Anomaly, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The verdict on one requirement for one target. Paths are relative to the run directory where they lie in it."""
+
+    requirement: str
+    target: str
+    verdict: Literal["ok", "violation", "unknown", "not-applicable"]
+    expected_violation: bool = False
+    reason: str = ""
+    scripts: int = 0
+    seconds: float = 0.0
+    expected: str = ""
+    actual: str = ""
+    program: str = ""
+    flaky: bool = False
+    judgement: JudgedHistory | None = None
+    differences: tuple[DifferenceFound, ...] = ()
+    reproduce: str = ""
+    failure_dir: str = ""
+
+    @property
+    def standing(self) -> Standing:
+        """The verdict, weighed with the expectation."""
+        if self.verdict == "violation":
+            return Standing.EXPECTED if self.expected_violation else Standing.VIOLATION
+        if self.verdict == "ok":
+            return Standing.FIXED if self.expected_violation else Standing.OK
+        return Standing.UNKNOWN if self.verdict == "unknown" else Standing.NOT_APPLICABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A whole run. `complete` is false while it runs, and stays so when it was interrupted."""
+
+    kafkatrial: str
+    """Version of kafkatrial that made it."""
+    started_at: str
+    """ISO 8601, UTC."""
+    seed: int
+    profile: str
+    targets: tuple[TargetInfo, ...]
+    requirements: tuple[RequirementInfo, ...]
+    outcomes: tuple[Outcome, ...] = ()
+    complete: bool = False
+    seconds: float = 0.0
+    exit_code: int | None = None
+    """Null while it runs."""
+    conclusion: str = ""
+    """The meaning of the exit code, in a sentence."""
+    format: Literal[1] = FORMAT
+
+    def outcome(self, requirement: str, target: str) -> Outcome | None:
+        """The cell of the matrix; None if it was not judged before the run ended."""
+        found = (o for o in self.outcomes if (o.requirement, o.target) == (requirement, target))
+        return next(found, None)
+
+    def requirement(self, requirement_id: str) -> RequirementInfo:
+        """What was selected under that id."""
+        return next(r for r in self.requirements if r.id == requirement_id)
+
+    def with_standing(self, *standings: Standing) -> tuple[Outcome, ...]:
+        """The outcomes that stand so, in the order in which they were judged."""
+        return tuple(outcome for outcome in self.outcomes if outcome.standing in standings)
+
+    def counts(self) -> dict[Standing, int]:
+        """Outcomes by standing, in the order of the enum, without zeros."""
+        counted = Counter(outcome.standing for outcome in self.outcomes)
+        return {standing: counted[standing] for standing in Standing if counted[standing]}
+
+    def concluded(self, exit_code: int, conclusion: str) -> "Results":
+        """The same results with the run's end written in."""
+        return replace(self, exit_code=exit_code, conclusion=conclusion)
+
+
+class ResultsError(Exception):
+    """A results file is missing, damaged or of another format version. The message is one line."""
+
+
+_RESULTS = TypeAdapter(Results)
+
+
+def write_results(results: Results, run_dir: Path) -> Path:
+    """Replace `run_dir/results.json` atomically, so that an interrupted run leaves a readable one."""
+    path = run_dir / FILE_NAME
+    temporary = path.with_suffix(".json.new")
+    temporary.write_bytes(_RESULTS.dump_json(results, indent=1) + b"\n")
+    temporary.replace(path)
+    return path
+
+
+def read_results(run_dir: Path) -> Results:
+    """Read `run_dir/results.json`.
+
+    Raises:
+        ResultsError: it is missing, damaged, or not of format version 1.
+    """
+    path = run_dir / FILE_NAME
+    try:
+        return _RESULTS.validate_json(path.read_bytes())
+    except OSError as error:
+        raise ResultsError(f"{path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ResultsError(f"{path}: not a results file of format {FORMAT}: {where}: {first['msg']}") from error

@@ -1,0 +1,180 @@
+"""Results and judgements as Rich renderables: the picture that a person sees at the end of a run.
+
+Order of a violation: requirement, level and source; Expected and Actual; evidence; the shrunk program; where it is
+kept; and last the one line that shows it again. Colour only repeats what a word or a sign already says.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from linearizability.judgement import Anomaly, Judgement, Verdict, in_report_order
+from reports.results import DifferenceFound, Outcome, RequirementInfo, Results, Standing
+
+CELLS = {
+    Standing.OK: ("✔ ok", "green"),
+    Standing.VIOLATION: ("✘ violation", "bold red"),
+    Standing.EXPECTED: ("✘ expected", "yellow"),
+    Standing.FIXED: ("! fixed", "bold magenta"),
+    Standing.UNKNOWN: ("? unknown", "yellow"),
+    Standing.NOT_APPLICABLE: ("- n/a", "dim"),
+}
+"""What a cell of the matrix says, and its colour."""
+
+_VERDICT_STYLES = {Verdict.OK: "green", Verdict.VIOLATION: "bold red", Verdict.UNKNOWN: "yellow"}
+_EVIDENCE_SHOWN = 3
+"""Evidence rows per anomaly on a terminal; results.json and the HTML page have all of them."""
+
+
+def render_results(results: Results, run_dir: Path) -> RenderableType:
+    """The whole picture: matrix, findings, differences, footer."""
+    parts: list[RenderableType] = []
+    if results.outcomes:
+        parts.append(_matrix(results))
+    parts += [render_finding(outcome, results.requirement(outcome.requirement)) for outcome in _told(results)]
+    differences = list(_differences(results))
+    if differences:
+        parts += [Rule("Differences between targets", align="left", style="dim"), *differences]
+    parts.append(_footer(results, run_dir))
+    return Group(*(Padding(part, (1, 0, 0, 0)) for part in parts))
+
+
+def render_finding(outcome: Outcome, requirement: RequirementInfo) -> RenderableType:
+    """Everything about one outcome that is not ok."""
+    sign, style = CELLS[outcome.standing]
+    title = Text.assemble((f"{sign} ", style), (outcome.requirement, "bold"), f"  on {outcome.target}")
+    if outcome.flaky:
+        title.append("  flaky: it did not come back when the script was run again", "yellow")
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("Level", f"{requirement.level}  {requirement.text}".rstrip())
+    for source in requirement.sources:
+        facts.add_row("Source", Text(f"{source.title}  {source.url or ''}".rstrip()))
+    for name, value in (("Reason", outcome.reason), ("Expected", outcome.expected), ("Actual", outcome.actual)):
+        if value:
+            facts.add_row(name, Text(value))
+    parts: list[RenderableType] = [title, Padding(facts, (0, 0, 0, 2))]
+    if outcome.judgement and outcome.judgement.anomalies:
+        parts.append(Padding(_anomalies(outcome.judgement.anomalies), (0, 0, 0, 2)))
+    if outcome.program:
+        parts += [
+            Padding(Text("The shortest script that shows it:", "dim"), (0, 0, 0, 2)),
+            Padding(Syntax(outcome.program.rstrip(), "python", background_color="default"), (0, 0, 0, 4)),
+        ]
+    if outcome.failure_dir:
+        parts.append(Text(f"  Kept in    {outcome.failure_dir}"))
+    if outcome.reproduce:
+        parts.append(Text.assemble("  Reproduce: ", (outcome.reproduce, "bold"), no_wrap=True, overflow="ignore"))
+    return Group(*parts)
+
+
+def render_judgement(judgement: Judgement) -> RenderableType:
+    """What `kafkatrial check` shows of one history."""
+    verdict = judgement.verdict
+    head = Text.assemble(
+        (str(verdict), _VERDICT_STYLES[verdict]),
+        f"  {judgement.operations:,} operations, {judgement.records:,} records",
+    )
+    reasons = [Text(f"unknown because {reason}", "yellow") for reason in judgement.reasons]
+    found = in_report_order(judgement.anomalies)
+    return Group(head, *reasons, *([_anomalies(found)] if found else []))
+
+
+def as_text(renderable: RenderableType, width: int = 110) -> str:
+    """The renderable as plain text without colour, for a log or another process."""
+    console = Console(width=width, no_color=True, force_terminal=False, highlight=False, emoji=False, record=False)
+    with console.capture() as capture:
+        console.print(renderable)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()).strip("\n")
+
+
+def _told(results: Results) -> Iterator[Outcome]:
+    """The outcomes worth a paragraph: violations first, then stale expectations, then unknown."""
+    for standing in (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN):
+        yield from results.with_standing(standing)
+
+
+def _matrix(results: Results) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    table.add_column("Requirement", no_wrap=True)
+    table.add_column("Level")
+    for target in results.targets:
+        table.add_column(target.name, no_wrap=True)
+    for _, requirements in groupby(results.requirements, key=lambda requirement: requirement.area):
+        for requirement in requirements:
+            cells = (_cell(results.outcome(requirement.id, target.name)) for target in results.targets)
+            table.add_row(requirement.id, Text(requirement.level, "dim"), *cells)
+        table.add_section()
+    return table
+
+
+def _cell(outcome: Outcome | None) -> Text:
+    if outcome is None:
+        return Text("· not run", "dim")
+    sign, style = CELLS[outcome.standing]
+    return Text(f"{sign} (flaky)" if outcome.flaky else sign, style)
+
+
+def _anomalies(anomalies: Sequence[Anomaly]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    for heading in ("Anomaly", "Verdict", "Count", "Where", "Evidence"):
+        table.add_column(heading, justify="right" if heading == "Count" else "left", overflow="fold")
+    for anomaly in anomalies:
+        style = _VERDICT_STYLES.get(anomaly.verdict, "dim")
+        head = (anomaly.name, Text(str(anomaly.verdict), style), f"{anomaly.count:,}")
+        for number, row in enumerate(anomaly.evidence[:_EVIDENCE_SHOWN] or (None,)):
+            where = "" if row is None else place(row.topic, row.partition, row.offset)
+            table.add_row(*(head if number == 0 else ("", "", "")), where, Text(row.text if row else ""))
+    return table
+
+
+def place(topic: str | None, partition: int | None, offset: int | None) -> str:
+    """`topic-0@42`, as far as it is known."""
+    where = topic or ""
+    if partition is not None:
+        where += f"-{partition}"
+    return where if offset is None else f"{where}@{offset}"
+
+
+def _differences(results: Results) -> Iterator[RenderableType]:
+    """Each pair of targets once: the side that comes first in the run tells it."""
+    order = {target.name: number for number, target in enumerate(results.targets)}
+    for outcome in results.outcomes:
+        for difference in outcome.differences:
+            if order.get(outcome.target, 0) < order.get(difference.other_target, 0):
+                yield _difference(outcome, difference)
+
+
+def _difference(outcome: Outcome, difference: DifferenceFound) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row(outcome.target, Text(difference.here))
+    table.add_row(difference.other_target, Text(difference.there))
+    head = Text.assemble((outcome.requirement, "bold"), f"  step {difference.step}, {difference.severity}")
+    return Group(head, Padding(table, (0, 0, 0, 2)))
+
+
+def _footer(results: Results, run_dir: Path) -> RenderableType:
+    counts = Text("  ·  ").join(
+        Text(f"{count} {standing}", CELLS[standing][1]) for standing, count in results.counts().items()
+    )
+    if not results.complete:
+        counts.append("  (interrupted)" if counts else "interrupted before the first verdict", "yellow")
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("Seed", str(results.seed))
+    facts.add_row("Run", Text(str(run_dir)))
+    facts.add_row("Report", Text(str(run_dir / "report.html")))
+    facts.add_row("Exit code", f"{results.exit_code}: {results.conclusion}")
+    return Group(Rule(style="dim"), counts, facts)
