@@ -15,6 +15,7 @@ from conformance.concurrent.replay import run_program
 from conformance.concurrent.script import (
     Consumer,
     Cut,
+    Lost,
     MetadataWatcher,
     OneShotProducer,
     Pause,

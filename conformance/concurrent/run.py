@@ -21,7 +21,7 @@ from fixtures.clients.confluent import RecordedConsumer
 from fixtures.clients.outcomes import Outcome
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
-from fixtures.targets.target import LinkControl, Target
+from fixtures.targets.target import LinkControl, Listener, Target
 from linearizability.history.recorder import Recorder
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
@@ -168,9 +168,10 @@ class _Cutter:
     def __call__(self) -> None:
         time.sleep(self._cut.at_ms / 1000)
         # In the history the fault begins before the link is cut, and ends after it is whole again.
+        listener = None if self._cut.source is Role.CLIENT else Listener.REPLICATION
         with (
-            self._recorder.fault("cut", f"{self._source}->{self._destination}"),
-            self._control.cut(self._source, self._destination),
+            self._recorder.fault("cut", f"{self._source}->{self._destination}", str(self._cut.lost)),
+            self._control.cut(self._source, self._destination, listener, self._cut.lost),
         ):
             time.sleep(self._cut.for_ms / 1000)
 

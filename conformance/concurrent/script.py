@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fixtures.clients.payload import SIZE_MIN
+from fixtures.targets.target import Lost
 
 
 class Phase(StrEnum):
@@ -114,18 +115,22 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Black-hole what `source` sends to `destination`, from `at_ms` into the faulty phase on, for `for_ms`."""
+    """Lose one direction of a link, from `at_ms` into the faulty phase on, for `for_ms`.
+
+    Between two nodes only replication is cut; heartbeats and metadata still pass.
+    """
 
     source: Role
     destination: Role
     at_ms: int
     for_ms: int
+    lost: Lost = Lost.REQUESTS
 
     def __repr__(self) -> str:
         """As Python: a StrEnum's own repr is none."""
         return (
             f"Cut(source=Role.{self.source.name}, destination=Role.{self.destination.name}, "
-            f"at_ms={self.at_ms}, for_ms={self.for_ms})"
+            f"at_ms={self.at_ms}, for_ms={self.for_ms}, lost=Lost.{self.lost.name})"
         )
 
 

@@ -21,6 +21,7 @@ from conformance.concurrent.script import (
     TopicSettings,
 )
 from fixtures.clients.payload import SIZE_MIN
+from fixtures.targets.target import Lost
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -93,10 +94,11 @@ def scripts(
 
 
 def client_cuts() -> SearchStrategy[tuple[Cut, ...]]:
-    """One or two short cuts from the clients to the leader, one after the other."""
+    """One or two short cuts between the clients and the leader, one after the other: of requests or of answers."""
+    lost = st.sampled_from((Lost.ANSWERS, Lost.REQUESTS))
 
     def one(at_ms: SearchStrategy[int]) -> SearchStrategy[Cut]:
-        return st.builds(Cut, st.just(Role.CLIENT), st.just(Role.LEADER), at_ms, st.integers(100, 500))
+        return st.builds(Cut, st.just(Role.CLIENT), st.just(Role.LEADER), at_ms, st.integers(100, 500), lost)
 
     first = one(st.integers(0, 100))
     second = one(st.integers(900, 1100))
