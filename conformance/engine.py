@@ -61,7 +61,7 @@ def run_requirements(
     profile: Profile,
     run_dir: Path,
     expectations: Expectations | None = None,
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Start the targets, check every requirement, stop the targets; yield what happens.
 
     :param targets: not yet started.

@@ -3,12 +3,19 @@
 from collections.abc import Collection
 from typing import Final
 
-from conformance.requirements import fetch, produce
+from conformance.requirements import admin, epochs, fetch, groups, idempotence, metadata, negotiation, offsets, produce
 from conformance.requirements.requirement import Level, Requirement
 
 REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *produce.REQUIREMENTS,
     *fetch.REQUIREMENTS,
+    *idempotence.REQUIREMENTS,
+    *offsets.REQUIREMENTS,
+    *epochs.REQUIREMENTS,
+    *metadata.REQUIREMENTS,
+    *groups.REQUIREMENTS,
+    *admin.REQUIREMENTS,
+    *negotiation.REQUIREMENTS,
 )
 
 _STRENGTH: Final = {Level.MUST: 2, Level.SHOULD: 1, Level.MAY: 0}

@@ -126,3 +126,7 @@ KIP_4_METADATA: Final = kip(
     "Command line and centralized administrative operations, metadata",
     "KIP-4+-+Command+line+and+centralized+administrative+operations",
 )
+KIP_405: Final = kip(405, "Kafka Tiered Storage", "KIP-405%3A+Kafka+Tiered+Storage")
+KIP_1005: Final = kip(
+    1005, "Expose EarliestLocalOffset and TieredOffset", "KIP-1005%3A+Expose+EarliestLocalOffset+and+TieredOffset"
+)

@@ -187,7 +187,11 @@ def _delete_topic(_step: DeleteTopic, response: Any, _symbols: Symbols) -> Answe
 
 
 def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Answer:
-    listed = [(symbols.script_name(topic.name or ""), topic) for topic in response.topics]
+    asked = step.topics or ()
+    listed = [
+        (topic.name if topic.name in asked else symbols.script_name(topic.name or ""), topic)
+        for topic in response.topics
+    ]
     topics = [(name, topic) for name, topic in listed if name is not None]
     answer: dict[str, Any] = {
         "topics": tuple(sorted((name, _error(topic.error_code), len(topic.partitions)) for name, topic in topics)),

@@ -36,7 +36,7 @@ from conformance.sequential.steps import (
     Step,
 )
 from conformance.sequential.symbols import ScriptSymbols
-from fixtures.clients.messages import ApiKey, request_schema
+from fixtures.clients.messages import ApiKey, known_versions, request_schema
 from fixtures.clients.raw import (
     ConnectionClosed,
     MalformedResponse,
@@ -181,8 +181,8 @@ class _ScriptRun:
         return answer
 
     def _message(self, step: Step, client: RawClient) -> Any:
-        schema = client.schema_for(requests.api_key(step), getattr(step, "version", None))
-        return requests.request(step, schema, self._symbols)
+        key = requests.api_key(step)
+        return requests.request(step, request_schema(key, _version(client, key, step)), self._symbols)
 
     def _destination(self, step: Step) -> int | None:
         if isinstance(step, OffsetCommit | OffsetFetch):
@@ -288,6 +288,17 @@ class _ScriptRun:
         for topic in tuple(self._created):
             with suppress(ConnectionClosed, ResponseTimeout, MalformedResponse):
                 self._request(DeleteTopic(topic))
+
+
+def _version(client: RawClient, key: ApiKey, step: Step) -> int:
+    """The step's version, lowered or raised to what both sides have."""
+    newest = client.version_for(key)
+    wanted = getattr(step, "version", None)
+    if wanted is None:
+        return newest
+    lowest_offered = client.api_versions[key][0]
+    shared = [version for version in known_versions(key) if lowest_offered <= version <= newest]
+    return max((version for version in shared if version <= wanted), default=shared[0])
 
 
 def _request_unknown_version(client: RawClient, version: int) -> Any:

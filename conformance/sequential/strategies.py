@@ -12,6 +12,8 @@ from hypothesis.strategies import SearchStrategy
 from conformance.sequential.steps import Batch, Compression, Flaw, Produce, Record, Script, Step
 
 Steps = SearchStrategy[tuple[Step, ...]]
+Move = tuple[str, Batch]
+"""What a producer does next, and with which records."""
 
 BASE_TIMESTAMP_MS: Final = 1_700_000_000_000
 """November 2023."""
@@ -29,11 +31,7 @@ def _flat(part: Step | tuple[Step, ...]) -> tuple[Step, ...]:
 
 def many(steps: SearchStrategy[Any], *, at_least: int = 1, at_most: int = 6) -> Steps:
     """Several steps drawn alike."""
-    return st.lists(steps, min_size=at_least, max_size=at_most).map(lambda found: tuple(map(_only, found)))
-
-
-def _only(step: Step) -> Step:
-    return step
+    return st.lists(steps, min_size=at_least, max_size=at_most).map(tuple)
 
 
 def timestamps_ms() -> SearchStrategy[int]:
@@ -85,34 +83,32 @@ def produces(drawn: SearchStrategy[Batch] | None = None, **fields: SearchStrateg
     return st.builds(Produce, batches=one.map(lambda batch: (batch,)), **fields)
 
 
-def sequenced(moves: SearchStrategy[tuple[str, Batch]], *, producer: int = 0) -> SearchStrategy[tuple[Produce, ...]]:
-    """Produces of one idempotent producer, each next in sequence, one again, one too far or of another epoch.
-
-    A move is (kind, batch); kinds are `next`, `again`, `gap`, `new epoch`, `new epoch late` and `old epoch`.
-    """
-    return st.lists(moves, min_size=1, max_size=10).map(lambda drawn: _sequence(drawn, producer))
+def sequenced(drawn: SearchStrategy[list[Move]]) -> SearchStrategy[tuple[Produce, ...]]:
+    """The produces of the script's first producer, by a list of moves."""
+    return drawn.map(_sequence)
 
 
-def _sequence(moves: list[tuple[str, Batch]], producer: int) -> tuple[Produce, ...]:
+def _sequence(drawn: list[Move]) -> tuple[Produce, ...]:
     epoch, sequence = 0, 0
     sent: list[Batch] = []
     steps = []
-    for kind, content in moves:
+    for kind, content in drawn:
+        number = {"gap": sequence + 1, "new epoch": 0, "new epoch late": 1}.get(kind, sequence)
+        step_epoch = {"new epoch": epoch + 1, "new epoch late": epoch + 1, "old epoch": max(epoch - 1, 0)}
+        batch = Batch(content.records, content.compression, 0, step_epoch.get(kind, epoch), number)
         if kind.startswith("again") and sent:
-            back = min(int(kind.removeprefix("again ")), len(sent))
-            batch = sent[-back]
-        else:
-            lead = {"gap": 1, "new epoch late": 1}.get(kind, 0)
-            new_epoch = epoch + (kind.startswith("new epoch")) - (kind == "old epoch" and epoch > 0)
-            start = lead if kind.startswith("new epoch") else sequence + lead
-            batch = Batch(content.records, content.compression, producer, new_epoch, start)
-            if kind in {"next", "new epoch"} or kind.startswith("again") or (kind == "old epoch" and epoch == 0):
-                epoch, sequence = batch.epoch, batch.last_sequence + 1
-                sent = [*sent, batch] if kind != "new epoch" else [batch]
+            batch = sent[-min(int(kind.removeprefix("again ")), len(sent))]
+        elif (batch.epoch, batch.sequence) in {(epoch, sequence), (epoch + 1, 0)}:
+            epoch, sequence = batch.epoch, batch.last_sequence + 1
+            sent.append(batch)
         steps.append(Produce((batch,)))
     return tuple(steps)
 
 
-def moves(*kinds: str) -> SearchStrategy[tuple[str, Batch]]:
-    """Moves of `sequenced`, of the kinds given."""
+def moves(*kinds: str) -> SearchStrategy[Move]:
+    """One move of an idempotent producer, of one of the kinds.
+
+    `next` in sequence; `gap`: a number too high; `again N`: the N-th newest batch that was taken; `new epoch`, and
+    `new epoch late`: not from 0; `old epoch`: of the epoch before.
+    """
     return st.tuples(st.sampled_from(kinds), batches(at_most=3))

@@ -1,0 +1,134 @@
+"""CreateTopics and DeleteTopics: what is created, what is refused, and that a refusal leaves nothing behind."""
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.model.topics import REPLICAS_TOO_MANY, UNKNOWN_BROKER
+from conformance.sequential.steps import CreateTopic, DeleteTopic, Fetch, ListOffsets, Metadata, Produce
+from conformance.sequential.strategies import many, produces, script
+from fixtures.targets.target import Capability
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_CREATION: Final = judges("error", of=CreateTopic)
+_PRESENCE: Final = judges("topics", of=Metadata)
+
+_ILLEGAL_NAMES: Final = ("", ".", "..", "a/b", "two words", "größe", "x" * 250)
+_BAD: Final = (
+    st.builds(CreateTopic, topic=st.sampled_from(_ILLEGAL_NAMES))
+    | st.builds(CreateTopic, partitions=st.sampled_from([0, -2]))
+    | st.builds(CreateTopic, replication_factor=st.sampled_from([0, -2, REPLICAS_TOO_MANY]))
+    | st.builds(
+        CreateTopic,
+        configs=st.sampled_from([("no.such.property", "1"), ("retention.ms", "soon"), ("cleanup.policy", "burn")]).map(
+            lambda pair: (pair,)
+        ),
+    )
+    | st.sampled_from([((0, (UNKNOWN_BROKER,)),), ((1, (UNKNOWN_BROKER,)),)]).map(
+        lambda assignment: CreateTopic(partitions=-1, replication_factor=-1, assignments=assignment)
+    )
+    | st.just(CreateTopic(partitions=2, assignments=((0, (UNKNOWN_BROKER,)),)))
+)
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="admin/bad-topic-is-not-created",
+        level=Level.MUST,
+        text="CreateTopics answers an illegal name with INVALID_TOPIC_EXCEPTION, a partition count below 1 with "
+        "INVALID_PARTITIONS, a replication factor below 1 or above the number of brokers with "
+        "INVALID_REPLICATION_FACTOR, an unknown or illegal property with INVALID_CONFIG, an assignment to a broker "
+        "that is not there with INVALID_REPLICA_ASSIGNMENT and one beside a count with INVALID_REQUEST; none of these "
+        "leaves a topic behind.",
+        sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
+        check=sequential(script(many(_BAD), Metadata()), _CREATION | _PRESENCE),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="admin/existing-topic-is-not-created-again",
+        level=Level.MUST,
+        text="CreateTopics of a topic that exists is answered TOPIC_ALREADY_EXISTS, and the topic with its records "
+        "stays as it was.",
+        sources=(sources.PROTOCOL_ERRORS,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                produces(),
+                many(st.builds(CreateTopic, partitions=st.integers(1, 3)), at_most=3),
+                Metadata(),
+                Fetch(),
+            ),
+            _CREATION | _PRESENCE | judges("error", "records", of=Fetch),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="admin/validate-only-creates-nothing",
+        level=Level.MUST,
+        text="CreateTopics with validate_only answers as if it would create the topic, and does not.",
+        sources=(sources.KIP_4_METADATA,),
+        check=sequential(
+            script(
+                many(
+                    st.builds(CreateTopic, partitions=st.integers(1, 3), validate_only=st.just(True)),
+                    at_most=3,
+                ),
+                Metadata(),
+                st.sampled_from([(), (CreateTopic(), CreateTopic(validate_only=True))]),
+            ),
+            _CREATION | _PRESENCE,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="admin/creation-is-described",
+        level=Level.SHOULD,
+        text="Since CreateTopics v5 the answer has the number of partitions and the properties of what was created.",
+        sources=(sources.KIP_525,),
+        check=sequential(
+            script(
+                st.builds(
+                    CreateTopic,
+                    partitions=st.integers(1, 4),
+                    configs=st.sampled_from(
+                        [
+                            (("retention.ms", "-1"),),
+                            (("cleanup.policy", "compact"),),
+                            (("retention.ms", "-1"), ("max.message.bytes", "5000")),
+                        ]
+                    ),
+                ),
+                Metadata(),
+            ),
+            judges("error", "num_partitions", "configs", of=CreateTopic) | _PRESENCE,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="admin/deleted-topic-is-gone",
+        level=Level.MUST,
+        text="A deleted topic is unknown to Metadata, Produce and ListOffsets; created again it is empty and begins "
+        "at offset 0. DeleteTopics of one that is not there is answered UNKNOWN_TOPIC_OR_PARTITION.",
+        sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(produces(), at_most=3),
+                DeleteTopic(),
+                many(st.sampled_from([DeleteTopic(), Metadata(), ListOffsets()]) | produces(), at_most=3),
+                DeleteTopic(),
+                Metadata(),
+                CreateTopic(),
+                ListOffsets(),
+                produces(),
+            ),
+            judges("error", of=DeleteTopic)
+            | _PRESENCE
+            | judges("error", "offset", of=ListOffsets)
+            | judges("error", "base_offset", of=Produce),
+        ),
+        needs=_TOPICS,
+    ),
+)

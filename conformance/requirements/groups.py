@@ -1,0 +1,125 @@
+"""Offsets of a group without members: a commit is read back, and a refused one changes nothing."""
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.model.groups import METADATA_LENGTH_MAX
+from conformance.sequential.steps import CreateTopic, OffsetCommit, OffsetFetch
+from conformance.sequential.strategies import many, script
+from fixtures.targets.target import Capability
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_JUDGED: Final = judges("error", of=OffsetCommit) | judges(
+    "error", "committed_offset", "committed_leader_epoch", "metadata", of=OffsetFetch
+)
+_GROUPS: Final = st.sampled_from(["trial", "trial-other"])
+_OFFSETS: Final = st.integers(0, 1000)
+_FETCHES: Final = st.builds(OffsetFetch, group=_GROUPS, partition=st.integers(0, 1))
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="groups/commit-is-read-back",
+        level=Level.MUST,
+        text="OffsetFetch answers the offset, leader epoch and metadata of the group's last commit for the partition, "
+        "whatever was committed before or by other groups; offset -1 and no error where there is none.",
+        sources=(sources.KIP_211, sources.KIP_320, sources.CONSUMER_POSITION),
+        check=sequential(
+            script(
+                CreateTopic(partitions=2),
+                many(
+                    st.builds(
+                        OffsetCommit,
+                        _OFFSETS,
+                        group=_GROUPS,
+                        partition=st.integers(0, 1),
+                        leader_epoch=st.sampled_from([-1, 0]),
+                        metadata=st.sampled_from(["", "x", "größe"]),
+                    )
+                    | _FETCHES,
+                ),
+                OffsetCommit(7, metadata="seven"),
+                OffsetFetch(),
+                OffsetFetch(group="trial-third"),
+            ),
+            _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/oversize-metadata-is-refused",
+        level=Level.MUST,
+        text="A commit with more metadata than offset.metadata.max.bytes (4096 unless set) is answered "
+        "OFFSET_METADATA_TOO_LARGE, and the offset before it stays.",
+        sources=(sources.OFFSET_METADATA_MAX, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(
+                    st.builds(
+                        OffsetCommit,
+                        _OFFSETS,
+                        metadata=st.sampled_from([0, METADATA_LENGTH_MAX, METADATA_LENGTH_MAX + 1, 10_000]).map(
+                            lambda length: "m" * length
+                        ),
+                    ),
+                    at_most=4,
+                ),
+                OffsetCommit(8, metadata="m" * (METADATA_LENGTH_MAX + 1)),
+                OffsetFetch(),
+            ),
+            _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/commit-of-a-stranger-is-refused",
+        level=Level.MUST,
+        text="In a group without members only a commit without member and generation is taken; one that claims to be "
+        "a member's is answered UNKNOWN_MEMBER_ID, and nothing is stored.",
+        sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
+        check=sequential(
+            script(
+                CreateTopic(),
+                OffsetCommit(1),
+                many(
+                    st.builds(OffsetCommit, _OFFSETS)
+                    | st.builds(OffsetCommit, _OFFSETS, generation=st.integers(0, 3), member=st.just("stranger")),
+                    at_most=4,
+                ),
+                OffsetCommit(9, generation=1, member="stranger"),
+                OffsetFetch(),
+            ),
+            _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/commit-for-unknown-topic-is-refused",
+        level=Level.MUST,
+        text="A commit for a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION "
+        "(UNKNOWN_TOPIC_ID in the versions that name topics by id).",
+        sources=(sources.PROTOCOL_ERRORS, sources.KIP_516),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(
+                    st.builds(
+                        OffsetCommit,
+                        _OFFSETS,
+                        topic=st.sampled_from(["trial", "trial-none"]),
+                        partition=st.sampled_from([0, 1, 1000]),
+                        version=st.sampled_from([None, 9, 6]),
+                    )
+                ),
+                OffsetCommit(1, topic="trial-none"),
+                OffsetFetch(),
+            ),
+            _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+)

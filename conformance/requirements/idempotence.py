@@ -1,0 +1,143 @@
+"""Idempotent producers (KIP-98, KIP-360): a batch that is sent again is appended once, and none is appended early.
+
+Retries with real clients and lost answers are `conformance/concurrent`'s; here each decision of the broker is asked
+for by itself.
+"""
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.model.cluster import BATCHES_REMEMBERED
+from conformance.sequential.steps import CreateTopic, Fetch, InitProducerId, Produce
+from conformance.sequential.strategies import many, moves, script, sequenced
+from fixtures.targets.target import Capability
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_JUDGED: Final = judges("error", "base_offset", of=Produce) | judges("error", "records", of=Fetch)
+
+_AGAIN: Final = tuple(f"again {back}" for back in range(1, BATCHES_REMEMBERED + 1))
+"""The last batch once more, or one of the four before it."""
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="idempotence/duplicate-is-acknowledged-once",
+        level=Level.MUST,
+        text="A batch with the producer id, epoch and sequence numbers of one of the producer's last five batches in "
+        "the partition is answered NONE with the offset that it got the first time, and is not appended again.",
+        sources=(sources.KIP_98,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                InitProducerId(),
+                sequenced(st.lists(moves("next", *_AGAIN), min_size=1, max_size=10)),
+                Fetch(),
+            ),
+            _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="idempotence/forgotten-duplicate-is-refused",
+        level=Level.MUST,
+        text="A batch that came again after more than five others is answered OUT_OF_ORDER_SEQUENCE_NUMBER, and is "
+        "not appended.",
+        sources=(sources.KIP_98,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                InitProducerId(),
+                sequenced(
+                    st.lists(moves("next"), min_size=BATCHES_REMEMBERED + 1, max_size=BATCHES_REMEMBERED + 3).flatmap(
+                        lambda sent: moves(f"again {len(sent)}").map(lambda again: [*sent, again])
+                    )
+                ),
+                Fetch(),
+            ),
+            _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="idempotence/gap-is-refused",
+        level=Level.MUST,
+        text="A batch whose first sequence number is not the one after the producer's last is answered "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER, nothing is appended, and the batch that was due is taken afterwards.",
+        sources=(sources.KIP_98,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                InitProducerId(),
+                sequenced(
+                    st.lists(moves("next", "gap"), max_size=8).flatmap(
+                        lambda drawn: st.tuples(moves("next"), moves("gap"), moves("next")).map(
+                            lambda ends: [ends[0], *drawn, ends[1], ends[2]]
+                        )
+                    )
+                ),
+                Fetch(),
+            ),
+            _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="idempotence/new-epoch-begins-at-zero",
+        level=Level.MUST,
+        text="The first batch of a newer producer epoch has sequence number 0: any other is answered "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER, and the older epoch stays in force.",
+        sources=(sources.KIP_360, sources.KIP_98),
+        check=sequential(
+            script(
+                CreateTopic(),
+                InitProducerId(),
+                sequenced(
+                    st.lists(moves("next", "new epoch", "new epoch late"), max_size=6).flatmap(
+                        lambda drawn: st.tuples(moves("next"), moves("new epoch late"), moves("new epoch")).map(
+                            lambda parts: [parts[0], *drawn, parts[1], parts[2]]
+                        )
+                    )
+                ),
+                Fetch(),
+            ),
+            _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="idempotence/older-epoch-is-fenced",
+        level=Level.MUST,
+        text="Once a batch of a newer epoch was appended, a batch of an older epoch of the same producer id is "
+        "answered INVALID_PRODUCER_EPOCH, and nothing is appended.",
+        sources=(sources.KIP_98, sources.KIP_360),
+        check=sequential(
+            script(
+                CreateTopic(),
+                InitProducerId(),
+                sequenced(
+                    st.lists(moves("next", "new epoch", "old epoch"), max_size=6).flatmap(
+                        lambda drawn: st.tuples(moves("next"), moves("new epoch"), moves("old epoch")).map(
+                            lambda parts: [parts[0], parts[1], *drawn, parts[2]]
+                        )
+                    )
+                ),
+                Fetch(),
+            ),
+            _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="idempotence/producer-ids-are-unique",
+        level=Level.MUST,
+        text="Each InitProducerId without a transactional id hands out a producer id that nobody has had, at epoch 0.",
+        sources=(sources.KIP_98, sources.KIP_730),
+        check=sequential(
+            script(InitProducerId(), many(st.builds(InitProducerId, version=st.sampled_from([None, 4, 3, 2, 1, 0])))),
+            judges("error", "producer", "producer_epoch", of=InitProducerId),
+        ),
+    ),
+)

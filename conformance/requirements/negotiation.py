@@ -1,0 +1,172 @@
+"""Versions, pipelining, and bytes that are no request. Hostile input comes last."""
+
+import struct
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    API_VERSIONS_NEWEST,
+    ApiVersions,
+    CreateTopic,
+    DeleteRecords,
+    Fetch,
+    InitProducerId,
+    ListOffsets,
+    Metadata,
+    OffsetCommit,
+    OffsetFetch,
+    OffsetForLeaderEpoch,
+    Pipelined,
+    Produce,
+    RawBytes,
+)
+from conformance.sequential.strategies import many, produces, script
+from fixtures.targets.target import Capability
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_RANGES: Final = judges("error", "api_versions_listed", "ranges_in_order", of=ApiVersions)
+
+_VERSIONS: Final = st.integers(0, 20)
+"""Lowered, and raised, to what a target offers."""
+
+_REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
+"""Kafka's default of `socket.request.max.bytes`."""
+
+
+def _frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def _header(api_key: int, version: int) -> bytes:
+    """Request header v1: key, version, correlation id, null client id."""
+    return struct.pack(">hhih", api_key, version, 1, -1)
+
+
+def _hostile_bytes() -> SearchStrategy[bytes]:
+    """Whole frames, or lengths beyond any bound: what a broker can tell from a slow client."""
+    return st.one_of(
+        st.integers(-(2**31), -1).map(lambda length: struct.pack(">i", length)),
+        st.integers(_REQUEST_BYTES_MAX + 1, 2**31 - 1).map(lambda length: struct.pack(">i", length)),
+        st.sampled_from(
+            [b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"SSH-2.0-OpenSSH_9.2\r\n", b"\x16\x03\x01\x02\x00"]
+        ),
+        st.integers(1000, 32767).map(lambda key: _frame(_header(key, 0))),
+        st.integers(1000, 32767).map(lambda version: _frame(_header(3, version))),
+        st.binary(min_size=1, max_size=7).map(_frame),
+        st.sampled_from([1, 2, 3]).map(lambda key: _frame(_header(key, 4) + b"\x00\x00")),
+    )
+
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="negotiation/every-version-is-served",
+        level=Level.MUST,
+        text="Each version that ApiVersions lists is served, and means the same as the others.",
+        sources=(sources.KIP_35, sources.PROTOCOL),
+        check=sequential(
+            script(
+                CreateTopic(),
+                produces(version=_VERSIONS),
+                many(
+                    st.one_of(
+                        produces(version=_VERSIONS),
+                        st.builds(Fetch, version=_VERSIONS),
+                        st.builds(ListOffsets, version=_VERSIONS),
+                        st.builds(OffsetForLeaderEpoch, version=_VERSIONS),
+                        st.builds(DeleteRecords, st.just(0), version=_VERSIONS),
+                        st.builds(InitProducerId, version=_VERSIONS),
+                        st.builds(Metadata, version=_VERSIONS),
+                        st.builds(OffsetCommit, st.integers(0, 9), version=_VERSIONS),
+                        st.builds(OffsetFetch, version=_VERSIONS),
+                        st.builds(ApiVersions, st.integers(0, 4)),
+                    ),
+                    at_least=3,
+                    at_most=10,
+                ),
+            ),
+            judges("error", "base_offset", of=Produce)
+            | judges("error", "records", "high_watermark", of=Fetch)
+            | judges("error", "offset", of=ListOffsets)
+            | judges("error", "end_offset", of=OffsetForLeaderEpoch)
+            | judges("error", "low_watermark", of=DeleteRecords)
+            | judges("error", "producer_epoch", of=InitProducerId)
+            | judges("topics", of=Metadata)
+            | judges("error", of=OffsetCommit)
+            | judges("error", "committed_offset", of=OffsetFetch)
+            | _RANGES,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="negotiation/unknown-api-versions-is-answered",
+        level=Level.MUST,
+        text="ApiVersions of a version above the broker's is answered in version 0 with UNSUPPORTED_VERSION and the "
+        "list of ranges, so that any client can go on from there.",
+        sources=(sources.KIP_35, sources.KIP_511),
+        check=sequential(
+            script(
+                many(st.integers(0, 4).map(ApiVersions) | st.integers(API_VERSIONS_NEWEST, 32767).map(ApiVersions)),
+                ApiVersions(API_VERSIONS_NEWEST),
+            ),
+            _RANGES,
+        ),
+    ),
+    Requirement(
+        id="negotiation/malformed-client-name-is-refused",
+        level=Level.MUST,
+        text="ApiVersions v3 with a client name or version that is not letters, digits, dots and dashes, beginning "
+        "and ending with a letter or digit, is answered INVALID_REQUEST.",
+        sources=(sources.KIP_511,),
+        check=sequential(
+            script(
+                many(
+                    st.builds(
+                        ApiVersions,
+                        st.sampled_from([3, 4]),
+                        st.sampled_from(["kafkatrial", "a.b-c", "", "-a", "a-", "a b", "a\nb", "größe", "."]),
+                        st.sampled_from(["1", "1.2.3-rc1", "", ".1", "1 "]),
+                    )
+                ),
+                ApiVersions(3, software_name="no name!"),
+            ),
+            judges("error", of=ApiVersions),
+        ),
+    ),
+    Requirement(
+        id="negotiation/answers-come-in-order",
+        level=Level.MUST,
+        text="Requests sent on one connection without waiting are processed and answered in the order in which they "
+        "were sent.",
+        sources=(sources.PROTOCOL_NETWORK,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(
+                    st.lists(produces() | st.builds(Fetch) | st.builds(ListOffsets), min_size=2, max_size=8)
+                    .map(tuple)
+                    .map(Pipelined),
+                    at_most=3,
+                ),
+                Fetch(),
+            ),
+            judges("in_order", "answers", of=Pipelined) | judges("error", "records", of=Fetch),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="negotiation/malformed-bytes-close-one-connection",
+        level=Level.MUST,
+        text="A connection with a negative or oversized length, a request that does not parse, an unknown API or "
+        "version, or another protocol's bytes is closed; the broker goes on serving all others.",
+        sources=(sources.PROTOCOL_NETWORK, sources.REQUEST_MAX),
+        check=sequential(
+            script(many(_hostile_bytes().map(RawBytes), at_most=3)),
+            judges("connection", "broker", of=RawBytes),
+        ),
+    ),
+)

@@ -1,0 +1,159 @@
+"""ListOffsets and DeleteRecords: where a partition's log begins, ends, and was at a time."""
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    Compression,
+    CreateTopic,
+    DeleteRecords,
+    Fetch,
+    ListOffsets,
+)
+from conformance.sequential.strategies import batches, many, produces, script, timestamps_ms
+from fixtures.targets.target import Capability
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_OFFSET: Final = judges("error", "offset", of=ListOffsets)
+_OFFSET_AND_TIME: Final = judges("error", "offset", "timestamp", of=ListOffsets)
+
+_WRITES: Final = produces(batches(compression=st.sampled_from([Compression.NONE, Compression.LZ4])))
+_LIST_ENDS: Final = st.builds(ListOffsets, st.sampled_from([EARLIEST, LATEST]), read_committed=st.booleans())
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="offsets/earliest-and-latest-are-the-logs-ends",
+        level=Level.MUST,
+        text="ListOffsets answers the log start for -2 and the high watermark for -1 (the last stable offset for "
+        "read_committed), in an empty partition 0 for both.",
+        sources=(sources.KIP_79, sources.PROTOCOL),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(_LIST_ENDS | _WRITES | st.integers(0, 3).map(DeleteRecords), at_most=8),
+                ListOffsets(EARLIEST),
+                ListOffsets(LATEST),
+            ),
+            _OFFSET,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="offsets/by-timestamp-is-the-first-not-earlier",
+        level=Level.MUST,
+        text="ListOffsets by timestamp answers the offset and timestamp of the first record, by offset, whose "
+        "timestamp is equal or later; offset and timestamp -1 where there is none.",
+        sources=(sources.KIP_79, sources.KIP_32),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(_WRITES, at_most=4),
+                many(timestamps_ms().map(ListOffsets)),
+                st.integers(0, 4).map(DeleteRecords),
+                many(timestamps_ms().map(ListOffsets)),
+            ),
+            _OFFSET_AND_TIME,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="offsets/max-timestamp-is-the-newest-record",
+        level=Level.MUST,
+        text="ListOffsets for -3 answers the timestamp and the offset of a record with the partition's newest "
+        "timestamp; -1 and -1 where there are no records.",
+        sources=(sources.KIP_734,),
+        check=sequential(
+            script(CreateTopic(), ListOffsets(MAX_TIMESTAMP), many(_WRITES, at_most=4), ListOffsets(MAX_TIMESTAMP)),
+            _OFFSET_AND_TIME,
+        ),
+        needs=_TOPICS,
+        since="3.0.0",
+    ),
+    Requirement(
+        id="offsets/untiered-log-is-local",
+        level=Level.SHOULD,
+        text="Without tiered storage ListOffsets answers the log start for -4 (earliest local) and offset -1 for -5 "
+        "(latest tiered).",
+        sources=(sources.KIP_405, sources.KIP_1005),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(_WRITES, at_most=3),
+                st.integers(0, 3).map(DeleteRecords),
+                many(st.sampled_from([EARLIEST_LOCAL, LATEST_TIERED]).map(ListOffsets), at_most=2),
+            ),
+            _OFFSET,
+        ),
+        needs=_TOPICS,
+        since="3.9.0",
+    ),
+    Requirement(
+        id="offsets/unknown-partition-is-refused",
+        level=Level.MUST,
+        text="ListOffsets of a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION, with "
+        "offset -1.",
+        sources=(sources.PROTOCOL_ERRORS,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(
+                    st.builds(
+                        ListOffsets,
+                        st.sampled_from([EARLIEST, LATEST]),
+                        st.sampled_from(["trial", "trial-none"]),
+                        st.sampled_from([0, 1, 1000]),
+                    )
+                ),
+                ListOffsets(topic="trial-none"),
+            ),
+            _OFFSET,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="offsets/delete-records-moves-log-start",
+        level=Level.MUST,
+        text="DeleteRecords moves the log start up to the offset given (-1: the high watermark), never down, and "
+        "answers it as low watermark; what lies below is not read any more.",
+        sources=(sources.KIP_107,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                produces(),
+                many(_WRITES | st.integers(-1, 3).map(DeleteRecords), at_most=8),
+                DeleteRecords(1),
+                Fetch(0),
+                ListOffsets(EARLIEST),
+            ),
+            judges("error", "low_watermark", of=DeleteRecords) | _OFFSET | judges("error", of=Fetch),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="offsets/delete-records-stops-at-high-watermark",
+        level=Level.MUST,
+        text="DeleteRecords beyond the high watermark is answered OFFSET_OUT_OF_RANGE with low watermark -1, and "
+        "nothing is deleted.",
+        sources=(sources.KIP_107, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(_WRITES, at_most=3),
+                many(st.integers(0, 20).map(DeleteRecords), at_most=3),
+                DeleteRecords(1000),
+                ListOffsets(EARLIEST),
+            ),
+            judges("error", "low_watermark", of=DeleteRecords) | _OFFSET,
+        ),
+        needs=_TOPICS,
+    ),
+)
