@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from conformance.concurrent.script import (
+    AwaitOutcomes,
     Client,
     Consumer,
     MetadataWatcher,
@@ -139,11 +140,14 @@ class _Pipelined:
 
     def act(self, phase: Phase, over: threading.Event) -> None:
         for step in _steps(self._client, phase):
-            if isinstance(step, Pause):
-                self._producer.poll(step.duration_ms / 1000)
-                continue
-            for record in self._surroundings.records(step):
-                self._producer.send(self._surroundings.topic, self._client.partition, record)
+            match step:
+                case Send():
+                    for record in self._surroundings.records(step):
+                        self._producer.send(self._surroundings.topic, self._client.partition, record)
+                case Pause():
+                    self._producer.poll(step.duration_ms / 1000)
+                case AwaitOutcomes():
+                    self._producer.flush(PRODUCE_TIMEOUT_MS / 1000)
 
     def close(self) -> None:
         self._producer.close()
@@ -161,10 +165,13 @@ class _OneShot:
 
     def act(self, phase: Phase, over: threading.Event) -> None:
         for step in _steps(self._client, phase):
-            if isinstance(step, Pause):
-                time.sleep(step.duration_ms / 1000)
-            else:
-                self._send(step)
+            match step:
+                case Send():
+                    self._send(step)
+                case Pause():
+                    time.sleep(step.duration_ms / 1000)
+                case AwaitOutcomes():
+                    pass  # it never does anything else
 
     def _send(self, step: Send) -> None:
         if self._client.idempotent and self._identity is None:

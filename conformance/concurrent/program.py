@@ -13,6 +13,7 @@ kafkatrial.suite.activate()
 
 from conformance.concurrent.replay import run_program
 from conformance.concurrent.script import (
+    AwaitOutcomes,
     Consumer,
     Cut,
     Lost,

@@ -21,6 +21,7 @@ from conformance.concurrent.examinations import (
     reads_stay_below_watermark,
 )
 from conformance.concurrent.script import (
+    AwaitOutcomes,
     Client,
     Cut,
     MetadataWatcher,
@@ -135,7 +136,7 @@ def _follower_cut(target: Target) -> SearchStrategy[Script]:
         held = (Pause(400), Send(sends[1]), Pause(lag_ms), Send(sends[2]))
         clients: list[Client] = [
             OneShotProducer(idempotent=True, steady=(Send(sends[0]),), faulty=held, healed=(Send(1),)),
-            PipelinedProducer(linger_ms=5, steady=(Send(sends[0]),), faulty=held, healed=(Send(1),)),
+            PipelinedProducer(linger_ms=5, steady=(Send(sends[0]), AwaitOutcomes()), faulty=held, healed=(Send(1),)),
             MetadataWatcher(),
         ]
         settings = TopicSettings(1, 3, (("min.insync.replicas", "2"),))

@@ -48,7 +48,12 @@ class Pause:
     duration_ms: int
 
 
-Step = Send | Pause
+@dataclass(frozen=True, slots=True)
+class AwaitOutcomes:
+    """Send nothing until every record sent so far has its outcome."""
+
+
+Step = Send | Pause | AwaitOutcomes
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from conformance.concurrent.script import (
+    AwaitOutcomes,
     Client,
     Consumer,
     Cut,
@@ -39,7 +40,10 @@ def steps(
 def pipelined_producers(
     partitions: int, *, idempotent: SearchStrategy[bool], faulty: bool = False
 ) -> SearchStrategy[PipelinedProducer]:
-    """Producers with five requests in flight, batching as they like."""
+    """Producers with five requests in flight, batching as they like.
+
+    With a faulty phase they come to it connected and at rest, so that what is cut is a link in use.
+    """
     return st.builds(
         PipelinedProducer,
         partition=st.integers(0, partitions - 1),
@@ -49,7 +53,7 @@ def pipelined_producers(
         linger_ms=st.sampled_from((0, 1, 5)),
         batch_records_max=st.sampled_from((1, 7, 10_000)),
         compression=st.sampled_from(COMPRESSIONS),
-        steady=steps(),
+        steady=steps().map(lambda sends: (*sends, AwaitOutcomes())) if faulty else steps(),
         faulty=steps(sends_min=2, sends_max=6, pause_ms_max=200) if faulty else st.just(()),
         healed=steps(sends_max=2) if faulty else st.just(()),
     )
