@@ -8,10 +8,10 @@ KAFKA ?=
 .DEFAULT_GOAL := trial
 
 trial: .venv/.synced    ## run the conformance suite on the reference broker, and on Apache Kafka too with KAFKA=4.3.1
-	@$(BIN)/python -m kafkatrial.make trial $(if $(KAFKA),--kafka $(KAFKA))
+	@$(BIN)/python make.py trial $(if $(KAFKA),--kafka $(KAFKA))
 
 test: .venv/.synced     ## everything that CI runs
-	@$(BIN)/python -m kafkatrial.make test
+	@$(BIN)/python make.py test
 
 lint: .venv/.synced
 	$(BIN)/ruff check .

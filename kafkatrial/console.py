@@ -1,6 +1,6 @@
 """Standard output as every command uses it: a terminal as wide as it is, a log wide enough to keep lines whole."""
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 _WIDTH_OF_LOGS = 140
 
@@ -11,3 +11,14 @@ def stdout_console(*, quiet: bool = False) -> Console:
     if not console.is_terminal:
         console = Console(quiet=quiet, highlight=False, emoji=False, width=_WIDTH_OF_LOGS)
     return console
+
+
+def show(console: Console, renderable: RenderableType) -> None:
+    """Print it; in a log without the spaces that fill its lines up."""
+    if console.is_terminal:
+        console.print(renderable)
+        return
+    with console.capture() as capture:
+        console.print(renderable)
+    lines = (line.rstrip() for line in capture.get().splitlines())
+    console.print("\n".join(lines), markup=False, soft_wrap=True)

@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from conformance.requirements.requirement import Requirement
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import Target
 from kafkatrial.collector import Collector, exit_code_of_results
-from kafkatrial.console import stdout_console
+from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain, exit_code_of, report
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
@@ -109,6 +109,7 @@ class Running:
                 complain("interrupted; the cluster is stopped")
             except Exception as error:  # noqa: BLE001  reports are drawn first, then it becomes a line
                 failed = error
+            self._keep_broker_logs()
             return self._conclude(failed)
 
     def _follow_engine(self) -> None:
@@ -128,6 +129,11 @@ class Running:
                     write_results(self._collector.results, self._run_dir)
                 progress.handle(event, outcome)
                 self._pass_on(event, outcome)
+
+    def _keep_broker_logs(self) -> None:
+        for target in self._plan.targets:
+            with suppress(OSError):  # logs are a help, their loss is no error of the run
+                target.collect_logs(self._run_dir / "brokers" / target.name.replace(":", "-"))
 
     def _pass_on(self, event: Event, outcome: Outcome | None) -> None:
         """Write the event as a line of JSON; a verdict carries its finding as text for a person."""
@@ -149,7 +155,7 @@ class Running:
         write_results(results, self._run_dir)
         write_junit(results, self._run_dir)
         write_html(results, self._run_dir)
-        self._console.print(render_results(results, self._run_dir))
+        show(self._console, render_results(results, self._run_dir))
         if failed is not None:
             report(failed, self._run_dir)
         return code

@@ -15,6 +15,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from reports.printable import printable
 from reports.results import DifferenceFound, Outcome, RequirementInfo, Results, Standing
 from reports.terminal import place
 
@@ -29,7 +30,7 @@ SIGNS = {
     Standing.UNKNOWN: "?",
     Standing.NOT_APPLICABLE: "-",
 }
-_WORDS = {Standing.EXPECTED: "expected", Standing.FIXED: "fixed", Standing.NOT_APPLICABLE: "n/a"}
+_WORDS = {Standing.EXPECTED: "expected", Standing.NOT_APPLICABLE: "n/a"}
 """Short words for cells; the others say their standing."""
 _TOLD = (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN, Standing.EXPECTED)
 
@@ -74,6 +75,7 @@ def render_html(results: Results) -> str:
         lstrip_blocks=True,
     )
     environment.globals["place"] = place
+    environment.filters["printable"] = printable
     return environment.get_template("report.html.j2").render(
         results=results,
         counts=[(css_class(s), SIGNS[s], s, count) for s, count in results.counts().items()],
@@ -132,4 +134,4 @@ def _anchor(outcome: Outcome) -> str:
 def _code(program: str) -> Markup:
     if not program:
         return Markup()
-    return Markup(highlight(program, PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704  Pygments escapes
+    return Markup(highlight(printable(program), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704  Pygments escapes

@@ -8,6 +8,7 @@ because the expectations file is stale.
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from reports.printable import printable
 from reports.results import Outcome, RequirementInfo, Results, Standing, TargetInfo
 from reports.terminal import as_text, render_finding
 
@@ -67,19 +68,14 @@ def _case(outcome: Outcome, requirement: RequirementInfo, seed: int) -> ET.Eleme
         facts.append(("flaky", "true"))
     _properties(case, facts)
     if element := _RESULT_ELEMENTS.get(outcome.standing):
-        result = ET.SubElement(case, element, message=_printable(outcome.reason or str(outcome.standing)))
+        result = ET.SubElement(case, element, message=printable(outcome.reason or str(outcome.standing)))
         if element != "skipped":
             result.set("type", str(outcome.standing))
-            result.text = _printable(as_text(render_finding(outcome, requirement)))
+            result.text = printable(as_text(render_finding(outcome, requirement)))
     return case
 
 
 def _properties(parent: ET.Element, facts: list[tuple[str, str]]) -> None:
     properties = ET.SubElement(parent, "properties")
     for name, value in facts:
-        ET.SubElement(properties, "property", name=name, value=_printable(value))
-
-
-def _printable(text: str) -> str:
-    """XML 1.0 has no way to write most control characters, and a broker may have answered with them."""
-    return "".join(c if c in "\n\t" or (c >= " " and c not in "\ufffe\uffff") else f"\\x{ord(c):02x}" for c in text)
+        ET.SubElement(properties, "property", name=name, value=printable(value))

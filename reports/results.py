@@ -26,8 +26,8 @@ class Standing(StrEnum):
     VIOLATION = "violation"
     EXPECTED = "expected violation"
     """A violation that the expectations file names."""
-    FIXED = "expected violation did not happen"
-    """The expectations file is stale: counts as a failure, so that it gets mended."""
+    FIXED = "unexpectedly ok"
+    """A violation was expected and did not happen. A failure, so that the stale expectation is taken out."""
     UNKNOWN = "unknown"
     NOT_APPLICABLE = "not applicable"
 

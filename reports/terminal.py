@@ -17,13 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from linearizability.judgement import Anomaly, Judgement, Verdict, in_report_order
+from reports.printable import printable
 from reports.results import DifferenceFound, Outcome, RequirementInfo, Results, Standing
 
 CELLS = {
     Standing.OK: ("✔ ok", "green"),
     Standing.VIOLATION: ("✘ violation", "bold red"),
     Standing.EXPECTED: ("✘ expected", "yellow"),
-    Standing.FIXED: ("! fixed", "bold magenta"),
+    Standing.FIXED: ("! unexpectedly ok", "bold magenta"),
     Standing.UNKNOWN: ("? unknown", "yellow"),
     Standing.NOT_APPLICABLE: ("- n/a", "dim"),
 }
@@ -61,14 +62,14 @@ def render_finding(outcome: Outcome, requirement: RequirementInfo) -> Renderable
         facts.add_row("Source", Text(f"{source.title}  {source.url or ''}".rstrip()))
     for name, value in (("Reason", outcome.reason), ("Expected", outcome.expected), ("Actual", outcome.actual)):
         if value:
-            facts.add_row(name, Text(value))
+            facts.add_row(name, Text(printable(value)))
     parts: list[RenderableType] = [title, Padding(facts, (0, 0, 0, 2))]
     if outcome.judgement and outcome.judgement.anomalies:
         parts.append(Padding(_anomalies(outcome.judgement.anomalies), (0, 0, 0, 2)))
     if outcome.program:
         parts += [
             Padding(Text("The shortest script that shows it:", "dim"), (0, 0, 0, 2)),
-            Padding(Syntax(outcome.program.rstrip(), "python", background_color="default"), (0, 0, 0, 4)),
+            Padding(Syntax(printable(outcome.program.rstrip()), "python", background_color="default"), (0, 0, 0, 4)),
         ]
     if outcome.failure_dir:
         parts.append(Text(f"  Kept in    {outcome.failure_dir}"))
@@ -133,7 +134,7 @@ def _anomalies(anomalies: Sequence[Anomaly]) -> Table:
         head = (anomaly.name, Text(str(anomaly.verdict), style), f"{anomaly.count:,}")
         for number, row in enumerate(anomaly.evidence[:_EVIDENCE_SHOWN] or (None,)):
             where = "" if row is None else place(row.topic, row.partition, row.offset)
-            table.add_row(*(head if number == 0 else ("", "", "")), where, Text(row.text if row else ""))
+            table.add_row(*(head if number == 0 else ("", "", "")), where, Text(printable(row.text) if row else ""))
     return table
 
 
@@ -158,8 +159,8 @@ def _difference(outcome: Outcome, difference: DifferenceFound) -> RenderableType
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row(outcome.target, Text(difference.here))
-    table.add_row(difference.other_target, Text(difference.there))
+    table.add_row(outcome.target, Text(printable(difference.here)))
+    table.add_row(difference.other_target, Text(printable(difference.there)))
     head = Text.assemble((outcome.requirement, "bold"), f"  step {difference.step}, {difference.severity}")
     return Group(head, Padding(table, (0, 0, 0, 2)))
 
@@ -169,12 +170,12 @@ def _footer(results: Results, run_dir: Path) -> RenderableType:
         Text(f"{count} {standing}", CELLS[standing][1]) for standing, count in results.counts().items()
     )
     if not results.complete:
-        counts.append("  (interrupted)" if counts else "interrupted before the first verdict", "yellow")
+        counts.append("  (the run did not get to its end)" if counts else "it ended before the first verdict", "yellow")
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
-    facts.add_row("Seed", str(results.seed))
     facts.add_row("Run", Text(str(run_dir)))
     facts.add_row("Report", Text(str(run_dir / "report.html")))
     facts.add_row("Exit code", f"{results.exit_code}: {results.conclusion}")
+    facts.add_row("Seed", str(results.seed))
     return Group(Rule(style="dim"), counts, facts)

@@ -34,12 +34,12 @@ def check(
     else:
         from rich.text import Text
 
-        from kafkatrial.console import stdout_console
+        from kafkatrial.console import show, stdout_console
         from reports.terminal import render_judgement
 
         console = stdout_console()
         for name, judgement in judgements.items():
             if name:
-                console.print(Text(name, "bold"))
-            console.print(render_judgement(judgement))
+                show(console, Text(name, "bold"))
+            show(console, render_judgement(judgement))
     return EXIT_CODES[combined.verdict]

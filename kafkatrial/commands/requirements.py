@@ -17,7 +17,7 @@ def requirements(
     """List the requirements: id, level, promise, source."""
     if as_json and as_markdown:
         raise UsageError("--json and --markdown: choose one")
-    from kafkatrial.console import stdout_console
+    from kafkatrial.console import show, stdout_console
     from kafkatrial.requirement_tables import as_objects, render_markdown, render_table
     from kafkatrial.selection import select_requirements
 
@@ -27,5 +27,5 @@ def requirements(
     elif as_markdown:
         typer.echo(render_markdown(selected))
     else:
-        stdout_console().print(render_table(selected))
+        show(stdout_console(), render_table(selected))
     return ExitCode.OK

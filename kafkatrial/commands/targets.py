@@ -14,10 +14,10 @@ targets_app = typer.Typer(help="List the clusters that can be tried, install wha
 def list_targets(context: typer.Context) -> ExitCode:
     """List the clusters that can be tried, and what is missing for them."""
     if context.invoked_subcommand is None:
-        from kafkatrial.console import stdout_console
+        from kafkatrial.console import show, stdout_console
         from kafkatrial.target_tables import render_kinds
 
-        stdout_console().print(render_kinds())
+        show(stdout_console(), render_kinds())
     return ExitCode.OK
 
 
@@ -42,8 +42,8 @@ def probe(address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A ru
     if not (colon and host and port.isdecimal() and int(port) < 1 << 16):
         raise UsageError(f"{address}: not HOST:PORT")
     from fixtures.targets.probe import probe as probe_broker
-    from kafkatrial.console import stdout_console
+    from kafkatrial.console import show, stdout_console
     from kafkatrial.target_tables import render_probe
 
-    stdout_console().print(render_probe(probe_broker(host.strip("[]"), int(port))))
+    show(stdout_console(), render_probe(probe_broker(host.strip("[]"), int(port))))
     return ExitCode.OK

@@ -1,0 +1,152 @@
+"""What `make trial` and `make test` do, once the Makefile has made `.venv`.
+
+A step is a command; its name and its command line are printed before it runs, and its output is not held back. A tool
+that is missing (Java, Go) costs the steps that need it, with one line that says so; with CI=true it is a failure,
+because there nobody reads that line.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from fixtures.targets.install import install
+from fixtures.targets.java import find_java
+from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
+from kafkatrial.exit_codes import ExitCode
+
+BIN = Path(sys.executable).parent
+KAFKA = "apache-kafka:4.3.1"
+"""What the tests try the suite on, beside the reference broker."""
+
+
+class Stop(Exception):  # noqa: N818  it ends the work, and is not always an error
+    """Leave with this exit code; what there is to say was said."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What this machine can run beyond Python."""
+
+    kafka: bool
+    toxiproxy: bool
+
+    @property
+    def deselected_markers(self) -> tuple[str, ...]:
+        """The markers of tests that cannot run here."""
+        without_java = () if self.kafka else ("java", "spark")
+        return without_java if self.toxiproxy else (*without_java, "toxiproxy")
+
+
+def main() -> int:
+    """Do what the command line says; return the exit code."""
+    parser = argparse.ArgumentParser(prog="make.py", description=__doc__)
+    tasks = parser.add_subparsers(dest="task", required=True)
+    tasks.add_parser("test", help="everything that CI runs")
+    trial = tasks.add_parser("trial", help="the suite on the reference broker, and on Apache Kafka with --kafka")
+    trial.add_argument("--kafka", metavar="VERSION", help="for example 4.3.1")
+    arguments = parser.parse_args()
+    try:
+        if arguments.task == "test":
+            test()
+        else:
+            run_trial(arguments.kafka)
+    except Stop as stop:
+        return stop.exit_code
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK
+
+
+def run_trial(kafka_version: str | None) -> None:
+    """The suite on the reference broker and, side by side, on Apache Kafka if a version is given."""
+    targets = ["reference"]
+    if kafka_version:
+        targets.append(f"apache-kafka:{kafka_version}")
+        if not install_kafka(targets[-1], needed=True):
+            raise Stop(ExitCode.USAGE)
+    install_toxiproxy(needed=False)
+    step("kafkatrial", "run", *(f"--target={target}" for target in targets))
+
+
+def test() -> None:
+    """Lint, our own tests, then the suite on real targets through pytest."""
+    is_ci = os.environ.get("CI") == "true"
+    step("ruff", "check", ".")
+    step("ruff", "format", "--check", ".")
+    step("mypy")
+    step("lint-imports")
+    tools = Tools(kafka=install_kafka(KAFKA, needed=is_ci), toxiproxy=install_toxiproxy(needed=is_ci))
+    if is_ci and tools.deselected_markers:
+        raise Stop(ExitCode.USAGE)
+    step("pytest", *_deselecting(tools.deselected_markers))
+    targets = ["reference", KAFKA] if tools.kafka else ["reference"]
+    step("pytest", "-m", "conformance", *(f"--target={target}" for target in targets))
+
+
+def install_kafka(target: str, *, needed: bool) -> bool:
+    """Install Apache Kafka where there is Java; False where there is none."""
+    try:
+        java = find_java()
+        say(f"Java {java.version}: {install(target, _progress)}")
+    except (NotInstalledError, UnknownTargetError) as error:
+        return _missing(error, f"tests on {target} and on Spark", needed=needed)
+    except TargetError as error:
+        say(f"failed: {error}")
+        raise Stop(ExitCode.INTERNAL) from error
+    return True
+
+
+def install_toxiproxy(*, needed: bool) -> bool:
+    """Install Toxiproxy where it is not, and there is Go; False where there is none."""
+    try:
+        say(f"Toxiproxy: {install('toxiproxy', _progress)}")
+    except NotInstalledError as error:
+        return _missing(error, "tests that cut links", needed=needed)
+    except TargetError as error:
+        say(f"failed: {error}")
+        raise Stop(ExitCode.INTERNAL) from error
+    return True
+
+
+def _missing(error: Exception, skipped: str, *, needed: bool) -> bool:
+    say(f"failed: {error}" if needed else f"skipped: {skipped}: {error}")
+    return False
+
+
+def _deselecting(markers: tuple[str, ...]) -> list[str]:
+    return ["-m", " and ".join(f"not {marker}" for marker in markers)] if markers else []
+
+
+def _progress(text: str, done: int, total: int) -> None:
+    if done in {0, total} or done % 25 == 0:
+        say(f"{text} ({done}/{total})")
+
+
+def step(command: str, *arguments: str) -> None:
+    """Run one of our tools; the first that fails ends everything with its exit code."""
+    say(shlex.join([command, *arguments]))
+    began = time.monotonic()
+    code = subprocess.call([BIN / command, *arguments])
+    if code:
+        say(f"failed with {code}: {command}")
+        raise Stop(code if code > 0 else ExitCode.INTERRUPTED)
+    say(f"{command} took {time.monotonic() - began:.0f} s")
+
+
+def say(line: str) -> None:
+    """A line of progress, ahead of what the next command prints."""
+    sys.stdout.write(f"make: {line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
