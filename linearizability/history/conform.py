@@ -1,5 +1,6 @@
 """Brings what a foreign tool wrote to the types of the format, or says which file, column and row does not fit."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,5 +73,9 @@ def _cast(name: str, path: Path, table: pa.Table, field: pa.Field) -> pa.Chunked
 
 
 def _first_misfit(column: pa.ChunkedArray, wanted: pa.DataType) -> int:
-    wrapped = column.cast(wanted, safe=False).cast(column.type, safe=False)
-    return int(pc.index(pc.not_equal(wrapped, column), value=True).as_py())
+    exact = pa.decimal128(20, 0)  # holds every 64-bit integer, signed or not
+    high = 2 ** (wanted.bit_width - 1)
+    numbers = column.cast(exact)
+    too_high = pc.greater_equal(numbers, pa.scalar(Decimal(high), exact))
+    too_low = pc.less(numbers, pa.scalar(Decimal(-high), exact))
+    return int(pc.index(pc.or_(too_high, too_low), value=True).as_py())

@@ -5,22 +5,20 @@ One that is absent is empty; anything else in `history/` is derived and not look
 
 While our writer runs, and after it was killed, there is also `history/_journal/`, and with it three rules:
 
-- Every flush has a number. Its files `NAME/NUMBER.parquet` are renamed into place one by one, `operations` last. A
-  flush without its `operations` file was cut short, and its rows that belong to operations do not count.
+- Every flush has a number. Its files are renamed into place one by one: the journal's, `NAME/NUMBER.parquet` for each
+  table with rows, and last, with or without rows, that of `operations`. A flush that lacks it was cut short, and none
+  of its files count.
 - `_journal/NAME-NUMBER.parquet` holds what had begun but not ended at that flush: operations (complete_ns null,
   outcome info) with their sends, and faults (heal_ns null). A row counts unless the closed files have its operation
   or fault.
-- At the end each table is rewritten as `NAME.parquet` and then its folder removed. With a journal, the file alone
-  counts where both are there; and `operations`, written last among the flushes, is rewritten after the flushing ended,
-  so an `operations.parquet` says that every flush was whole.
+- At the end each table, `operations` first, is rewritten as `NAME.parquet` and then its folder removed. With a journal
+  the file alone counts where both are there, and an `operations.parquet` says that every flush was whole.
 
 A run that ended has no journal.
 """
 
 from pathlib import Path
 from typing import Final
-
-from linearizability.history.schema import OPERATION_TABLES
 
 HISTORY_FOLDER: Final = "history"
 JOURNAL_FOLDER: Final = "_journal"
@@ -50,7 +48,9 @@ def has_journal(history_dir: Path) -> bool:
 
 def journal_files(history_dir: Path, name: str) -> list[Path]:
     """The journal's files of one table, oldest first."""
-    return sorted((history_dir / JOURNAL_FOLDER).glob(f"{name}-*.parquet"))
+    last = _last_whole_flush(history_dir)
+    files = sorted((history_dir / JOURNAL_FOLDER).glob(f"{name}-*.parquet"))
+    return [path for path in files if last is None or path.stem <= f"{name}-{last}"]
 
 
 def table_files(history_dir: Path, name: str) -> list[Path]:
@@ -63,10 +63,15 @@ def table_files(history_dir: Path, name: str) -> list[Path]:
         return whole + parts
     if whole:
         return whole
-    if name in OPERATION_TABLES and not table_file(history_dir, "operations").exists():
-        last = max((path.name for path in (history_dir / "operations").glob("*.parquet")), default="")
-        return [path for path in parts if path.name <= last]
-    return parts
+    last = _last_whole_flush(history_dir)
+    return [path for path in parts if last is None or path.stem <= last]
+
+
+def _last_whole_flush(history_dir: Path) -> str | None:
+    """The number of the last flush that was not cut short, as it stands in file names; None if all were whole."""
+    if table_file(history_dir, "operations").exists():
+        return None
+    return max((path.stem for path in _closed(history_dir / "operations")), default="")
 
 
 def _closed(folder: Path) -> list[Path]:

@@ -95,7 +95,7 @@ def _check_overlap(table: pa.Table) -> None:
     place = np.flatnonzero(overlaps)[0]
     before, after = first[place], second[place]
     what = (
-        f"invoke_ns is {invoked[after]}, but op_id {op_ids[before]} of the same process {processes[before]} "
+        f"invoke_ns is {invoked[after]}, but op_id {op_ids[before]} of its process "
         f"returned at {completed[before]}; operations other than produce do not overlap"
     )
     raise broken_row(table, "operations", int(rows[after]), what)
@@ -133,7 +133,7 @@ def _check_sends(table: pa.Table, rows: Numbers, partitions: Numbers) -> None:
 def _check_positions(table: pa.Table, topic_ids: TopicIds) -> None:
     _check_named(table, "positions", topic_ids)
     moved = pc.and_(pc.not_equal(table["cause"], "read"), pc.not_equal(table["before"], table["after"]))
-    refuse_where(table, "positions", moved, "after", "a move without reading has before = after = the new position")
+    refuse_where(table, "positions", moved, "after", "a move without reading has before = after, the new position")
 
 
 def _check_named(table: pa.Table, name: str, topic_ids: TopicIds) -> None:

@@ -29,10 +29,10 @@ from linearizability.history.buffer import Block, Row, TableBuffer
 from linearizability.history.compaction import compact
 from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.run import RUN_FILE, RunInfo
-from linearizability.history.schema import OPERATION_TABLES, SCHEMAS
+from linearizability.history.schema import SCHEMAS
 
-FLUSH_INTERVAL_S: Final = 0.4
-"""Half of the second that may be lost, less the time a flush takes."""
+FLUSH_INTERVAL_S: Final = 0.3
+"""Rows wait so long and then for the flush itself; both together are to stay well below a second."""
 
 QUEUE_ROWS_MAX: Final = 65_536
 """Rows that may wait for the disk. About 20 MB as Python objects; as many again may be in the flush under way."""
@@ -73,6 +73,8 @@ class HistoryWriter:
         self._flusher = _Flusher(self._history_dir)
         if (run_dir / RUN_FILE).exists() or self._history_dir.exists():
             raise HistoryError(f"{run_dir}: holds a run already; name another directory")
+        # The first list that pyarrow converts makes it import pandas, if there is one: a second that no flush may take.
+        pa.array([0])
         with _disk_errors(run_dir):
             (self._history_dir / layout.JOURNAL_FOLDER).mkdir(parents=True)
             self._run.write(run_dir)
@@ -221,7 +223,8 @@ class _Flusher:
         self._apply(events)
         for unfinished in self._unfinished:
             self._add(unfinished.blocks())
-        self._write_parts()
+        if any(self._buffers.values()):
+            self._write_parts()
 
     def _apply(self, events: Sequence[_Event]) -> list[int]:
         """Sort events into buffers. Returns the journal of each ended thing that was in one."""
@@ -255,13 +258,12 @@ class _Flusher:
         self._journaled[self._number] = len(fresh)
 
     def _write_parts(self) -> None:
-        of_operations = any(self._buffers[name] for name in ("operations", *OPERATION_TABLES))
         for name in _TABLES_BEFORE_OPERATIONS:
             if self._buffers[name]:
                 self._write(layout.part_file(self._history_dir, name, self._number), self._buffers[name].take())
-        if of_operations:  # even without rows: it says that this flush is whole
-            path = layout.part_file(self._history_dir, "operations", self._number)
-            self._write(path, self._buffers["operations"].take())
+        # Even without rows: it says that this flush is whole.
+        path = layout.part_file(self._history_dir, "operations", self._number)
+        self._write(path, self._buffers["operations"].take())
 
     def _write(self, path: Path, table: pa.Table) -> None:
         """A file appears whole or not at all."""

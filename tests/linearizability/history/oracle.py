@@ -1,0 +1,98 @@
+"""The rules of the format once more, row by row in plain Python: slow, and obvious."""
+
+from itertools import combinations
+
+from linearizability.history.schema import COLUMNS
+
+
+def is_lawful(tables) -> bool:
+    rows = {name: tables.get(name, []) for name in COLUMNS}
+    return (
+        all(_columns_are_lawful(name, rows[name]) for name in COLUMNS)
+        and _periods_are_lawful(rows)
+        and _operations_are_lawful(rows["operations"])
+        and _rows_belong_to_operations(rows)
+        and _topics_are_clear(rows)
+        and _records_are_lawful(rows)
+        and all(row["cause"] == "read" or row["before"] == row["after"] for row in rows["positions"])
+    )
+
+
+def _columns_are_lawful(name, rows):
+    for row in rows:
+        for column in COLUMNS[name]:
+            value = row.get(column.name)
+            if value is None and column.required:
+                return False
+            if value is not None and not _may_stand(column, value):
+                return False
+    return True
+
+
+def _may_stand(column, value):
+    known = column.values is None or value in column.values
+    return known and (column.minimum is None or value >= column.minimum)
+
+
+def _periods_are_lawful(rows):
+    periods = {
+        "operations": ("invoke_ns", "complete_ns"),
+        "states": ("asked_ns", "answered_ns"),
+        "faults": ("inject_ns", "heal_ns"),
+    }
+    return all(
+        row.get(end) is None or row[end] >= row[begin] for name, (begin, end) in periods.items() for row in rows[name]
+    )
+
+
+def _operations_are_lawful(operations):
+    for one, other in combinations(operations, 2):
+        if one["op_id"] == other["op_id"]:
+            return False
+        first, second = sorted((one, other), key=lambda row: row["op_id"])
+        if first["invoke_ns"] > second["invoke_ns"]:
+            return False
+        if first["process"] != second["process"] or "produce" in (first["f"], second["f"]):
+            continue
+        if first["complete_ns"] is not None and first["complete_ns"] > second["invoke_ns"]:
+            return False
+    return True
+
+
+def _rows_belong_to_operations(rows):
+    op_ids = {row["op_id"] for row in rows["operations"]}
+    return all(row["op_id"] in op_ids for name in ("records", "positions", "offsets", "inputs") for row in rows[name])
+
+
+def _ids(rows):
+    ids = {}
+    for table in rows.values():
+        for row in table:
+            if row.get("topic") is not None and row.get("topic_id") is not None:
+                ids.setdefault(row["topic"], set()).add(row["topic_id"])
+    return ids
+
+
+def _topics_are_clear(rows):
+    ids = _ids(rows)
+    read = rows["records"] + rows["positions"]
+    return all(row.get("topic_id") is not None or len(ids.get(row["topic"], ())) <= 1 for row in read)
+
+
+def _records_are_lawful(rows):
+    ids = _ids(rows)
+
+    def partition(row):
+        topic_id = row.get("topic_id") or next(iter(ids.get(row["topic"], ())), None)
+        return (topic_id, None if topic_id else row["topic"], row["partition"])
+
+    for one, other in combinations(rows["records"], 2):
+        if (one["op_id"], one["direction"]) == (other["op_id"], other["direction"]):
+            if one["seq"] == other["seq"]:
+                return False
+            if one["direction"] == "send" and partition(one) != partition(other):
+                return False
+        both_sent = one["direction"] == other["direction"] == "send" and partition(one) == partition(other)
+        if both_sent and one["value"] is not None and one["value"] == other["value"]:
+            return False
+    return all(row["direction"] == "send" or row["intact"] is not None for row in rows["records"])

@@ -1,0 +1,184 @@
+"""A run that is killed reads back: all but the last second, with what was open, and lawful at every step."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from linearizability.history import writer as writer_module
+from linearizability.history.reader import HistoryError, open_history
+from linearizability.history.recorder import Position, Read, Recorder, Send
+from linearizability.history.run import RunInfo
+from linearizability.history.validate import validate
+from linearizability.history.writer import HistoryWriter
+
+RUN = RunInfo("r")
+
+CHILD = """
+import sys, time
+from pathlib import Path
+from linearizability.history.recorder import Read, Recorder, Send
+from linearizability.history.run import RunInfo
+from linearizability.history.writer import HistoryWriter
+
+recorder = Recorder(HistoryWriter(Path(sys.argv[1]), RunInfo("r")))
+opened = recorder.invoke(9, "produce", [Send(-1, "k"), Send(-2)], topic="t", partition=9)
+recorder.fault("cut", "1->2").__enter__()
+for number in range(10**9):
+    op = recorder.invoke(1, "produce", [Send(number)], topic="t", partition=0)
+    recorder.complete(op, "ok", base_offset=number)
+    op = recorder.invoke(2, "poll")
+    recorder.complete(op, "ok", reads=[Read("t", None, 0, number, number)])
+    print(recorder.now_ns(), flush=True)
+    time.sleep(0.001)
+"""
+
+
+def test_after_sigkill_all_but_the_last_second_reads_back(tmp_path):
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as child:
+        child.stdout.readline()
+        time.sleep(2.5)
+        child.send_signal(signal.SIGKILL)
+        written = [int(line) for line in child.stdout.read().split()]
+    history = open_history(tmp_path / "run")
+    validate(history)
+    assert not history.run.complete
+
+    operations = history.table("operations").to_pylist()
+    completed = [row for row in operations if row["complete_ns"] is not None]
+    assert len(completed) >= 2 * sum(1 for at_ns in written if at_ns < written[-1] - 10**9) > 0
+
+    opened = next(row for row in operations if row["process"] == 9)
+    assert (opened["op_id"], opened["outcome"], opened["complete_ns"]) == (1, "info", None)
+    sends = [row for row in history.table("records").to_pylist() if row["op_id"] == 1]
+    assert [(row["seq"], row["value"], row["key"]) for row in sends] == [(0, -1, "k"), (1, -2, None)]
+    assert history.table("faults").select(["kind", "heal_ns"]).to_pylist() == [{"kind": "cut", "heal_ns": None}]
+
+
+def test_at_every_step_of_the_writer_a_kill_leaves_a_lawful_history(tmp_path, monkeypatch):
+    """Copies the directory around every change of a name in it, which is what a kill there would leave."""
+    run_dir, copies = tmp_path / "run", []
+
+    def copying(change):
+        def changed(*args, **kwargs):
+            result = change(*args, **kwargs)
+            copies.append(shutil.copytree(run_dir, tmp_path / f"copy-{len(copies)}"))
+            return result
+
+        return changed
+
+    monkeypatch.setattr(writer_module, "FLUSH_INTERVAL_S", 0.005)
+    writer = HistoryWriter(run_dir, RUN)
+    with monkeypatch.context() as patch:
+        for name in ("replace", "unlink", "rmdir"):
+            patch.setattr(os, name, copying(getattr(os, name)))
+        recorder = Recorder(writer)
+        opened = recorder.invoke(9, "produce", [Send(-1)], topic="t", partition=9)
+        for number in range(12):
+            with recorder.fault("cut", "1->2"):
+                one_step(recorder, number)
+            time.sleep(0.01)
+        recorder.complete(opened, "ok", base_offset=0)
+        recorder.invoke(9, "poll")
+        writer.close()
+
+    assert len(copies) > 60
+    last = 0
+    for copy in copies:
+        last = max(last, judged(copy, last))
+    assert last == 26
+
+
+def one_step(recorder, number):
+    produce = recorder.invoke(1, "produce", [Send(number)], topic="t", partition=0)
+    poll = recorder.invoke(2, "poll")
+    time.sleep(0.004)
+    recorder.complete(produce, "ok", base_offset=number)
+    recorder.complete(poll, "ok", reads=[Read("t", None, 0, number, number)], positions=[Position("t", None, 0, 0, 1)])
+    recorder.group_offsets(poll, [{"group": "g", "topic": "t", "partition": 0, "offset": 0, "direction": "commit"}])
+    recorder.state(asked_ns=0, answered_ns=0, source="metadata")
+
+
+def judged(run_dir, at_least):
+    """A prefix of the run, not shorter than the one before, and whole: no completed operation lacks its rows."""
+    history = open_history(run_dir)
+    validate(history)
+    operations = history.table("operations").to_pylist()
+    records = history.table("records").to_pylist()
+    assert sorted(row["op_id"] for row in operations) == list(range(1, len(operations) + 1))
+    sent = {row["op_id"] for row in records if row["direction"] == "send"}
+    assert sent == {row["op_id"] for row in operations if row["f"] == "produce"}
+    read = {row["op_id"] for row in records if row["direction"] == "read"}
+    returned = {row["op_id"] for row in operations if row["f"] == "poll" and row["outcome"] == "ok"}
+    assert read == returned == set(history.table("positions")["op_id"].to_pylist())
+    assert {row["value"] for row in records if row["direction"] == "read"} <= {row["value"] for row in records}
+    fault_ids = history.table("faults")["fault_id"].to_pylist()
+    assert len(set(fault_ids)) == len(fault_ids)
+    assert len(operations) >= at_least
+    for name in ("operations", "records", "faults"):
+        assert history.dataset(name).count_rows() == history.table(name).num_rows
+    return len(operations)
+
+
+def test_a_disk_that_is_full_is_one_line_for_every_caller(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer_module, "FLUSH_INTERVAL_S", 0.005)
+    writer = HistoryWriter(tmp_path / "run", RUN)
+    (tmp_path / "run" / "history" / "_journal" / "part.tmp").symlink_to("/dev/full")
+    recorder = Recorder(writer)
+    with pytest.raises(HistoryError, match="run: cannot write the history: No space left on device"):
+        poll_until_refused(recorder)
+    with pytest.raises(HistoryError, match="No space left on device"):
+        writer.close()
+    assert not open_history(tmp_path / "run").run.complete
+
+
+def poll_until_refused(recorder):
+    for _ in range(2000):
+        recorder.invoke(1, "poll")
+        time.sleep(0.005)
+
+
+def test_a_caller_that_waits_for_the_disk_is_told_that_it_is_gone(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer_module, "QUEUE_ROWS_MAX", 10)
+    writer = HistoryWriter(tmp_path / "run", RUN)
+    shutil.rmtree(tmp_path / "run" / "history")
+    recorder = Recorder(writer)
+    with pytest.raises(HistoryError, match="cannot write the history: No such file or directory"):
+        poll_until_refused(recorder)
+    with pytest.raises(HistoryError):
+        writer.close()
+
+
+def test_a_value_of_a_wrong_type_is_named(tmp_path):
+    writer = HistoryWriter(tmp_path / "run", RUN)
+    writer.append_rows("operations", [{"op_id": "one"}])
+    with pytest.raises(HistoryError, match=r"operations: column op_id: .*'one'"):
+        writer.close()
+
+
+def test_a_directory_that_holds_a_run_is_not_written_over(tmp_path):
+    HistoryWriter(tmp_path / "run", RUN).close()
+    with pytest.raises(HistoryError, match="holds a run already"):
+        HistoryWriter(tmp_path / "run", RUN)
+    assert open_history(tmp_path / "run").run.complete
+
+
+def test_a_directory_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(HistoryError, match="file/run: cannot write the history: Not a directory"):
+        HistoryWriter(tmp_path / "file" / "run", RUN)
+
+
+def test_the_flusher_ends_with_the_writer(tmp_path):
+    writer = HistoryWriter(tmp_path / "run", RUN)
+    thread = writer._thread
+    assert thread.is_alive()
+    assert thread.daemon
+    writer.close()
+    assert not thread.is_alive()

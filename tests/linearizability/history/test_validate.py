@@ -1,0 +1,231 @@
+"""Each rule of the validator refuses, with the row named; and nothing that keeps the rules is refused."""
+
+import copy
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from linearizability.history.reader import HistoryError, open_history
+from linearizability.history.schema import COLUMNS
+from linearizability.history.validate import validate
+from tests.linearizability.history.foreign import lawful_tables, operation, record, write_history
+from tests.linearizability.history.oracle import is_lawful
+
+A = {"topic": "orders", "topic_id": "ID-A", "partition": 0}
+
+
+def changed(name, row, **columns):
+    tables = lawful_tables()
+    tables[name][row] = {**tables[name][row], **columns}
+    return tables
+
+
+def added(name, *rows):
+    tables = lawful_tables()
+    tables[name] += rows
+    return tables
+
+
+def refusal(tmp_path, tables):
+    with pytest.raises(HistoryError) as caught:
+        validate(open_history(write_history(tmp_path / "run", tables)))
+    assert not is_lawful(tables)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_lawful_history_passes(tmp_path):
+    validate(open_history(write_history(tmp_path / "run", lawful_tables())))
+    assert is_lawful(lawful_tables())
+
+
+def test_an_empty_history_passes(tmp_path):
+    validate(open_history(write_history(tmp_path / "run", {})))
+
+
+def test_the_order_of_rows_does_not_matter(tmp_path):
+    tables = {name: rows[::-1] for name, rows in lawful_tables().items()}
+    validate(open_history(write_history(tmp_path / "run", tables)))
+
+
+REQUIRED = [(name, column.name) for name, columns in COLUMNS.items() for column in columns if column.required]
+
+
+@pytest.mark.parametrize(("name", "column"), REQUIRED)
+def test_a_null_that_may_not_be(tmp_path, name, column):
+    row = len(lawful_tables()[name]) - 1
+    said = refusal(tmp_path, changed(name, row, **{column: None}))
+    assert said.startswith(f"table {name}, row {row} (")
+    assert said.endswith(f"): {column} is null; it may not be")
+
+
+CLOSED = [(name, column.name) for name, columns in COLUMNS.items() for column in columns if column.values]
+
+
+@pytest.mark.parametrize(("name", "column"), CLOSED)
+def test_a_value_that_is_not_known(tmp_path, name, column):
+    said = refusal(tmp_path, changed(name, 0, **{column: "OK"}))
+    assert said.startswith(f"table {name}, row 0 (")
+    assert f"): {column} is 'OK'; known are " in said
+
+
+BOUNDED = [(name, column.name) for name, columns in COLUMNS.items() for column in columns if column.minimum is not None]
+
+
+@pytest.mark.parametrize(("name", "column"), BOUNDED)
+def test_a_number_below_the_lowest(tmp_path, name, column):
+    said = refusal(tmp_path, changed(name, 0, **{column: -1}))
+    assert said.startswith(f"table {name}, row 0 (")
+    assert said.endswith(f"): {column} is -1; it is never below 0")
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        (
+            changed("operations", 0, complete_ns=9),
+            "table operations, row 0 (op_id 1, process 1): complete_ns is 9; that is before its invoke_ns",
+        ),
+        (
+            changed("states", 1, answered_ns=89),
+            "table states, row 1 (asked_ns 90): answered_ns is 89; that is before its asked_ns",
+        ),
+        (
+            changed("faults", 0, heal_ns=19),
+            "table faults, row 0 (fault_id 1): heal_ns is 19; that is before its inject_ns",
+        ),
+        (
+            added("operations", operation(3, 9, "poll", 99, 99)),
+            "table operations, row 7 (op_id 3, process 9): row 2 has the same op_id",
+        ),
+        (
+            added("operations", operation(8, 9, "poll", 69, 99)),
+            "table operations, row 7 (op_id 8, process 9): invoke_ns is 69, before op_id 7 at 70; op_ids ascend by it",
+        ),
+        (
+            added("operations", operation(8, 3, "poll", 79, 99)),
+            (
+                "table operations, row 7 (op_id 8, process 3): invoke_ns is 79, but op_id 7 of its process returned "
+                "at 80; operations other than produce do not overlap"
+            ),
+        ),
+        *(
+            (
+                changed(name, 0, op_id=99),
+                f"table {name}, row 0 (op_id 99{seq}): op_id is 99; there is no such operation",
+            )
+            for name, seq in {"records": ", seq 0", "positions": "", "offsets": "", "inputs": ", seq 0"}.items()
+        ),
+        (
+            changed("records", 1, seq=0),
+            "table records, row 1 (op_id 1, seq 0): row 0 has the same op_id, direction and seq",
+        ),
+        (
+            changed("records", 1, topic_id=None, partition=1),
+            (
+                "table records, row 1 (op_id 1, seq 1): sent to orders partition 1, unlike the record before it in its "
+                "operation"
+            ),
+        ),
+        (
+            changed("records", 3, value=101),
+            "table records, row 3 (op_id 3, seq 0): value is 101, which row 1 sends to the same partition",
+        ),
+        (
+            changed("records", 3, value=101, topic_id=None),
+            "table records, row 3 (op_id 3, seq 0): value is 101, which row 1 sends to the same partition",
+        ),
+        (
+            changed("records", 6, intact=None),
+            "table records, row 6 (op_id 5, seq 1): intact is null; a read says true or false",
+        ),
+        (
+            changed("positions", 0, before=4),
+            "table positions, row 0 (op_id 4): after is 0; a move without reading has before = after, the new position",
+        ),
+        (
+            changed("assignments", 0, topic_id="ID-B"),
+            (
+                "table records, row 2 (op_id 2, seq 0): topic_id is null; the topic of that name was created again, so "
+                "it must say which"
+            ),
+        ),
+    ],
+)
+def test_a_rule_that_is_broken(tmp_path, tables, said):
+    assert refusal(tmp_path, tables) == said
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        changed("records", 0, intact=None, timestamp_ms=None),  # of a send nobody asks
+        changed("records", 5, offset=None),
+        changed("records", 7, seq=5),  # gaps are no harm
+        changed("operations", 5, complete_ns=70),  # ends as the next begins
+        changed("operations", 0, complete_ns=10_000),  # produces are pipelined
+        changed("operations", 0, complete_ns=None),
+        changed("operations", 0, f="share_fetch_of_tomorrow", invoke_ns=1, complete_ns=2),
+        changed("operations", 0, invoke_ns=-5),
+        changed("operations", 0, partition=-1, offset=-1),
+        changed("operations", 3, f="produce", complete_ns=10_000),
+        changed("positions", 1, before=3, after=1, log_start_offset=-1),  # a client that went back
+        changed("offsets", 0, offset=None, direction="fetched"),
+        changed("assignments", 0, group=None, member_id=None),
+        changed("states", 0, topic=None, topic_id=None, partition=None, isr=None, source="describe_topic_partitions"),
+        added("records", record(5, 3, "read", A, 2, 102), record(5, 4, "read", {**A, "partition": 1}, 0, 999)),
+        added("records", record(2, 1, "send", {**A, "topic": "orders", "topic_id": "ID-A", "partition": 1}, 9, 102)),
+    ],
+)
+def test_what_is_strange_and_lawful_passes(tmp_path, tables):
+    assert is_lawful(tables)
+    validate(open_history(write_history(tmp_path / "run", tables)))
+
+
+def test_a_topic_created_again_may_carry_the_same_values(tmp_path):
+    tables = lawful_tables()
+    for name in ("records", "positions"):
+        tables[name] = [{**row, "topic_id": "ID-A"} for row in tables[name]]
+    tables["records"] += [record(2, 1, "send", {"topic": "orders", "topic_id": "ID-A", "partition": 1}, 1, 7)]
+    tables["operations"] += [operation(8, 1, "produce", 90, 91)]
+    tables["records"] += [record(8, 0, "send", {"topic": "orders", "topic_id": "ID-B", "partition": 0}, 0, 100)]
+    assert is_lawful(tables)
+    validate(open_history(write_history(tmp_path / "run", tables)))
+
+
+CELLS = {name: [column.name for column in columns] for name, columns in COLUMNS.items()}
+NUMBERS = st.integers(-1, 12) | st.sampled_from([30, 40, 60, 80, 100, 101, 102, -(2**15), 2**15 - 1])
+TEXTS = st.sampled_from(["ok", "produce", "poll", "send", "read", "orders", "ID-A", "ID-B", "commit", "lost", "?"])
+
+
+@st.composite
+def mutations(draw):
+    """A lawful history in which a few cells were changed and a few rows doubled."""
+    tables = copy.deepcopy(lawful_tables())
+    for _ in range(draw(st.integers(1, 3))):
+        name = draw(st.sampled_from(sorted(tables)))
+        row = dict(draw(st.sampled_from(tables[name])))
+        column = draw(st.sampled_from(COLUMNS[name]))
+        kind = str(column.type)
+        value = NUMBERS if kind.startswith("int") else TEXTS if kind == "string" else st.none()
+        if kind == "bool":
+            value = st.booleans()
+        row[column.name] = draw(st.none() | value)
+        if draw(st.booleans()):
+            tables[name].append(row)
+        else:
+            tables[name][draw(st.integers(0, len(tables[name]) - 1))] = row
+    return tables
+
+
+@settings(max_examples=300, deadline=None)
+@given(tables=mutations())
+@example(tables=lawful_tables())
+def test_the_validator_refuses_exactly_what_breaks_a_rule(tables, tmp_path_factory):
+    history = open_history(write_history(tmp_path_factory.mktemp("mutated") / "run", tables))
+    if is_lawful(tables):
+        validate(history)
+    else:
+        with pytest.raises(HistoryError, match=r"^table \w+, row \d+ \("):
+            validate(history)
