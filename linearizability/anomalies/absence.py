@@ -1,0 +1,135 @@
+"""When a record may lawfully be missing from a read.
+
+Aborted; below a log start that was answered, or asked for by delete_records, before the read completed; in a topic with
+retention or compaction, what these may remove; of a deleted topic; in a read_committed read, at or beyond the last
+stable offset or of a transaction still open.
+
+Choices. An answer counts from when it was asked, a request and a deletion from when they were invoked: each may have
+taken effect then. Retention is set by `retention.ms` below Kafka's default of 7 days, or `retention.bytes`, on topic or
+cluster (the default never strikes in a run); it removes from the log's start only, so it does not explain a gap above a
+record that the same read returned. Compaction may remove a record once a later record of its key was sent that did not
+fail and was not aborted, and any tombstone; keyless records stay. A read of unknown isolation is excused as a
+read_committed one would be.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linearizability.anomalies.columns import (
+    FAIL,
+    NO_KEY,
+    NO_OFFSET,
+    READ_UNCOMMITTED,
+    Flags,
+    Indexes,
+    Int64s,
+)
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.log import PartitionLog
+
+_ALWAYS_NS = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class LogStarts:
+    """The highest log start known by a time: a staircase."""
+
+    at_ns: Int64s
+    highest: Int64s
+
+    def by(self, time_ns: Int64s) -> Int64s:
+        """The highest log start answered or asked for at or before each time, NO_OFFSET if none."""
+        heights: Int64s = np.append(NO_OFFSET, self.highest)[np.searchsorted(self.at_ns, time_ns, side="right")]
+        return heights
+
+
+def log_starts(log: PartitionLog) -> LogStarts:
+    """Every log start that the history knows of one log."""
+    rows = log.rows
+    requests = [
+        (request.invoke_ns, request.offset if request.offset >= 0 else NEVER_NS)
+        for request in log.context.log_start_requests
+        if (request.topic, request.partition) == (rows.topic, rows.partition)
+        and log.context.resolve(request.topic, request.topic_id) in (rows.topic_id, None)
+    ]
+    positions, states = rows.positions, rows.states
+    at_ns = np.concatenate(
+        [
+            rows.operations.invoke_ns[positions.operation],
+            states.asked_ns,
+            np.array([at for at, _ in requests], np.int64),
+        ]
+    )
+    offset = np.concatenate(
+        [positions.log_start_offset, states.log_start_offset, np.array([to for _, to in requests], np.int64)]
+    )
+    known = np.flatnonzero(offset != NO_OFFSET)
+    known = known[np.argsort(at_ns[known], kind="stable")]
+    return LogStarts(at_ns[known], np.maximum.accumulate(offset[known]))
+
+
+def first_returned(log: PartitionLog) -> Int64s:
+    """Per operation, the lowest offset it returned, NEVER_NS (above every offset) where none."""
+    reads = log.rows.reads
+    lowest = np.full(len(log.rows.operations), NEVER_NS, np.int64)
+    known = reads.offset != NO_OFFSET
+    np.minimum.at(lowest, reads.operation[known], reads.offset[known])
+    return lowest
+
+
+def compacted_from_ns(log: PartitionLog) -> Int64s:
+    """Per record, from when compaction may have removed it; NEVER_NS where it may not."""
+    records = log.records
+    removable = np.full(len(records), NEVER_NS, np.int64)
+    if not log.rules.compaction or not len(records):
+        return removable
+    failed = np.zeros(len(records), np.bool_)
+    sent = records.send >= 0
+    failed[sent] = log.rows.operations.outcome[records.send_operation[sent]] == FAIL
+    keyed = np.flatnonzero(records.key != NO_KEY)
+    offset = np.where(records.offset == NO_OFFSET, NEVER_NS, records.offset)[keyed]
+    order = np.lexsort((offset, records.key[keyed]))
+    keyed, offset = keyed[order], offset[order]
+    key = records.key[keyed].astype(np.int64)
+    sent_ns = np.where(sent, records.invoke_ns, _ALWAYS_NS)
+    never_there = records.aborted | (failed & ~records.read)
+    covers_ns = np.where(never_there, NEVER_NS, sent_ns)[keyed]
+    # The lowest time from each element to the end of its key: a running minimum from the back, by rank inside the key.
+    times, rank = np.unique(covers_ns, return_inverse=True)
+    lowest = times[np.minimum.accumulate((key * len(times) + rank)[::-1])[::-1] % max(len(times), 1)]
+    # Strictly above: the element after the last one of the same key and offset.
+    boundary = np.flatnonzero(np.append((np.diff(key) != 0) | (np.diff(offset) != 0), True)) + 1
+    after = boundary[np.searchsorted(boundary, np.arange(len(keyed)), side="right")]
+    inside = after < len(keyed)
+    inside[inside] = key[after[inside]] == key[inside]
+    removable[keyed[inside]] = lowest[after[inside]]
+    removable[(records.key != NO_KEY) & ~records.valued] = _ALWAYS_NS
+    return removable
+
+
+def absent_from_read(
+    log: PartitionLog, record: Indexes, reader: Indexes, offset: Int64s, last_stable_offset: Int64s
+) -> Flags:
+    """Per pair of a record (at an offset) and a reading operation, whether its absence is lawful."""
+    records, operations = log.records, log.rows.operations
+    complete_ns = operations.complete_ns[reader]
+    lawful = absent_at(log, record, offset, complete_ns)
+    if log.rules.retention:
+        lawful |= offset < log.once(first_returned)[reader]
+    stable = operations.isolation[reader] != READ_UNCOMMITTED
+    unstable = offset >= last_stable_offset
+    still_open = (records.transaction[record] >= 0) & (operations.invoke_ns[reader] <= records.open_until_ns[record])
+    absent: Flags = lawful | (stable & (unstable | still_open))
+    return absent
+
+
+def absent_at(log: PartitionLog, record: Indexes, offset: Int64s, time_ns: Int64s) -> Flags:
+    """What of that holds for any observer at a time. Retention is the caller's."""
+    compacted_ns = log.once(compacted_from_ns)[record]
+    lawful = log.records.aborted[record] | (offset < log.once(log_starts).by(time_ns))
+    lawful |= (compacted_ns <= time_ns) & (compacted_ns != NEVER_NS)
+    if log.deleted_from_ns != NEVER_NS:
+        lawful |= log.deleted_from_ns <= time_ns
+    absent: Flags = lawful
+    return absent

@@ -1,0 +1,172 @@
+"""From the public tables, as Arrow, to the columns that the checks read. Every engine goes through here.
+
+What an operation leaves open its client's properties may say: `acks`, `isolation.level`. Failing that, an idempotent
+producer has acks=all (Kafka refuses anything else), and acks that nobody knows promise nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.anomalies.columns import (
+    FAIL,
+    INFO,
+    NO_EPOCH,
+    NO_KEY,
+    NO_OFFSET,
+    OK,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    UNKNOWN_ISOLATION,
+    Int32s,
+    Int64s,
+    OperationColumns,
+    PositionColumns,
+    RecordColumns,
+    StateColumns,
+)
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.transactions import Transactions
+
+OPERATION_FIELDS: Final = (
+    "op_id", "process", "invoke_ns", "complete_ns", "outcome", "acks", "isolation", "producer_id", "producer_epoch",
+    "txn_seq",
+)  # fmt: skip
+"""What the checks read of an operation."""
+RECORD_FIELDS: Final = ("op_id", "seq", "offset", "value", "key", "leader_epoch", "intact")
+"""What they read of a record, its direction and place apart."""
+POSITION_FIELDS: Final = ("op_id", "before", "after", "cause", "last_stable_offset", "log_start_offset")
+STATE_FIELDS: Final = (
+    "asked_ns", "answered_ns", "source", "isolation", "leader_epoch", "isr", "high_watermark", "log_start_offset",
+    "error",
+)  # fmt: skip
+PLACE_FIELDS: Final = ("topic", "topic_id", "partition")
+
+_OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
+_ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+_ACKS: Final = {"all": -1, "-1": -1, "0": 0, "1": 1}
+
+
+def operation_columns(
+    table: pa.Table, transactions: Transactions, clients: Mapping[int, Mapping[str, str]]
+) -> OperationColumns:
+    """Rows of `operations` (OPERATION_FIELDS), sorted by op_id."""
+    process = numbers(table["process"], 0)
+    idempotent = _flags(pc.is_valid(table["producer_id"]))
+    in_transaction = _flags(pc.is_valid(table["txn_seq"]))
+    acks = numbers(table["acks"], NO_OFFSET)
+    _fill_from_clients(acks, NO_OFFSET, process, _client_codes(clients, "acks", _ACKS))
+    acks[(acks == NO_OFFSET) & idempotent] = -1
+    acks[acks == NO_OFFSET] = 1
+    isolation = _codes(table["isolation"], _ISOLATIONS, UNKNOWN_ISOLATION)
+    _fill_from_clients(isolation, UNKNOWN_ISOLATION, process, _client_codes(clients, "isolation.level", _ISOLATIONS))
+    return OperationColumns(
+        op_id=numbers(table["op_id"], 0),
+        process=process.astype(np.int32),
+        invoke_ns=numbers(table["invoke_ns"], 0),
+        complete_ns=numbers(table["complete_ns"], NEVER_NS),
+        outcome=_codes(table["outcome"], _OUTCOMES, INFO).astype(np.int8),
+        acks=acks.astype(np.int16),
+        isolation=isolation.astype(np.int8),
+        idempotent=idempotent,
+        producer_id=numbers(table["producer_id"], -1),
+        producer_epoch=numbers(table["producer_epoch"], -1).astype(np.int32),
+        transaction=transactions.index_of(process, numbers(table["txn_seq"], 0), in_transaction),
+    )
+
+
+def record_columns(table: pa.Table, operation: Int32s, key: Int32s) -> RecordColumns:
+    """Rows of `records` of one direction, with their operations' indexes and their keys' codes."""
+    valued = _flags(pc.is_valid(table["value"]))
+    return RecordColumns(
+        operation=operation,
+        seq=numbers(table["seq"], 0).astype(np.int32),
+        offset=numbers(table["offset"], NO_OFFSET),
+        value=numbers(table["value"], 0),
+        valued=valued,
+        key=key,
+        leader_epoch=numbers(table["leader_epoch"], NO_EPOCH).astype(np.int32),
+        corrupt=_flags(pc.fill_null(pc.invert(table["intact"]), False)),
+    )
+
+
+def position_columns(table: pa.Table, operation: Int32s) -> PositionColumns:
+    """Rows of `positions`, with their operations' indexes. One with an unknown end covers nothing."""
+    return PositionColumns(
+        operation=operation,
+        before=numbers(table["before"], NO_OFFSET),
+        after=numbers(table["after"], NO_OFFSET),
+        is_read=_flags(pc.and_(pc.fill_null(pc.equal(table["cause"], "read"), False), pc.is_valid(table["before"]))),
+        last_stable_offset=numbers(table["last_stable_offset"], NO_OFFSET),
+        log_start_offset=numbers(table["log_start_offset"], NO_OFFSET),
+    )
+
+
+def state_columns(table: pa.Table) -> StateColumns:
+    """Rows of `states`."""
+    is_end = pc.and_(
+        pc.and_(pc.equal(table["source"], "list_offsets"), pc.equal(table["isolation"], "read_uncommitted")),
+        pc.is_null(table["error"]),
+    )
+    end_offset = numbers(table["high_watermark"], NO_OFFSET)
+    isr = np.empty(table.num_rows, np.object_)
+    isr[:] = [None if nodes is None else tuple(nodes) for nodes in table["isr"].to_pylist()]
+    return StateColumns(
+        asked_ns=numbers(table["asked_ns"], 0),
+        answered_ns=numbers(table["answered_ns"], 0),
+        end_offset=np.where(_flags(pc.fill_null(is_end, False)), end_offset, NO_OFFSET),
+        leader_epoch=numbers(table["leader_epoch"], NO_EPOCH).astype(np.int32),
+        log_start_offset=numbers(table["log_start_offset"], NO_OFFSET),
+        isr=isr,
+    )
+
+
+class KeyCodes:
+    """Codes of record keys, equal where keys are, across as many batches as there are."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+
+    def of(self, keys: pa.ChunkedArray, wanted: npt.NDArray[np.bool_]) -> Int32s:
+        """The codes of the keys that are wanted, NO_KEY for the rest and for null."""
+        encoded = pc.dictionary_encode(pc.if_else(pa.array(wanted), keys, None).combine_chunks())
+        own = [self._codes.setdefault(key, len(self._codes)) for key in encoded.dictionary.to_pylist()]
+        index = encoded.indices.fill_null(len(own)).to_numpy()
+        codes: Int32s = np.array([*own, NO_KEY], np.int32)[index]
+        return codes
+
+
+def numbers(column: pa.ChunkedArray, null: int) -> Int64s:
+    """An integer column as int64, with a number in the place of nulls. Writable."""
+    values: Int64s = pc.fill_null(column.cast(pa.int64()), null).to_numpy().copy()
+    return values
+
+
+def _flags(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    flags: npt.NDArray[np.bool_] = column.to_numpy().astype(np.bool_)
+    return flags
+
+
+def _codes(column: pa.ChunkedArray, codes: Mapping[str, int], null: int) -> Int64s:
+    index = numbers(pc.index_in(column, value_set=pa.array(list(codes), pa.string())), len(codes))
+    return np.array([*codes.values(), null], np.int64)[index]
+
+
+def _client_codes(clients: Mapping[int, Mapping[str, str]], name: str, codes: Mapping[str, int]) -> dict[int, int]:
+    spelt = {process: properties.get(name, "") for process, properties in clients.items()}
+    return {process: codes[value] for process, value in spelt.items() if value in codes}
+
+
+def _fill_from_clients(column: Int64s, null: int, process: Int64s, by_process: Mapping[int, int]) -> None:
+    for number, code in by_process.items():
+        column[(column == null) & (process == number)] = code
+
+
+def place_keys(table: pa.Table) -> Sequence[tuple[str, str | None, int]]:
+    """The distinct (topic, topic_id, partition) of a table's rows."""
+    distinct = table.select(list(PLACE_FIELDS)).group_by(list(PLACE_FIELDS), use_threads=False).aggregate([])
+    return list(zip(*(distinct[name].to_pylist() for name in PLACE_FIELDS), strict=True))

@@ -1,0 +1,64 @@
+"""The anomalies that are looked for, in the order of the documentation, and how a shard is judged for all of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from linearizability.anomalies.columns import READ_COMMITTED, LogColumns
+from linearizability.anomalies.context import Context
+from linearizability.anomalies.corrupt_record import CORRUPT_RECORD
+from linearizability.anomalies.definition import Definition
+from linearizability.anomalies.divergent_offset import DIVERGENT_OFFSET
+from linearizability.anomalies.duplicate import DUPLICATE
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.lost_write import LOST_WRITE
+from linearizability.anomalies.offset_mismatch import OFFSET_MISMATCH
+from linearizability.anomalies.phantom_read import PHANTOM_READ
+from linearizability.anomalies.producer_order import PRODUCER_ORDER
+from linearizability.anomalies.realtime_order import REALTIME_ORDER
+from linearizability.anomalies.unseen import UNSEEN
+
+ANOMALIES: Final[tuple[Definition, ...]] = (
+    LOST_WRITE,
+    DIVERGENT_OFFSET,
+    DUPLICATE,
+    PHANTOM_READ,
+    OFFSET_MISMATCH,
+    CORRUPT_RECORD,
+    PRODUCER_ORDER,
+    REALTIME_ORDER,
+    UNSEEN,
+)
+
+
+def judge_shard(logs: Sequence[LogColumns], context: Context) -> Iterable[Finding]:
+    """Every anomaly of one topic partition: all logs of a topic name and partition, one per topic id."""
+    ambiguous = [log for log in logs if context.is_ambiguous(log.topic, log.topic_id)]
+    for rows in logs:
+        # Sends to an ambiguous log may have been to this one; sends to any may have been to an ambiguous one.
+        others = [log for log in (logs if rows in ambiguous else ambiguous) if log is not rows]
+        values = [log.sends.value[log.sends.valued] for log in others]
+        log = PartitionLog(rows, context, np.unique(np.concatenate(values)) if values else None)
+        for anomaly in ANOMALIES:
+            yield from anomaly.find(log)
+
+
+def first_committed_reads(log: PartitionLog) -> dict[int, int]:
+    """When a read_committed read first returned a record of each undecided transaction, by transaction index."""
+    records, operations = log.records, log.rows.operations
+    transaction = records.transaction[log.read_ids]
+    rows = np.flatnonzero((transaction >= 0) & (operations.isolation[log.rows.reads.operation] == READ_COMMITTED))
+    rows = rows[log.context.transactions.undecided[transaction[rows]]]
+    first: dict[int, int] = {}
+    for index in np.unique(transaction[rows]):
+        readers = log.rows.reads.operation[rows[transaction[rows] == index]]
+        first[int(index)] = int(operations.complete_ns[readers].min())
+    return first
+
+
+def merge_first_reads(first: dict[int, int], other: Mapping[int, int]) -> None:
+    """Take into `first` what another log's reads say: the earliest counts."""
+    for index, read_ns in other.items():
+        first[index] = min(read_ns, first.get(index, read_ns))

@@ -1,0 +1,126 @@
+"""The rows of one topic partition as plain arrays, in the shape that every check reads.
+
+Times are nanoseconds of the run's clock, NEVER_NS where there is none; an unknown offset is NO_OFFSET; an operation is
+an index into `OperationColumns`, which is sorted by op_id, so that indexes compare as op_ids do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Final, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+Int8s = npt.NDArray[np.int8]
+Flags = npt.NDArray[np.bool_]
+Indexes = npt.NDArray[np.intp]
+
+NO_OFFSET: Final = -(2**63)
+NO_KEY: Final = -1
+NO_EPOCH: Final = -1
+
+OK, FAIL, INFO = 0, 1, 2
+"""Codes of `outcome`."""
+UNKNOWN_ISOLATION, READ_UNCOMMITTED, READ_COMMITTED = 0, 1, 2
+"""Codes of `isolation`."""
+
+
+class _Columns:
+    """Parallel arrays of one length."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        first: int = len(getattr(self, fields(self)[0].name))  # type: ignore[arg-type]
+        return first
+
+    def take(self, rows: Indexes | Flags) -> Self:
+        """The same columns of some rows."""
+        return type(self)(*(getattr(self, column.name)[rows] for column in fields(self)))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class OperationColumns(_Columns):
+    """The operations of a shard, by op_id ascending."""
+
+    op_id: Int64s
+    process: Int32s
+    invoke_ns: Int64s
+    complete_ns: Int64s
+    outcome: Int8s
+    acks: npt.NDArray[np.int16]
+    """-1 is all; unknown acks are 1, the weaker promise."""
+    isolation: Int8s
+    idempotent: Flags
+    producer_id: Int64s
+    producer_epoch: Int32s
+    transaction: Int32s
+    """Index into the run's `Transactions`, -1 where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumns(_Columns):
+    """Rows of `records` of one direction."""
+
+    operation: Int32s
+    seq: Int32s
+    offset: Int64s
+    value: Int64s
+    valued: Flags
+    """False for a tombstone, whose `value` means nothing."""
+    key: Int32s
+    """A code that is equal where keys are, NO_KEY where there is none; only filled where a check reads it."""
+    leader_epoch: Int32s
+    corrupt: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class PositionColumns(_Columns):
+    """Rows of `positions`."""
+
+    operation: Int32s
+    before: Int64s
+    after: Int64s
+    is_read: Flags
+    last_stable_offset: Int64s
+    log_start_offset: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumns(_Columns):
+    """Rows of `states`."""
+
+    asked_ns: Int64s
+    answered_ns: Int64s
+    end_offset: Int64s
+    """What a read_uncommitted list_offsets answered without error, else NO_OFFSET."""
+    leader_epoch: Int32s
+    log_start_offset: Int64s
+    isr: npt.NDArray[np.object_]
+    """Tuples of node ids, None where unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogColumns:
+    """All rows of one topic partition of one topic id."""
+
+    topic: str
+    topic_id: str | None
+    partition: int
+    operations: OperationColumns
+    sends: RecordColumns
+    reads: RecordColumns
+    positions: PositionColumns
+    states: StateColumns
+
+
+Columns = TypeVar("Columns", bound=_Columns)
+
+
+def concatenate(parts: Sequence[Columns]) -> Columns:
+    """Columns of one kind, one below the other. At least one part."""
+    kind = type(parts[0])
+    names = [column.name for column in fields(kind)]  # type: ignore[arg-type]
+    return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

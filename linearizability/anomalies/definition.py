@@ -1,0 +1,92 @@
+"""What an anomaly is: a name, a definition in words, and a function that finds it in one log."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_OFFSET, Flags, Indexes, Int64s
+from linearizability.anomalies.finding import Finding, lowest_evidence
+from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import EVIDENCE_MAX, Evidence, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One anomaly."""
+
+    name: str
+    text: str
+    """When a history shows it, in our words."""
+    levels: str
+    """When it is a violation, permitted or unknown."""
+    counted: str
+    """What its count counts."""
+    evidence: str
+    """What the op_ids of its evidence are."""
+    find: Callable[[PartitionLog], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one piece of evidence says, before operations are named by their ids."""
+
+    operations: Sequence[int]
+    """Indexes into the log's operations, in the order they are to be shown."""
+    value: int | None
+    text: str
+
+
+def finding(
+    log: PartitionLog,
+    name: str,
+    verdict: Verdict,
+    found: Flags | Indexes,
+    *,
+    offsets: Int64s,
+    show: Callable[[int], Shown],
+) -> Iterable[Finding]:
+    """The finding of one verdict, if there is any: `found` items, at `offsets`; `show` explains one of the lowest."""
+    indexes: Indexes = np.flatnonzero(found) if found.dtype == np.bool_ else found.astype(np.intp)
+    if not len(indexes):
+        return
+    lowest = _lowest(indexes, offsets)
+    evidence = lowest_evidence(_evidence(log, int(offsets[index]), show(index)) for index in lowest)
+    yield Finding(name, verdict, len(indexes), evidence)
+
+
+def _lowest(indexes: Indexes, offsets: Int64s) -> list[int]:
+    """The items that may be among the lowest EVIDENCE_MAX: those up to that offset, ties included."""
+    keys = offsets[indexes].astype(np.uint64)  # NO_OFFSET, the lowest int64, comes after every offset.
+    if len(indexes) > EVIDENCE_MAX:
+        bound = np.partition(keys, EVIDENCE_MAX - 1)[EVIDENCE_MAX - 1]
+        indexes = indexes[keys <= bound]
+    return [int(index) for index in indexes]
+
+
+def _evidence(log: PartitionLog, offset: int, shown: Shown) -> Evidence:
+    op_ids = tuple(int(log.rows.operations.op_id[operation]) for operation in shown.operations)
+    place = None if offset == NO_OFFSET else offset
+    return Evidence(op_ids, log.rows.topic, log.rows.partition, place, shown.value, shown.text)
+
+
+def place(log: PartitionLog, offset: int) -> str:
+    """A topic partition and offset as a person writes them."""
+    where = f"{log.rows.topic}-{log.rows.partition}"
+    return where if offset == NO_OFFSET else f"{where} at offset {offset}"
+
+
+def name_of(log: PartitionLog, record: int) -> str:
+    """A record as a person would call it."""
+    records = log.records
+    return f"value {int(records.value[record])}" if records.valued[record] else "a tombstone"
+
+
+def value_of(log: PartitionLog, record: int) -> int | None:
+    """A record's value for its evidence."""
+    return int(log.records.value[record]) if log.records.valued[record] else None
+
+
+def op(log: PartitionLog, operation: int) -> int:
+    """The op_id of an operation's index."""
+    return int(log.rows.operations.op_id[operation])

@@ -1,0 +1,168 @@
+"""`divergent-offset`: two histories of one log (KIP-101, KIP-279: what followers must truncate to prevent).
+
+What says that a record stands at an offset: a read, at the time it completed; and the acknowledgement of a committed
+record. An acknowledgement by less than acks=all promises nothing. Two of them make a violation if the promise of the
+one that completed first was still in force when the other completed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_OFFSET, Flags, Indexes, Int64s
+from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.loss import before_end
+from linearizability.anomalies.promise import NOT_PROMISED
+from linearizability.judgement import Verdict
+
+NAME = "divergent-offset"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sightings:
+    """What was said of offsets, one element each."""
+
+    offset: Int64s
+    record: Indexes
+    operation: Indexes
+    at_ns: Int64s
+    end_ns: Int64s
+    weak: Flags
+    """An acknowledgement that promises nothing."""
+
+    def take(self, rows: Indexes | Flags) -> "_Sightings":
+        """Some of them."""
+        return _Sightings(
+            self.offset[rows],
+            self.record[rows],
+            self.operation[rows],
+            self.at_ns[rows],
+            self.end_ns[rows],
+            self.weak[rows],
+        )
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per offset."""
+    if log.ambiguous:
+        return
+    sightings = _sightings(log)
+    offsets, group = np.unique(sightings.offset, return_inverse=True)
+    broken = np.zeros(len(offsets), np.bool_)
+    broken[group[_breaks_promise(sightings, group)]] = True
+    for verdict, found in ((Verdict.VIOLATION, broken), (Verdict.PERMITTED, ~broken)):
+        yield from finding(log, NAME, verdict, found, offsets=offsets, show=partial(_show, log, sightings, verdict))
+
+
+def _sightings(log: PartitionLog) -> _Sightings:
+    """What was said of the offsets of which two things were said."""
+    records, reads, operations = log.records, log.rows.reads, log.rows.operations
+    acknowledged = np.flatnonzero(records.acknowledged & records.committed & (records.acknowledged_offset != NO_OFFSET))
+    # Where a record's own lowest offset is nobody else's, and no acknowledgement or read is elsewhere, all agree.
+    read = np.flatnonzero(reads.offset != NO_OFFSET)
+    ids = log.read_ids[read]
+    stray = np.concatenate(
+        [
+            reads.offset[read][reads.offset[read] != records.offset[ids]],
+            records.acknowledged_offset[acknowledged][
+                records.acknowledged_offset[acknowledged] != records.offset[acknowledged]
+            ],
+        ]
+    )
+    claimed = records.committed | records.read
+    own, times = np.unique(records.offset[claimed & (records.offset != NO_OFFSET)], return_counts=True)
+    suspects = np.union1d(own[times > 1], stray)
+    read = read[np.isin(reads.offset[read], suspects)]
+    acknowledged = acknowledged[np.isin(records.acknowledged_offset[acknowledged], suspects)]
+    reader = reads.operation[read].astype(np.intp)
+    complete_ns = operations.complete_ns[reader]
+    acks_all = records.acks_all[acknowledged]
+    both = _Sightings(
+        offset=np.append(reads.offset[read], records.acknowledged_offset[acknowledged]),
+        record=np.append(log.read_ids[read], acknowledged),
+        operation=np.append(reader, records.send_operation[acknowledged]),
+        at_ns=np.append(complete_ns, records.acknowledged_ns[acknowledged]),
+        end_ns=np.append(log.promise.read.end_ns(complete_ns), records.acknowledged_end_ns[acknowledged]),
+        weak=np.append(np.zeros(len(read), np.bool_), ~acks_all),
+    )
+    return both.take(_disputed(both))
+
+
+def _disputed(sightings: _Sightings) -> Flags:
+    """Those at an offset with more than one record."""
+    _, group = np.unique(sightings.offset, return_inverse=True)
+    count = int(group.max(initial=-1)) + 1
+    lowest, highest = np.full(count, np.iinfo(np.intp).max), np.full(count, -1)
+    np.minimum.at(lowest, group, sightings.record)
+    np.maximum.at(highest, group, sightings.record)
+    disputed: Flags = (lowest != highest)[group]
+    return disputed
+
+
+def _breaks_promise(sightings: _Sightings, group: Indexes) -> Flags:
+    """Whether a promise of another record at the same offset, made before or when it was sighted, was then in force.
+
+    A promise is (record, end) from its first sighting on; each is held against every sighting at its offset.
+    """
+    strong = ~sightings.weak
+    promised = np.flatnonzero(strong & (sightings.end_ns != NOT_PROMISED))
+    order = promised[
+        np.lexsort(
+            (
+                sightings.at_ns[promised],
+                sightings.end_ns[promised],
+                sightings.record[promised],
+                group[promised],
+            )
+        )
+    ]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (
+        (np.diff(group[order]) != 0)
+        | (np.diff(sightings.record[order]) != 0)
+        | (sightings.end_ns[order][1:] != sightings.end_ns[order][:-1])
+    )
+    promises = order[fresh]
+    begin = np.searchsorted(group[promises], group, side="left")
+    end = np.searchsorted(group[promises], group, side="right")
+    breaks = np.zeros(len(group), np.bool_)
+    for nth in range(int((end - begin).max(initial=0))):
+        rows = np.flatnonzero(strong & (begin + nth < end))
+        promise = promises[begin[rows] + nth]
+        breaks[rows] |= (
+            (sightings.record[promise] != sightings.record[rows])
+            & (sightings.at_ns[promise] <= sightings.at_ns[rows])
+            & before_end(sightings.at_ns[rows], sightings.end_ns[promise])
+        )
+    return breaks
+
+
+def _show(log: PartitionLog, sightings: _Sightings, verdict: Verdict, index: int) -> Shown:
+    offset = int(np.unique(sightings.offset)[index])
+    rows = sightings.offset == offset
+    if verdict is Verdict.VIOLATION:
+        rows &= ~sightings.weak
+    here = sightings.take(rows)
+    here = here.take(np.lexsort((here.record, here.operation)))
+    other = int(np.flatnonzero(here.record != here.record[0])[0])
+    first, second = int(here.operation[0]), int(here.operation[other])
+    text = (
+        f"{place(log, offset)} is {name_of(log, int(here.record[0]))} to operation {op(log, first)},"
+        f" and {name_of(log, int(here.record[other]))} to operation {op(log, second)}"
+    )
+    return Shown((first, second), value_of(log, int(here.record[0])), text)
+
+
+DIVERGENT_OFFSET = Definition(
+    name=NAME,
+    text="Reads, and acknowledgements of committed records, put two records at one offset of a partition.",
+    levels="A violation among reads and acks=all acknowledgements, if the promise of the earlier one was in force when"
+    " the later one was made; else permitted.",
+    counted="offsets",
+    evidence="the lowest operation that saw a record at the offset, and the lowest that saw another",
+    find=find,
+)

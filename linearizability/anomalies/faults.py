@@ -1,0 +1,89 @@
+"""The faults of a run, as far as the promise table tells them apart: which of them lost content, and on which nodes.
+
+Content is lost by `power` (unless every message was flushed), by `wipe`, and by disk faults other than those that only
+refuse or delay (EIO, ENOSPC, slow). Where an argument does not say which it was, the fault is taken to have lost
+content: a promise wrongly dropped shows as permitted, one wrongly kept would be a false alarm.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+NEVER_NS: Final = 2**63 - 1
+"""A time after every other: of what did not end, or did not happen."""
+
+_CLUSTER_KINDS: Final = frozenset({"configuration", "election", "leader_election", "elect_leaders", "unclean_election"})
+_REFUSING: Final = re.compile(r"eio|enospc|slow|full|erofs|delay|latency|stall|hang|\berror|refus", re.IGNORECASE)
+_LOSING: Final = re.compile(
+    r"lost|lose|loss|torn|flip|truncat|delet|drop|corrupt|zero|garbage|unsynced|un-fsynced|stale|misdirect",
+    re.IGNORECASE,
+)
+_NODE: Final = re.compile(r"(?:node|broker|kafka|replica|b)?[-_: ]?(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A row of `faults`; `heal_ns` is NEVER_NS where it has none."""
+
+    kind: str
+    target: str | None
+    argument: str | None
+    inject_ns: int
+    heal_ns: int
+
+    @property
+    def is_configuration(self) -> bool:
+        """Whether it changed a setting rather than broke something."""
+        return self.kind == "configuration"
+
+    @property
+    def is_of_a_replica(self) -> bool:
+        """Whether it may have taken a replica out of the ISR: everything but settings and elections."""
+        return self.kind not in _CLUSTER_KINDS
+
+    @property
+    def is_unclean_election(self) -> bool:
+        """Whether it asked for an unclean election."""
+        return "election" in self.kind and "unclean" in f"{self.kind} {self.argument or ''}".lower()
+
+    @property
+    def is_power(self) -> bool:
+        """Whether it lost what was not flushed."""
+        return self.kind == "power"
+
+    @property
+    def loses_content(self) -> bool:
+        """Whether it lost or altered what had been written, `power` apart."""
+        if self.kind == "wipe":
+            return True
+        text = f"{self.kind} {self.argument or ''}"
+        if self.kind.startswith("disk"):
+            return bool(_LOSING.search(text)) or not _REFUSING.search(text)
+        return not self.is_power and self.is_of_a_replica and bool(_LOSING.search(self.kind))
+
+    def nodes(self) -> frozenset[int] | None:
+        """The nodes it struck; None where the target does not say, which counts as every node."""
+        parts = re.split(r"[,;\s]+", (self.target or "").strip())
+        found = [_NODE.fullmatch(part) for part in parts]
+        return frozenset(int(match[1]) for match in found if match) if all(found) else None
+
+
+def faults_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Fault, ...]:
+    """Rows of the table `faults` as values, by injection."""
+    faults = [
+        Fault(
+            row["kind"],
+            row["target"],
+            row["argument"],
+            row["inject_ns"],
+            NEVER_NS if row["heal_ns"] is None else row["heal_ns"],
+        )
+        for row in rows
+    ]
+    return tuple(sorted(faults, key=lambda fault: fault.inject_ns))
+
+
+def healed_after_ns(faults: Iterable[Fault]) -> int | None:
+    """What comes after it comes after healing: None where there was no fault, NEVER_NS while one has not healed."""
+    return max((fault.heal_ns for fault in faults), default=None)

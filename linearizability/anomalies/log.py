@@ -1,0 +1,283 @@
+"""One topic partition of one topic id, with its rows put together to records: what every check is a function of.
+
+A record is a value; a tombstone, which has none, is a key at an offset. A tombstone that was sent and not acknowledged
+cannot be matched with a read. Where a broken history sends a value twice, the first send by (op_id, seq) stands for it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.anomalies.columns import (
+    NO_EPOCH,
+    NO_KEY,
+    NO_OFFSET,
+    OK,
+    Flags,
+    Indexes,
+    Int32s,
+    Int64s,
+    LogColumns,
+    RecordColumns,
+)
+from linearizability.anomalies.context import Context
+from linearizability.anomalies.coverage import Coverage, coverage_of
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.promise import NOT_PROMISED, FullIsr, Promise, partition_promise
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a log, one element each."""
+
+    send: Indexes
+    """Row of `LogColumns.sends`, -1 where it is known only by being read."""
+    send_operation: Indexes
+    invoke_ns: Int64s
+    acknowledged: Flags
+    acknowledged_ns: Int64s
+    """When its produce completed, NEVER_NS where it was not acknowledged."""
+    acknowledged_offset: Int64s
+    read: Flags
+    read_offset: Int64s
+    first_read_ns: Int64s
+    last_read_ns: Int64s
+    first_reader: Indexes
+    """The lowest operation that read it; an index above every operation where none did."""
+    offset: Int64s
+    """Where it is read, lowest, else where it was acknowledged."""
+    transaction: Int32s
+    aborted: Flags
+    committed: Flags
+    open_until_ns: Int64s
+    acks_all: Flags
+    """Committed, and acknowledged with acks=all."""
+    acknowledged_end_ns: Int64s
+    """The end of the promise made by that acknowledgement; NOT_PROMISED where there was none."""
+    read_end_ns: Int64s
+    """The end of the promise made by its first read; NOT_PROMISED where there was none."""
+    value: Int64s
+    valued: Flags
+    key: Int32s
+
+    def __len__(self) -> int:
+        return len(self.send)
+
+    @property
+    def known_operation(self) -> Indexes:
+        """The operation by which a record is known: its produce, else the lowest read."""
+        return np.where(self.send_operation >= 0, self.send_operation, self.first_reader)
+
+    @property
+    def known_from_ns(self) -> Int64s:
+        """When it was first known to be in the log."""
+        return np.minimum(self.acknowledged_ns, self.first_read_ns)
+
+    @property
+    def promise_end_ns(self) -> Int64s:
+        """The later end of both promises."""
+        return np.maximum(self.acknowledged_end_ns, self.read_end_ns)
+
+
+Result = TypeVar("Result")
+Number = TypeVar("Number", bound=np.generic)
+
+
+class PartitionLog:
+    """The rows of a log and what follows from them, each computed once and only if asked for."""
+
+    def __init__(self, rows: LogColumns, context: Context, explained_values: Int64s | None = None) -> None:
+        self.rows = rows
+        self.context = context
+        self.rules = context.rules(rows.topic)
+        self.ambiguous = context.is_ambiguous(rows.topic, rows.topic_id)
+        self.explained_values = np.empty(0, np.int64) if explained_values is None else explained_values
+        """Sorted values whose sends cannot be told from sends to this log."""
+        self._results: dict[Callable[..., Any], Any] = {}
+
+    def once(self, of: Callable[["PartitionLog"], Result]) -> Result:
+        """What a function makes of this log, computed for the first check that asks."""
+        if of not in self._results:
+            self._results[of] = of(self)
+        result: Result = self._results[of]
+        return result
+
+    @cached_property
+    def _identities(self) -> tuple[Indexes, Indexes, int]:
+        return _identify(self.rows)
+
+    @property
+    def sent_ids(self) -> Indexes:
+        """The record of each send."""
+        return self._identities[0]
+
+    @property
+    def read_ids(self) -> Indexes:
+        """The record of each read row."""
+        return self._identities[1]
+
+    @cached_property
+    def records(self) -> Records:
+        """The log's records."""
+        return _records(self)
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """What the log's reads passed over."""
+        return coverage_of(self.rows, self.context.moves_ns)
+
+    @cached_property
+    def promise(self) -> Promise:
+        """The promise table of this partition."""
+        return partition_promise(self.rules, self._full_isr())
+
+    @cached_property
+    def deleted_from_ns(self) -> int:
+        """From when the topic may have been deleted."""
+        first_ns = int(self.rows.operations.invoke_ns.min(initial=NEVER_NS))
+        return self.context.deleted_from_ns(self.rows.topic, self.rows.topic_id, first_ns)
+
+    @cached_property
+    def newest_epoch(self) -> int:
+        """The highest leader epoch that any row gives, NO_EPOCH where none does."""
+        rows = (self.rows.states.leader_epoch, self.rows.sends.leader_epoch, self.rows.reads.leader_epoch)
+        return max(int(epochs.max(initial=NO_EPOCH)) for epochs in rows)
+
+    def settled_reads(self) -> Flags:
+        """Per read row, whether the record is sure to have stood at that offset at the end.
+
+        Either no promise of a read at that time was ever broken, or the read was invoked after healing.
+        """
+        operations = self.rows.operations
+        reader = self.rows.reads.operation
+        kept = self.promise.read.end_ns(operations.complete_ns) == NEVER_NS
+        healed = self.context.healed_after_ns
+        after_healing = np.ones(len(operations), np.bool_) if healed is None else operations.invoke_ns > healed
+        settled: Flags = (kept | after_healing)[reader]
+        return settled
+
+    def _full_isr(self) -> FullIsr:
+        states = self.rows.states
+        seen = [(index, isr) for index, isr in enumerate(states.isr) if isr is not None]
+        size = self.rules.replication_factor or max((len(isr) for _, isr in seen), default=0)
+        full = [index for index, isr in seen if len(isr) >= size > 0]
+        replicas = frozenset(node for _, isr in seen for node in isr) if full else None
+        return FullIsr(
+            replicas,
+            tuple(int(states.asked_ns[index]) for index in full),
+            tuple(int(states.answered_ns[index]) for index in full),
+        )
+
+
+def _identify(rows: LogColumns) -> tuple[Indexes, Indexes, int]:
+    """The record of each send and of each read row, and how many records there are."""
+    sends, reads = rows.sends, rows.reads
+    valued = np.concatenate([sends.valued, reads.valued])
+    encoded = pc.dictionary_encode(pa.array(np.concatenate([sends.value, reads.value]), mask=~valued))
+    ids = encoded.indices.fill_null(-1).to_numpy().astype(np.intp)
+    count = len(encoded.dictionary)
+    tombstones = np.flatnonzero(~valued)
+    if len(tombstones):
+        acknowledged = np.append(rows.operations.outcome[sends.operation] == OK, np.ones(len(reads), np.bool_))
+        offset = np.concatenate([sends.offset, reads.offset])[tombstones]
+        matched = acknowledged[tombstones] & (offset != NO_OFFSET)
+        key = np.concatenate([sends.key, reads.key])[tombstones]
+        alone = np.where(matched, -1, np.arange(len(tombstones)))
+        order = np.lexsort((alone, key, offset))
+        fresh = np.ones(len(order), np.bool_)
+        fresh[1:] = (np.diff(offset[order]) != 0) | (np.diff(key[order]) != 0) | (np.diff(alone[order]) != 0)
+        ids[tombstones[order]] = count + np.cumsum(fresh) - 1
+        count += int(fresh.sum())
+    return ids[: len(sends)], ids[len(sends) :], count
+
+
+def _records(log: PartitionLog) -> Records:
+    rows, context = log.rows, log.context
+    operations, sends, reads = rows.operations, rows.sends, rows.reads
+    count = log._identities[2]
+
+    send = np.full(count, -1, np.intp)
+    order = _send_order(sends)[::-1]
+    send[log.sent_ids[order]] = order
+    sent = send >= 0
+    send_operation = np.full(count, -1, np.intp)
+    send_operation[sent] = sends.operation[send[sent]]
+
+    def of_send(column: npt.NDArray[Number], default: int) -> npt.NDArray[Number]:
+        values = np.full(count, default, column.dtype)
+        values[sent] = column[send_operation[sent]]
+        return values
+
+    acknowledged = of_send(operations.outcome == OK, False)
+    acknowledged_ns = np.where(acknowledged, of_send(operations.complete_ns, NEVER_NS), NEVER_NS)
+    acknowledged_offset = np.full(count, NO_OFFSET, np.int64)
+    acknowledged_offset[acknowledged] = sends.offset[send[acknowledged]]
+
+    reader_complete_ns = operations.complete_ns[reads.operation]
+    read = np.zeros(count, np.bool_)
+    read[log.read_ids] = True
+    read_offset = np.full(count, NEVER_NS, np.int64)
+    known = reads.offset != NO_OFFSET
+    np.minimum.at(read_offset, log.read_ids[known], reads.offset[known])
+    read_offset[read_offset == NEVER_NS] = NO_OFFSET
+    first_read_ns = np.full(count, NEVER_NS, np.int64)
+    np.minimum.at(first_read_ns, log.read_ids, reader_complete_ns)
+    last_read_ns = np.full(count, NO_OFFSET, np.int64)
+    np.maximum.at(last_read_ns, log.read_ids, reader_complete_ns)
+    first_reader = np.full(count, len(operations), np.intp)
+    np.minimum.at(first_reader, log.read_ids, reads.operation)
+
+    transaction = of_send(operations.transaction, -1)
+    inside = transaction >= 0
+    transactions = context.transactions
+    aborted = np.zeros(count, np.bool_)
+    aborted[inside] = transactions.aborted[transaction[inside]]
+    open_until_ns = np.full(count, NO_OFFSET, np.int64)
+    open_until_ns[inside] = transactions.open_until_ns[transaction[inside]]
+    committed = acknowledged | read
+    committed[inside] &= transactions.committed[transaction[inside]]
+
+    acks_all = committed & acknowledged & (of_send(operations.acks, 1) == -1)
+    value = np.zeros(count, np.int64)
+    valued = np.zeros(count, np.bool_)
+    key = np.full(count, NO_KEY, np.int32)
+    for ids, columns in ((log.read_ids, reads), (log.sent_ids[order], sends.take(order))):
+        value[ids], valued[ids], key[ids] = columns.value, columns.valued, columns.key
+    return Records(
+        send=send,
+        send_operation=send_operation,
+        invoke_ns=of_send(operations.invoke_ns, NEVER_NS),
+        acknowledged=acknowledged,
+        acknowledged_ns=acknowledged_ns,
+        acknowledged_offset=acknowledged_offset,
+        read=read,
+        read_offset=read_offset,
+        first_read_ns=first_read_ns,
+        last_read_ns=last_read_ns,
+        first_reader=first_reader,
+        offset=np.where(read_offset != NO_OFFSET, read_offset, acknowledged_offset),
+        transaction=transaction,
+        aborted=aborted,
+        committed=committed,
+        open_until_ns=open_until_ns,
+        acks_all=acks_all,
+        acknowledged_end_ns=np.where(acks_all, log.promise.acknowledged.end_ns(acknowledged_ns), NOT_PROMISED),
+        read_end_ns=np.where(committed & read, log.promise.read.end_ns(first_read_ns), NOT_PROMISED),
+        value=value,
+        valued=valued,
+        key=key,
+    )
+
+
+def _send_order(sends: RecordColumns) -> Indexes:
+    """The sends' rows by (op_id, seq)."""
+    step = np.diff(sends.operation)
+    if np.all((step > 0) | ((step == 0) & (np.diff(sends.seq) > 0))):
+        return np.arange(len(sends))
+    return np.lexsort((sends.seq, sends.operation))

@@ -1,0 +1,258 @@
+"""The evidence that committed records are gone: pairs of a record and a read (or an answered end) that should show it.
+
+What `lost-write`, `unseen` and `offset-mismatch` share. A read counts against a record unless it completed before the
+send was invoked; against one known only by being read, unless it was invoked before that first read completed. A loss
+breaks a promise if it was shown before the promise ended: what is shown later is counted as permitted.
+
+Pairs are as many as reads that did not return what they covered, and few in a lawful history: a count of covering reads
+against returning reads by offset leaves only records with a deficit. Those are paired in chunks; one that is shown lost
+against a promise is done and drops out, so that a log lost whole costs no more than a log read whole.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from linearizability.anomalies.absence import absent_at, absent_from_read
+from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Flags, Indexes, Int64s, StateColumns
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.promise import NOT_PROMISED
+
+_PAIRS_MAX: Final = 2_000_000
+"""Pairs looked at in one go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Per record, what became of it."""
+
+    violation: Flags
+    permitted: Flags
+    """Shown lost, but not while it was promised."""
+    covered: Flags
+    """Unread, but covered by a read that counts against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Records at offsets, each with a read that covers the offset or returned something else there."""
+
+    record: Indexes
+    reader: Indexes
+    offset: Int64s
+    last_stable_offset: Int64s
+    covering: Flags
+    """The read covers the offset; else it returned another record there."""
+
+
+def losses(log: PartitionLog) -> Losses:
+    """Judge every committed record of a log."""
+    records = log.records
+    count = len(records)
+    found = Losses(np.zeros(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
+    eligible = records.committed & ~records.aborted & (records.offset != NO_OFFSET)
+    _from_reads(log, eligible, found)
+    _from_answers(log, eligible, found)
+    found.permitted[found.violation] = False
+    return found
+
+
+def _from_reads(log: PartitionLog, eligible: Flags, found: Losses) -> None:
+    suspects = np.flatnonzero(eligible & (_has_deficit(log) | _shares_offset(log)))
+    suspects = suspects[np.argsort(log.records.offset[suspects], kind="stable")]
+    for pairs in _pairs(log, suspects, log.records.offset[suspects], lambda: _is_done(log, found)):
+        held, promised = judge_pairs(log, pairs)
+        found.violation[pairs.record[promised]] = True
+        found.permitted[pairs.record[held]] = True
+        found.covered[pairs.record[pairs.covering & counts_against(log, pairs.record, pairs.reader)]] = True
+
+
+def _has_deficit(log: PartitionLog) -> Flags:
+    """Whether more reads cover a record's offset than return it there."""
+    records = log.records
+    deficit = np.zeros(len(records), np.bool_)
+    known = np.flatnonzero(records.offset != NO_OFFSET)
+    deficit[known] = log.coverage.depth(records.offset[known]) > _times_returned(log)[known]
+    return deficit
+
+
+def _times_returned(log: PartitionLog) -> Int64s:
+    """How many reads that cover a record's offset return it there."""
+    reads, ids = log.rows.reads, log.read_ids
+    there = np.flatnonzero(reads.offset == log.records.offset[ids])
+    step = np.diff(reads.operation[there])
+    rising = (step > 0) | ((step == 0) & (np.diff(reads.offset[there]) > 0))
+    if not np.all(rising):  # A read may have returned one record twice; once counts.
+        keys = ids[there].astype(np.int64) * len(log.rows.operations) + reads.operation[there]
+        there = there[np.unique(keys, return_index=True)[1]]
+    there = there[log.coverage.holds(reads.operation[there].astype(np.intp), reads.offset[there])]
+    return np.bincount(ids[there], minlength=len(log.records)).astype(np.int64)
+
+
+def _shares_offset(log: PartitionLog) -> Flags:
+    """Whether another record was read or acknowledged at a record's offset."""
+    records, reads = log.records, log.rows.reads
+    elsewhere = (reads.offset != NO_OFFSET) & (reads.offset != records.offset[log.read_ids])
+    own = records.offset[records.offset != NO_OFFSET]
+    offsets, times = np.unique(own, return_counts=True)
+    shared = np.union1d(offsets[times > 1], reads.offset[elsewhere])
+    return np.isin(records.offset, shared)
+
+
+def _pairs(
+    log: PartitionLog,
+    suspects: Indexes,
+    offset: Int64s,
+    done: Callable[[], Flags],
+    returned_elsewhere: bool = False,
+) -> Iterator[Pairs]:
+    """Every suspect, sorted by offset, with every read that covers its offset without returning it, or contradicts it.
+
+    Suspects that are `done` when a chunk is begun are left out of it.
+    """
+    if not len(suspects):
+        return
+    coverage, reads = log.coverage, log.rows.reads
+    near = np.flatnonzero(np.isin(reads.offset, offset))
+    begins = np.concatenate([coverage.before, reads.offset[near]])
+    ends = np.concatenate([coverage.after, reads.offset[near] + 1])
+    readers = np.concatenate([coverage.operation, reads.operation[near]])
+    stable = np.concatenate([coverage.last_stable_offset, np.full(len(near), NEVER_NS, np.int64)])
+    returned_id = np.concatenate([np.full(len(coverage.operation), -1, np.intp), log.read_ids[near]])
+    returns = np.empty(0, np.int64) if returned_elsewhere else _returned(log, suspects)
+    at = 0
+    while at < len(begins):
+        open_rows = ~done()[suspects]
+        open_suspects, open_offset = suspects[open_rows], offset[open_rows]
+        low = np.searchsorted(open_offset, begins[at:])
+        counts = np.searchsorted(open_offset, ends[at:]) - low
+        taken = max(1, int(np.searchsorted(np.cumsum(counts), _PAIRS_MAX, side="right")))
+        low, counts = low[:taken], counts[:taken]
+        row = np.repeat(np.arange(at, at + taken), counts)
+        nth = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        index = np.repeat(low, counts) + nth
+        record, reader = open_suspects[index], readers[row].astype(np.intp)
+        covering = returned_id[row] < 0
+        kept = np.where(covering, ~_has_returned(log, returns, record, reader), returned_id[row] != record)
+        at += taken
+        yield Pairs(record[kept], reader[kept], open_offset[index][kept], stable[row][kept], covering[kept])
+
+
+def pairs_at(log: PartitionLog, suspects: Indexes, offset: Int64s, returned_elsewhere: bool = False) -> Iterator[Pairs]:
+    """The same for records at offsets of the caller's choice, sorted by offset, none left out.
+
+    With `returned_elsewhere`, a read that covers the offset is paired even if it returned the record at another one.
+    """
+    none_done = np.zeros(len(log.records), np.bool_)
+    return _pairs(log, suspects, offset, lambda: none_done, returned_elsewhere)
+
+
+def _returned(log: PartitionLog, suspects: Indexes) -> Int64s:
+    """Sorted keys of (suspect, reading operation), at whatever offset it returned it."""
+    wanted = np.zeros(len(log.records), np.bool_)
+    wanted[suspects] = True
+    rows = wanted[log.read_ids]
+    keys = log.read_ids[rows].astype(np.int64) * len(log.rows.operations) + log.rows.reads.operation[rows]
+    return np.unique(keys)
+
+
+def _has_returned(log: PartitionLog, returns: Int64s, record: Indexes, reader: Indexes) -> Flags:
+    keys = record.astype(np.int64) * len(log.rows.operations) + reader
+    place = np.searchsorted(returns, keys)
+    inside = place < len(returns)
+    inside[inside] = returns[place[inside]] == keys[inside]
+    return inside
+
+
+def counts_against(log: PartitionLog, record: Indexes, reader: Indexes) -> Flags:
+    """Whether a read counts against a record."""
+    records, operations = log.records, log.rows.operations
+    counts: Flags = np.where(
+        records.acknowledged[record],
+        operations.complete_ns[reader] >= records.invoke_ns[record],
+        operations.invoke_ns[reader] >= records.first_read_ns[record],
+    )
+    return counts
+
+
+def judge_pairs(log: PartitionLog, pairs: Pairs) -> tuple[Flags, Flags]:
+    """Per pair: whether it shows the record lost, and whether a promise was still in force then."""
+    records, operations = log.records, log.rows.operations
+    record, reader = pairs.record, pairs.reader
+    held = counts_against(log, record, reader) & ~absent_from_read(
+        log, record, reader, pairs.offset, pairs.last_stable_offset
+    )
+    complete_ns = operations.complete_ns[reader]
+    by_acknowledgement = records.acks_all[record] & before_end(complete_ns, records.acknowledged_end_ns[record])
+    by_read = (operations.invoke_ns[reader] >= records.first_read_ns[record]) & before_end(
+        complete_ns, records.read_end_ns[record]
+    )
+    return held, held & (by_acknowledgement | by_read)
+
+
+def before_end(time_ns: Int64s, end_ns: Int64s) -> Flags:
+    """Whether a promise was still in force at a time."""
+    kept: Flags = (time_ns < end_ns) | (end_ns == NEVER_NS)
+    return kept
+
+
+def witnesses(log: PartitionLog, record: int, offset: int) -> tuple[Indexes, Flags]:
+    """Every read that shows one record missing at an offset, and whether a promise was in force then."""
+    shown = [
+        (pairs.reader[held], promised[held])
+        for pairs in pairs_at(log, np.array([record]), np.array([offset]))
+        for held, promised in [judge_pairs(log, pairs)]
+    ]
+    if not shown:
+        return np.empty(0, np.intp), np.empty(0, np.bool_)
+    return np.concatenate([reader for reader, _ in shown]), np.concatenate([promised for _, promised in shown])
+
+
+def _from_answers(log: PartitionLog, eligible: Flags, found: Losses) -> None:
+    """After healing, the leader of the newest epoch answers a read_uncommitted end at or below a record."""
+    records, states = log.records, log.rows.states
+    healed = log.context.healed_after_ns
+    asked_in_time = np.ones(len(states), np.bool_) if healed is None else states.asked_ns > healed
+    answers = states.take(
+        (states.end_offset != NO_OFFSET)
+        & asked_in_time
+        & (states.leader_epoch == log.newest_epoch)
+        & (log.newest_epoch != NO_EPOCH)
+    )
+    if not len(answers) or log.rules.retention:
+        return
+    answers = answers.take(np.argsort(answers.asked_ns, kind="stable"))
+    lowest = np.append(np.minimum.accumulate(answers.end_offset[::-1])[::-1], NEVER_NS)
+    following = np.searchsorted(answers.asked_ns, records.known_from_ns)
+    suspects = np.flatnonzero(eligible & (lowest[following] <= records.offset))
+    for index in range(len(answers)):
+        suspects = suspects[~_is_done(log, found)[suspects]]
+        held, promised = _judge_answer(log, suspects, answers.take(np.array([index])))
+        found.permitted[suspects[held]] = True
+        found.violation[suspects[promised]] = True
+
+
+def _judge_answer(log: PartitionLog, record: Indexes, answer: StateColumns) -> tuple[Flags, Flags]:
+    """Per record: whether one answered end shows it lost, and whether a promise was still in force then."""
+    records = log.records
+    asked_ns, answered_ns = answer.asked_ns, answer.answered_ns
+    offset = records.offset[record]
+    held = (
+        (asked_ns >= records.known_from_ns[record])
+        & (answer.end_offset <= offset)
+        & ~absent_at(log, record, offset, np.broadcast_to(answered_ns, offset.shape))
+    )
+    by_acknowledgement = (asked_ns >= records.acknowledged_ns[record]) & before_end(
+        answered_ns, records.acknowledged_end_ns[record]
+    )
+    by_read = (asked_ns >= records.first_read_ns[record]) & before_end(answered_ns, records.read_end_ns[record])
+    return held, held & (by_acknowledgement | by_read)
+
+
+def _is_done(log: PartitionLog, found: Losses) -> Flags:
+    """Whether nothing more can be said of a record: lost against a promise, or lost and never promised."""
+    done: Flags = found.violation | (found.permitted & (log.records.promise_end_ns == NOT_PROMISED))
+    return done

@@ -1,0 +1,50 @@
+"""`lost-write`: what was promised to be kept is gone. The evidence is `loss.py`'s."""
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.loss import losses, witnesses
+from linearizability.judgement import Verdict
+
+NAME = "lost-write"
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per record."""
+    if log.ambiguous:
+        return
+    lost = log.once(losses)
+    for verdict, found in ((Verdict.VIOLATION, lost.violation), (Verdict.PERMITTED, lost.permitted)):
+        yield from finding(log, NAME, verdict, found, offsets=log.records.offset, show=partial(_show, log, verdict))
+
+
+def _show(log: PartitionLog, verdict: Verdict, record: int) -> Shown:
+    records = log.records
+    known = int(records.known_operation[record])
+    offset = int(records.offset[record])
+    readers, promised = witnesses(log, record, offset)
+    readers = readers[promised] if verdict is Verdict.VIOLATION else readers
+    how = "was acknowledged to" if records.acknowledged[record] else "was read by"
+    what = f"{name_of(log, record)} {how} operation {op(log, known)} ({place(log, offset)})"
+    if not len(readers):
+        return Shown((known,), value_of(log, record), f"{what}, and later the leader answered an end at or below it")
+    reader = int(np.min(readers))
+    text = f"{what}, but operation {op(log, reader)}, which read past that offset, did not return it"
+    return Shown((known, reader), value_of(log, record), text)
+
+
+LOST_WRITE = Definition(
+    name=NAME,
+    text="A committed record that may not lawfully be absent is not returned by a read that covers its offset; or a"
+    " read returns another record at its offset; or, after healing, the leader of the newest epoch answers a"
+    " read_uncommitted end offset at or below it.",
+    levels="A violation if the record was promised when the loss was shown, else permitted.",
+    counted="records",
+    evidence="the record's produce (or the lowest operation that read it), and the lowest read that misses it",
+    find=find,
+)

@@ -1,0 +1,55 @@
+"""`offset-mismatch`: a record is there, but not where the broker said."""
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_OFFSET
+from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.loss import judge_pairs, pairs_at
+from linearizability.judgement import Verdict
+
+NAME = "offset-mismatch"
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per record. The read that covers the offset must count against the record, and its absence not be lawful."""
+    if log.ambiguous:
+        return
+    records, reads = log.records, log.rows.reads
+    there = np.zeros(len(records), np.bool_)
+    there[log.read_ids[reads.offset == records.acknowledged_offset[log.read_ids]]] = True
+    moved = records.acknowledged & records.read & (records.read_offset != NO_OFFSET) & ~there
+    suspects = np.flatnonzero(moved & (records.acknowledged_offset != NO_OFFSET))
+    suspects = suspects[np.argsort(records.acknowledged_offset[suspects], kind="stable")]
+    found = np.zeros(len(records), np.bool_)
+    for pairs in pairs_at(log, suspects, records.acknowledged_offset[suspects], returned_elsewhere=True):
+        held, _ = judge_pairs(log, pairs)
+        found[pairs.record[held & pairs.covering]] = True
+    yield from finding(log, NAME, Verdict.VIOLATION, found, offsets=records.offset, show=partial(_show, log))
+
+
+def _show(log: PartitionLog, record: int) -> Shown:
+    records = log.records
+    sender = int(records.send_operation[record])
+    at_lowest = (log.read_ids == record) & (log.rows.reads.offset == records.offset[record])
+    reader = int(log.rows.reads.operation[at_lowest].min())
+    text = (
+        f"{name_of(log, record)} was acknowledged to operation {op(log, sender)} at offset"
+        f" {int(records.acknowledged_offset[record])}, but operation {op(log, reader)} read it from"
+        f" {place(log, int(records.offset[record]))}, and no read that went past the first found it there"
+    )
+    return Shown((sender, reader), value_of(log, record), text)
+
+
+OFFSET_MISMATCH = Definition(
+    name=NAME,
+    text="A record was read, and a read covers the offset at which it was acknowledged, but it was never read there.",
+    levels="Always a violation.",
+    counted="records",
+    evidence="the record's produce, and the lowest read at the offset where it stands",
+    find=find,
+)

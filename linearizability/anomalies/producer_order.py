@@ -1,0 +1,143 @@
+"""`producer-order`: a producer's records stand in the log in another order than it sent them.
+
+A producer is (process, producer id, epoch) where it is idempotent, else the process. It sends in the order of (op_id,
+seq). Of two records out of order the one sent later is counted.
+
+Choice: both must be sure to stand in the log at one time, or the pair is only permitted. Sure is one whose promise was
+never broken, or that was read after healing. Otherwise a record that was lawfully truncated (acks=1 to a deposed
+leader, an unclean election), and whose successors were written below it, would be a false alarm.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_OFFSET, OK, Flags, Indexes
+from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import Verdict
+
+NAME = "producer-order"
+
+
+class _Sent:
+    """The records that were sent and whose offset is known, by producer, in the order they were sent."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        records, operations = log.records, log.rows.operations
+        record = np.flatnonzero((records.send >= 0) & (records.offset != NO_OFFSET))
+        operation = records.send_operation[record]
+        idempotent = operations.idempotent[operation]
+        identity = (
+            np.where(idempotent, operations.producer_epoch[operation], -1),
+            np.where(idempotent, operations.producer_id[operation], -1),
+            idempotent,
+            operations.process[operation],
+        )
+        order = np.lexsort((log.rows.sends.seq[records.send[record]], operation, *identity))
+        self.record, self.operation = record[order], operation[order]
+        self.idempotent = idempotent[order]
+        fresh = np.zeros(len(order), np.bool_)
+        for column in identity:
+            fresh[1:] |= column[order][1:] != column[order][:-1]
+        self.producer = np.cumsum(fresh)
+        self.offset = records.offset[self.record]
+        self.settled = _settled(log)[self.record]
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per record: the one that was sent later and stands lower."""
+    if log.ambiguous:
+        return
+    records, operations = log.records, log.rows.operations
+    sent = _Sent(log)
+    overtook = _below_highest(sent, np.ones(len(sent.record), np.bool_))
+    violation = np.zeros(len(sent.record), np.bool_)
+    if overtook.any():
+        violation = overtook & sent.settled & sent.idempotent & _below_highest(sent, sent.settled)
+        acknowledged = sent.settled & (operations.outcome[sent.operation] == OK)
+        violation |= overtook & sent.settled & ~sent.idempotent & _below_acknowledged(log, sent, acknowledged)
+    for verdict, found in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, overtook & ~violation)):
+        flags = np.zeros(len(records), np.bool_)
+        flags[sent.record[found]] = True
+        yield from finding(log, NAME, verdict, flags, offsets=records.offset, show=partial(_show, log, sent, verdict))
+
+
+def _settled(log: PartitionLog) -> Flags:
+    """Per record, whether it is sure to have stood in the log at the end."""
+    records, operations = log.records, log.rows.operations
+    settled = np.zeros(len(records), np.bool_)
+    settled[log.read_ids[log.settled_reads()]] = True
+    sent = np.flatnonzero(records.acknowledged)
+    kept = log.promise.acknowledged.end_ns(records.acknowledged_ns[sent]) == NEVER_NS
+    settled[sent] |= kept & (operations.acks[records.send_operation[sent]] == -1)
+    return settled
+
+
+def _below_highest(sent: _Sent, among: Flags) -> Flags:
+    """Whether an earlier record of the same producer, one of `among`, stands above."""
+    offsets, rank = np.unique(sent.offset, return_inverse=True)
+    rank = np.where(among, rank + 1, 0)
+    highest = np.maximum.accumulate(sent.producer * (len(offsets) + 1) + rank) - sent.producer * (len(offsets) + 1)
+    below = np.zeros(len(rank), np.bool_)
+    same = sent.producer[1:] == sent.producer[:-1]
+    before = highest[:-1][same]
+    below[1:][same] = np.where(before > 0, offsets[np.maximum(before, 1) - 1], NO_OFFSET) > sent.offset[1:][same]
+    return below
+
+
+def _below_acknowledged(log: PartitionLog, sent: _Sent, among: Flags) -> Flags:
+    """Whether a record of the same producer, one of `among`, was ok before this one was invoked and stands above."""
+    operations = log.rows.operations
+    offsets, rank = np.unique(sent.offset, return_inverse=True)
+    width = len(offsets) + 1
+    first = np.flatnonzero(among)
+    complete_ns = operations.complete_ns[sent.operation[first]]
+    order = np.lexsort((complete_ns, sent.producer[first]))
+    first, complete_ns = first[order], complete_ns[order]
+    highest = np.maximum.accumulate(sent.producer[first] * width + rank[first] + 1)
+    # Where each record would stand among those: after all of its producer that completed before it was invoked.
+    times = np.unique(np.append(complete_ns, operations.invoke_ns[sent.operation]))
+    keys = sent.producer[first] * len(times) + np.searchsorted(times, complete_ns)
+    wanted = sent.producer * len(times) + np.searchsorted(times, operations.invoke_ns[sent.operation])
+    place = np.searchsorted(keys, wanted, side="left") - 1
+    below = place >= 0
+    below[below] = highest[place[below]] > sent.producer[below] * width + rank[below] + 1
+    return below
+
+
+def _show(log: PartitionLog, sent: _Sent, verdict: Verdict, record: int) -> Shown:
+    operations = log.rows.operations
+    at = int(np.flatnonzero(sent.record == record)[0])
+    invoke_ns = operations.invoke_ns[sent.operation[at]]
+    above = (sent.producer == sent.producer[at]) & (sent.offset > sent.offset[at])
+    if verdict is Verdict.VIOLATION:
+        above &= sent.settled
+    if verdict is Verdict.VIOLATION and not sent.idempotent[at]:
+        above &= (operations.outcome[sent.operation] == OK) & (operations.complete_ns[sent.operation] < invoke_ns)
+    else:
+        above &= np.arange(len(above)) < at
+    candidates: Indexes = np.flatnonzero(above)
+    first = int(candidates[np.lexsort((sent.offset[candidates], sent.operation[candidates]))[0]])
+    sender, earlier = int(sent.operation[at]), int(sent.operation[first])
+    text = (
+        f"process {int(operations.process[sender])} sent {name_of(log, int(sent.record[first]))} in operation"
+        f" {op(log, earlier)} before {name_of(log, record)} in operation {op(log, sender)}, but the log has them the"
+        f" other way round: {place(log, int(sent.offset[first]))} and at {int(sent.offset[at])}"
+    )
+    return Shown((earlier, sender), value_of(log, record), text)
+
+
+PRODUCER_ORDER = Definition(
+    name=NAME,
+    text="Two records of one producer (process, producer id and epoch where it is idempotent, else process) stand in"
+    " the log in another order than it sent them.",
+    levels="A violation with idempotence, or when the first was ok before the second was invoked; permitted otherwise,"
+    " and where either record may lawfully have gone before the other was there.",
+    counted="records: the one sent later, which stands lower",
+    evidence="the lowest produce of a record that it overtook, and its own",
+    find=find,
+)

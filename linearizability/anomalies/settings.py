@@ -1,0 +1,105 @@
+"""Which Kafka properties were in force on a topic, as `run.json` and the faults of kind `configuration` say.
+
+A topic's own setting stands over the cluster's, under the cluster's spelling too (`log.retention.ms`), and that over
+Kafka's default. A setting changed in the run is a fault row: target the topic, or anything else for the cluster;
+argument `property=value`, several with commas or as a JSON object. The checks ask for *every* value that was in force
+at some time and take the one that promises least, because what a change had already allowed cannot be taken back.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from linearizability.anomalies.faults import Fault
+
+ALIASES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
+    "retention.ms": (
+        ("retention.ms", 1),
+        ("log.retention.ms", 1),
+        ("log.retention.minutes", 60_000),
+        ("log.retention.hours", 3_600_000),
+    ),
+    "retention.bytes": (("retention.bytes", 1), ("log.retention.bytes", 1)),
+    "cleanup.policy": (("cleanup.policy", 1), ("log.cleanup.policy", 1)),
+    "flush.messages": (("flush.messages", 1), ("log.flush.interval.messages", 1)),
+}
+"""The spellings of a property on a broker, most specific first, each with the factor to the topic's unit."""
+
+RETENTION_MS_DEFAULT: Final = 7 * 24 * 3_600_000
+_ASSIGNMENT: Final = re.compile(r"([\w.\-]+)\s*=\s*(.*?)\s*(?=[,;\s]\s*[\w.\-]+\s*=|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value of a property and when it came into force; None is from the start."""
+
+    value: str
+    from_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The properties of a run. Faults of other kinds than `configuration` are not looked at."""
+
+    topics: Mapping[str, Mapping[str, str]]
+    cluster: Mapping[str, str]
+    faults: tuple[Fault, ...]
+
+    def in_force(self, topic: str, name: str) -> list[Setting]:
+        """Every value of a property that was in force on a topic at some time; empty where only Kafka's default was."""
+        own = self.topics.get(topic, {}).get(name)
+        changes = [Setting(value, at) for fault, at in self._of_topic(topic) for value in _values(fault, name)]
+        if own is not None:
+            return [Setting(own), *changes]
+        inherited = _first_alias(self.cluster, name)
+        cluster = [Setting(value, at) for fault, at in self._of_cluster() for value in _values(fault, name)]
+        return [*([Setting(inherited)] if inherited is not None else []), *cluster, *changes]
+
+    def numbers(self, topic: str, name: str) -> list[int]:
+        """The values of `in_force` that are whole numbers."""
+        return [int(setting.value) for setting in self.in_force(topic, name) if re.fullmatch(r"-?\d+", setting.value)]
+
+    def _of_topic(self, topic: str) -> Iterator[tuple[Fault, int]]:
+        own = {topic, f"topic:{topic}", f"topic={topic}"}
+        return ((fault, fault.inject_ns) for fault in self.faults if fault.is_configuration and fault.target in own)
+
+    def _of_cluster(self) -> Iterator[tuple[Fault, int]]:
+        return (
+            (fault, fault.inject_ns)
+            for fault in self.faults
+            if fault.is_configuration
+            and fault.target not in self.topics
+            and not (fault.target or "").startswith("topic")
+        )
+
+
+def _first_alias(properties: Mapping[str, str], name: str) -> str | None:
+    for spelling, factor in ALIASES.get(name, ((name, 1),)):
+        value = properties.get(spelling)
+        if value is not None:
+            return _scaled(value, factor)
+    return None
+
+
+def _scaled(value: str, factor: int) -> str:
+    return str(int(value) * factor) if factor != 1 and re.fullmatch(r"\d+", value) else value
+
+
+def _values(fault: Fault, name: str) -> Iterator[str]:
+    """The value, if any, that a configuration fault gives a property."""
+    changed = _assignments(fault.argument or "")
+    for spelling, factor in ALIASES.get(name, ((name, 1),)):
+        if spelling in changed:
+            yield _scaled(changed[spelling], factor)
+
+
+def _assignments(argument: str) -> dict[str, str]:
+    try:
+        document = json.loads(argument)
+    except ValueError:
+        return dict(_ASSIGNMENT.findall(argument))
+    if not isinstance(document, dict):
+        return {}
+    return {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in document.items()}

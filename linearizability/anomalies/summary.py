@@ -1,0 +1,186 @@
+"""What of the whole run must be known before a shard can be judged: reduced from batches, so that it stays small.
+
+`summarise_operations`, `summarise_rows` and `summarise_assignments` look at a batch of a table, `merge_summaries` puts
+any number of them together, in any order; `context_of` makes of it the `Context`. Engines differ only in who
+calls them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.anomalies.arrow import PLACE_FIELDS
+from linearizability.anomalies.context import MOVES, Context, Deletion, LogStartRequest
+from linearizability.anomalies.faults import NEVER_NS, faults_from_rows
+from linearizability.anomalies.finding import Finding, merge_findings
+from linearizability.anomalies.settings import Settings
+from linearizability.anomalies.transactions import FENCING_ROWS, TRANSACTION_ROWS, transactions_from_rows
+from linearizability.history.run import RunInfo
+from linearizability.judgement import Judgement
+
+SUMMARY_FIELDS: Final = (
+    "op_id", "process", "f", "invoke_ns", "complete_ns", "outcome", "txn_id", "txn_seq", *PLACE_FIELDS, "offset",
+)  # fmt: skip
+"""What a summary reads of `operations`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A part of a run, or all of it."""
+
+    operations: int = 0
+    records: int = 0
+    reads: int = 0
+    """Records that were read."""
+    topic_ids: frozenset[tuple[str, str]] = frozenset()
+    transaction_rows: pa.Table = field(default_factory=TRANSACTION_ROWS.empty_table)
+    fencing: pa.Table = field(default_factory=FENCING_ROWS.empty_table)
+    deletions: tuple[Deletion, ...] = ()
+    log_start_requests: tuple[LogStartRequest, ...] = ()
+    moves: tuple[tuple[int, int], ...] = ()
+    """(process, when) of everything after which a consumer may read from elsewhere."""
+
+
+def summarise_operations(table: pa.Table) -> Summary:
+    """Of rows of `operations` (SUMMARY_FIELDS)."""
+    moves = table.filter(pc.is_in(table["f"], value_set=pa.array(MOVES)))
+    return Summary(
+        operations=table.num_rows,
+        topic_ids=_topic_ids(table),
+        transaction_rows=_transaction_rows(table),
+        fencing=_fencing(table),
+        deletions=tuple(
+            Deletion(row["topic"], row["topic_id"], row["invoke_ns"], _ended_ns(row["outcome"], row["complete_ns"]))
+            for row in _may_have_happened(table, "delete_topic")
+            if row["topic"] is not None
+        ),
+        log_start_requests=tuple(
+            LogStartRequest(row["topic"], row["topic_id"], row["partition"], row["offset"], row["invoke_ns"])
+            for row in _may_have_happened(table, "delete_records")
+            if None not in (row["topic"], row["partition"], row["offset"])
+        ),
+        moves=tuple(zip(moves["process"].to_pylist(), moves["invoke_ns"].to_pylist(), strict=True)),
+    )
+
+
+def summarise_rows(table: pa.Table, *, records: bool = False) -> Summary:
+    """Of rows of any other table that name a topic; with `direction`, where they are `records`."""
+    reads = int(pc.sum(pc.equal(table["direction"], "read")).as_py() or 0) if records else 0
+    return Summary(records=table.num_rows if records else 0, reads=reads, topic_ids=_topic_ids(table))
+
+
+def summarise_assignments(table: pa.Table) -> Summary:
+    """Of rows of `assignments`: process, at_ns and place."""
+    moves = tuple(zip(table["process"].to_pylist(), table["at_ns"].to_pylist(), strict=True))
+    return Summary(topic_ids=_topic_ids(table), moves=moves)
+
+
+def merge_summaries(summaries: Iterable[Summary]) -> Summary:
+    """The summary of the whole of which these are of the parts."""
+    parts = list(summaries)
+    return Summary(
+        operations=sum(part.operations for part in parts),
+        records=sum(part.records for part in parts),
+        reads=sum(part.reads for part in parts),
+        topic_ids=frozenset().union(*(part.topic_ids for part in parts)),
+        transaction_rows=_grouped_transactions([part.transaction_rows for part in parts]),
+        fencing=_grouped_fencing([part.fencing for part in parts]),
+        deletions=tuple(deletion for part in parts for deletion in part.deletions),
+        log_start_requests=tuple(request for part in parts for request in part.log_start_requests),
+        moves=tuple(move for part in parts for move in part.moves),
+    )
+
+
+def context_of(run: RunInfo, faults: pa.Table, summary: Summary, *, derive_positions: bool) -> Context:
+    """The context of a run's shards, transactions of unknown outcome not yet decided by reads."""
+    ids: dict[str, list[str]] = defaultdict(list)
+    for topic, topic_id in sorted(summary.topic_ids):
+        ids[topic].append(topic_id)
+    moves: dict[int, list[int]] = defaultdict(list)
+    for process, at_ns in summary.moves:
+        moves[process].append(at_ns)
+    return Context(
+        complete=run.complete,
+        settings=Settings(run.topics, run.cluster, faults_from_rows(faults.to_pylist())),
+        transactions=transactions_from_rows(summary.transaction_rows, summary.fencing),
+        topic_ids={topic: tuple(own) for topic, own in ids.items()},
+        deletions=summary.deletions,
+        log_start_requests=summary.log_start_requests,
+        moves_ns={process: np.array(sorted(own), np.int64) for process, own in moves.items()}
+        if derive_positions
+        else None,
+        clients=run.clients,
+    )
+
+
+def judgement_of(summary: Summary, findings: Iterable[Finding]) -> Judgement:
+    """The judgement on a run. Where nothing was read there is nothing to judge by, whatever else is in it."""
+    reasons = []
+    if not summary.operations and not summary.records:
+        reasons.append("the history is empty")
+    elif not summary.reads:
+        reasons.append("nothing was read")
+    return Judgement(summary.operations, summary.records, merge_findings(findings), tuple(reasons))
+
+
+def _topic_ids(table: pa.Table) -> frozenset[tuple[str, str]]:
+    known = table.select(["topic", "topic_id"]).filter(
+        pc.and_(pc.is_valid(table["topic"]), pc.is_valid(table["topic_id"]))
+    )
+    distinct = known.group_by(["topic", "topic_id"], use_threads=False).aggregate([])
+    return frozenset(zip(distinct["topic"].to_pylist(), distinct["topic_id"].to_pylist(), strict=True))
+
+
+def _may_have_happened(table: pa.Table, f: str) -> list[dict[str, Any]]:
+    mask = pc.and_(pc.equal(table["f"], f), pc.not_equal(table["outcome"], "fail"))
+    rows: list[dict[str, Any]] = table.filter(mask).to_pylist()
+    return rows
+
+
+def _ended_ns(outcome: object, complete_ns: object) -> int:
+    """By when an operation that took effect had done so; one of unknown outcome may still."""
+    return complete_ns if outcome == "ok" and isinstance(complete_ns, int) else NEVER_NS
+
+
+def _transaction_rows(table: pa.Table) -> pa.Table:
+    rows = table.filter(pc.is_valid(table["txn_seq"]))
+    return _grouped_transactions(
+        [
+            pa.table(
+                [
+                    rows["process"].cast(pa.int64()),
+                    rows["txn_seq"],
+                    rows["f"],
+                    rows["outcome"],
+                    rows["txn_id"],
+                    rows["op_id"],
+                    pc.fill_null(rows["complete_ns"], NEVER_NS),
+                ],
+                schema=TRANSACTION_ROWS,
+            )
+        ]
+    )
+
+
+def _grouped_transactions(tables: Sequence[pa.Table]) -> pa.Table:
+    rows = pa.concat_tables([TRANSACTION_ROWS.empty_table(), *tables])
+    grouped = rows.group_by(["process", "txn_seq", "f", "outcome"], use_threads=False).aggregate(
+        [("txn_id", "min"), ("first_op_id", "min"), ("complete_ns", "min")]
+    )
+    return grouped.rename_columns(TRANSACTION_ROWS.names).cast(TRANSACTION_ROWS)
+
+
+def _fencing(table: pa.Table) -> pa.Table:
+    rows = table.filter(pc.and_(pc.equal(table["f"], "init_producer_id"), pc.is_valid(table["txn_id"])))
+    return _grouped_fencing([pa.table([rows["txn_id"], rows["op_id"]], schema=FENCING_ROWS)])
+
+
+def _grouped_fencing(tables: Sequence[pa.Table]) -> pa.Table:
+    rows = pa.concat_tables([FENCING_ROWS.empty_table(), *tables])
+    grouped = rows.group_by("txn_id", use_threads=False).aggregate([("last_op_id", "max")])
+    return grouped.rename_columns(FENCING_ROWS.names)

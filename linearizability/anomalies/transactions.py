@@ -1,0 +1,131 @@
+"""How each transaction of a run ended: the one thing that has to be known before a partition can be judged alone.
+
+A transaction is the operations of a process with one `txn_seq`.
+
+- *Committed*: a commit is `ok`, or is `info` and a read_committed read returned one of its records, in any partition.
+- *Aborted*: an `ok` abort; or no commit that is ok or info, and an abort was asked for (whatever came of it), a commit
+  failed, or a later init_producer_id of the transactional id was invoked (an op_id above its first operation's).
+- *Open* until its commit completed; for an `info` commit until the first read_committed read of it completed; else for
+  ever.
+
+The inference needs few rows: `TRANSACTION_ROWS`, one per transaction, kind and outcome, which any engine can make by
+grouping, and the times of the first read_committed read of those whose commit is `info`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.anomalies.faults import NEVER_NS
+
+Int64s = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+TRANSACTION_ROWS: Final = pa.schema(
+    [
+        pa.field("process", pa.int64()),
+        pa.field("txn_seq", pa.int64()),
+        pa.field("f", pa.string()),
+        pa.field("outcome", pa.string()),
+        pa.field("txn_id", pa.string()),
+        pa.field("first_op_id", pa.int64()),
+        pa.field("complete_ns", pa.int64()),
+    ]
+)
+"""Operations of transactions by (process, txn_seq, f, outcome): any txn_id, lowest op_id, lowest complete_ns."""
+
+FENCING_ROWS: Final = pa.schema([pa.field("txn_id", pa.string()), pa.field("last_op_id", pa.int64())])
+"""Per transactional id, the highest op_id of an init_producer_id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """All transactions of a run, sorted by (process, txn_seq); columns by index."""
+
+    process: Int64s
+    txn_seq: Int64s
+    committed: Flags
+    aborted: Flags
+    undecided: Flags
+    """The commit is `info` and no commit is ok: committed if a read_committed read returned one of its records."""
+    open_until_ns: Int64s
+
+    def __len__(self) -> int:
+        return len(self.process)
+
+    def index_of(self, process: Int64s, txn_seq: Int64s, known: Flags) -> npt.NDArray[np.int32]:
+        """The index of each (process, txn_seq) where `known`, else -1. Every known one is in the table."""
+        processes, process_codes = np.unique(self.process, return_inverse=True)
+        sequences, sequence_codes = np.unique(self.txn_seq, return_inverse=True)
+        keys = process_codes.astype(np.int64) * len(sequences) + sequence_codes
+        found = np.full(len(process), -1, np.int32)
+        wanted = np.searchsorted(processes, process[known]) * len(sequences) + np.searchsorted(
+            sequences, txn_seq[known]
+        )
+        found[known] = np.searchsorted(keys, wanted)
+        return found
+
+    def with_first_reads(self, first_read_ns: Mapping[int, int]) -> "Transactions":
+        """The same after inference: `first_read_ns` has, by index, when a read_committed read first returned one."""
+        committed, open_until = self.committed.copy(), self.open_until_ns.copy()
+        for index, read_ns in first_read_ns.items():
+            if self.undecided[index]:
+                committed[index] = True
+                open_until[index] = read_ns
+        return Transactions(self.process, self.txn_seq, committed, self.aborted, self.undecided, open_until)
+
+
+def transactions_from_rows(rows: pa.Table, fencing: pa.Table) -> Transactions:
+    """Decide every transaction as far as operations alone can. `rows`: TRANSACTION_ROWS, `fencing`: FENCING_ROWS."""
+    rows = rows.sort_by([("process", "ascending"), ("txn_seq", "ascending"), ("first_op_id", "ascending")])
+    process, txn_seq = _int64s(rows, "process"), _int64s(rows, "txn_seq")
+    first = np.flatnonzero(np.append(True, (np.diff(process) != 0) | (np.diff(txn_seq) != 0))[: len(process)])
+    of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(process))))
+
+    def some(f: str, *outcomes: str) -> Flags:
+        mask = pc.equal(rows["f"], f)
+        if outcomes:
+            mask = pc.and_(mask, pc.is_in(rows["outcome"], pa.array(outcomes)))
+        flags = np.zeros(len(first), np.bool_)
+        flags[of[mask.to_numpy(zero_copy_only=False)]] = True
+        return flags
+
+    commit_ok, commit_unknown = some("commit_txn", "ok"), some("commit_txn", "info")
+    ended = some("abort_txn") | some("commit_txn", "fail") | _fenced(rows, first, of, fencing)
+    return Transactions(
+        process=process[first],
+        txn_seq=txn_seq[first],
+        committed=commit_ok,
+        aborted=some("abort_txn", "ok") | (~commit_ok & ~commit_unknown & ended),
+        undecided=commit_unknown & ~commit_ok,
+        open_until_ns=_commit_complete_ns(rows, of, len(first)),
+    )
+
+
+def _fenced(rows: pa.Table, first: npt.NDArray[np.intp], of: npt.NDArray[np.intp], fencing: pa.Table) -> Flags:
+    """Whether an init_producer_id of the transactional id was invoked after the transaction's first operation."""
+    last = dict(zip(fencing["txn_id"].to_pylist(), fencing["last_op_id"].to_pylist(), strict=True))
+    last_by_row = np.array([last.get(name, -1) for name in rows["txn_id"].to_pylist()], np.int64)
+    last_by_transaction = np.full(len(first), -1, np.int64)
+    np.maximum.at(last_by_transaction, of, last_by_row)
+    lowest = np.full(len(first), NEVER_NS, np.int64)
+    np.minimum.at(lowest, of, _int64s(rows, "first_op_id"))
+    return last_by_transaction > lowest
+
+
+def _commit_complete_ns(rows: pa.Table, of: npt.NDArray[np.intp], count: int) -> Int64s:
+    """When the first ok commit completed, NEVER_NS where there is none."""
+    ok = pc.and_(pc.equal(rows["f"], "commit_txn"), pc.equal(rows["outcome"], "ok")).to_numpy(zero_copy_only=False)
+    completed = np.full(count, NEVER_NS, np.int64)
+    np.minimum.at(completed, of[ok], _int64s(rows, "complete_ns")[ok])
+    return completed
+
+
+def _int64s(rows: pa.Table, name: str) -> Int64s:
+    values: Int64s = pc.fill_null(rows[name], NEVER_NS).to_numpy().astype(np.int64)
+    return values

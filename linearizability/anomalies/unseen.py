@@ -1,0 +1,62 @@
+"""`unseen`: the run ended before its last promised records were read back, so nobody knows whether they are there."""
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.absence import absent_at, log_starts
+from linearizability.anomalies.columns import NO_KEY, NO_OFFSET, Flags
+from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.loss import losses
+from linearizability.judgement import Verdict
+
+NAME = "unseen"
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per record."""
+    if log.ambiguous:
+        return
+    records, lost = log.records, log.once(losses)
+    promised = records.acks_all & (records.acknowledged_end_ns == NEVER_NS) & ~records.read
+    # A tombstone of unknown offset cannot be told from another one of its key.
+    nameable = records.valued | (records.offset != NO_OFFSET)
+    found = promised & nameable & ~lost.covered & ~lost.violation & ~lost.permitted
+    found[found] = ~_may_be_gone(log, found)
+    yield from finding(log, NAME, Verdict.UNKNOWN, found, offsets=records.offset, show=partial(_show, log))
+
+
+def _may_be_gone(log: PartitionLog, found: Flags) -> Flags:
+    """Whether a record may lawfully be absent at the end; at an unknown offset, whether there is any cause."""
+    record = np.flatnonzero(found)
+    offset = log.records.offset[record]
+    unknown = offset == NO_OFFSET
+    end = np.full(len(record), NEVER_NS - 1, np.int64)
+    gone = absent_at(log, record, np.where(unknown, NEVER_NS, offset), end)
+    starts = log.once(log_starts)
+    raised = len(starts.highest) > 0 and int(starts.highest[-1]) > 0
+    compacted = log.rules.compaction & (log.records.key[record] != NO_KEY)
+    may_be_gone: Flags = gone | (unknown & (raised | compacted)) | log.rules.retention
+    return may_be_gone
+
+
+def _show(log: PartitionLog, record: int) -> Shown:
+    sender = int(log.records.send_operation[record])
+    where = place(log, int(log.records.offset[record]))
+    text = f"{name_of(log, record)} was acknowledged to operation {op(log, sender)} ({where}), and no read went there"
+    return Shown((sender,), value_of(log, record), text)
+
+
+UNSEEN = Definition(
+    name=NAME,
+    text="A promised record that no read covers, that may not lawfully be absent and is not shown lost: the run did"
+    " not drain.",
+    levels="Always unknown.",
+    counted="records",
+    evidence="the record's produce",
+    find=find,
+)

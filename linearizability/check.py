@@ -1,0 +1,295 @@
+"""The local engine: judges a history on this machine, one topic partition after the other.
+
+`records` and `positions` are read once, a batch at a time, into compact arrays; their rows are then taken topic
+partition by topic partition, each a shard for `anomalies.catalogue`. Beside the arrays (some 50 bytes a record) memory
+holds one shard's working set at a time.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.anomalies.arrow import (
+    OPERATION_FIELDS,
+    PLACE_FIELDS,
+    POSITION_FIELDS,
+    RECORD_FIELDS,
+    STATE_FIELDS,
+    KeyCodes,
+    numbers,
+    operation_columns,
+    position_columns,
+    record_columns,
+    state_columns,
+)
+from linearizability.anomalies.catalogue import first_committed_reads, judge_shard, merge_first_reads
+from linearizability.anomalies.columns import (
+    LogColumns,
+    OperationColumns,
+    PositionColumns,
+    RecordColumns,
+    StateColumns,
+    concatenate,
+)
+from linearizability.anomalies.context import Context
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.summary import (
+    SUMMARY_FIELDS,
+    Summary,
+    context_of,
+    judgement_of,
+    merge_summaries,
+    summarise_assignments,
+    summarise_operations,
+    summarise_rows,
+)
+from linearizability.history.reader import History, open_history
+from linearizability.history.schema import SCHEMAS
+from linearizability.judgement import Judgement
+
+Indexes = npt.NDArray[np.intp]
+Place = tuple[str, str | None, int]
+
+_BATCH_ROWS = 262_144
+_NONE = np.empty(0, np.int32)
+
+
+def judge(run_dir: Path) -> Judgement:
+    """Judge the history of a run directory. Raises HistoryError or NotARunError, one line each."""
+    history = open_history(run_dir)
+    derive = history.dataset("positions").count_rows() == 0
+    table, summary = _operations(history)
+    faults = history.table("faults")
+    context = context_of(history.run, faults, summary, derive_positions=derive)
+    op_ids = numbers(table["op_id"], 0)
+    records = _Records(history, op_ids, lambda topic: context.rules(topic).compaction)
+    positions = _Positions(history, op_ids)
+    states = _rows_by_place(history.table("states", [*PLACE_FIELDS, *STATE_FIELDS]))
+    summary = merge_summaries([summary, records.summary, positions.summary, _other_topic_ids(history)])
+    context = context_of(history.run, faults, summary, derive_positions=derive)
+    operations = operation_columns(table, context.transactions, context.clients)
+    del table
+    rows = _Rows(operations, records, positions, states)
+    findings = _findings(rows, _decided(rows, context))
+    return judgement_of(summary, findings)
+
+
+def _operations(history: History) -> tuple[pa.Table, Summary]:
+    """The operations, sorted by op_id, and the summary of all there is to say without a record."""
+    columns = sorted({*OPERATION_FIELDS, *SUMMARY_FIELDS})
+    kept: list[pa.Table] = []
+    summaries: list[Summary] = []
+    for batch in history.dataset("operations").to_batches(columns=columns, batch_size=_BATCH_ROWS):
+        table = pa.table(batch)
+        summaries.append(summarise_operations(table.select(list(SUMMARY_FIELDS))))
+        own = table.select(list(OPERATION_FIELDS))
+        for name in ("outcome", "isolation"):
+            own = own.set_column(own.column_names.index(name), name, pc.dictionary_encode(own[name]))
+        kept.append(own)
+    assignments = history.table("assignments", ["process", "at_ns", *PLACE_FIELDS])
+    summaries.append(summarise_assignments(assignments))
+    operations = pa.concat_tables(kept).unify_dictionaries() if kept else history.table("operations", OPERATION_FIELDS)
+    op_ids = numbers(operations["op_id"], 0)
+    if np.any(np.diff(op_ids) < 0):
+        operations = operations.take(np.argsort(op_ids, kind="stable"))
+    return operations, merge_summaries(summaries)
+
+
+def _other_topic_ids(history: History) -> Summary:
+    names = ("states", "offsets", "inputs")
+    return merge_summaries(summarise_rows(history.table(name, ["topic", "topic_id"])) for name in names)
+
+
+class _Placed:
+    """Rows of one table as arrays, and which place (topic, topic id, partition) each belongs to."""
+
+    def __init__(self) -> None:
+        self.places: dict[Place, int] = {}
+        self.summary = Summary()
+
+    def _codes(self, table: pa.Table) -> npt.NDArray[np.int32]:
+        encoded = [pc.dictionary_encode(table[name]).combine_chunks() for name in PLACE_FIELDS]
+        sizes = [len(column.dictionary) + 1 for column in encoded]
+        packed = np.zeros(table.num_rows, np.int64)
+        for column, size in zip(encoded, sizes, strict=True):
+            packed = packed * size + column.indices.fill_null(size - 1).to_numpy()
+        distinct, inverse = np.unique(packed, return_inverse=True)
+        values = [[*column.dictionary.to_pylist(), None] for column in encoded]
+        codes = np.empty(len(distinct), np.int32)
+        for index, code in enumerate(distinct.tolist()):
+            rest, partition = divmod(code, sizes[2])
+            topic, topic_id = divmod(rest, sizes[1])
+            place = (values[0][topic], values[1][topic_id], values[2][partition])
+            codes[index] = self.places.setdefault(place, len(self.places))
+        return codes[inverse]
+
+    def _summarise(self, records: int = 0, reads: int = 0) -> None:
+        ids = frozenset((topic, topic_id) for topic, topic_id, _ in self.places if topic_id is not None)
+        self.summary = Summary(records=records, reads=reads, topic_ids=ids)
+
+
+class _Records(_Placed):
+    """All rows of `records`; operations by index."""
+
+    def __init__(self, history: History, op_ids: npt.NDArray[np.int64], compacted: Callable[[str], bool]) -> None:
+        super().__init__()
+        dataset = history.dataset("records")
+        count = dataset.count_rows()
+        self.code = np.empty(count, np.int32)
+        self.is_read = np.empty(count, np.bool_)
+        self.columns = _room(record_columns(SCHEMAS["records"].empty_table(), _NONE, _NONE), count)
+        keys = KeyCodes()
+        at = 0
+        columns = [*RECORD_FIELDS, *PLACE_FIELDS, "direction"]
+        for batch in dataset.to_batches(columns=columns, batch_size=_BATCH_ROWS):
+            table = pa.table(batch)
+            topics = pc.unique(table["topic"]).to_pylist()
+            keyed = pa.array([topic for topic in topics if compacted(topic)], pa.string())
+            wanted = pc.or_(pc.is_null(table["value"]), pc.is_in(table["topic"], value_set=keyed)).to_numpy()
+            operation = np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
+            end = at + table.num_rows
+            self.code[at:end] = self._codes(table)
+            self.is_read[at:end] = pc.equal(table["direction"], "read").to_numpy()
+            _store(self.columns, at, record_columns(table, operation, keys.of(table["key"], wanted)))
+            at = end
+        self._summarise(count, int(self.is_read.sum()))
+
+
+class _Positions(_Placed):
+    """All rows of `positions`; operations by index."""
+
+    def __init__(self, history: History, op_ids: npt.NDArray[np.int64]) -> None:
+        super().__init__()
+        dataset = history.dataset("positions")
+        count = dataset.count_rows()
+        self.code = np.empty(count, np.int32)
+        self.columns = _room(position_columns(SCHEMAS["positions"].empty_table(), _NONE), count)
+        at = 0
+        for batch in dataset.to_batches(columns=[*POSITION_FIELDS, *PLACE_FIELDS], batch_size=_BATCH_ROWS):
+            table = pa.table(batch)
+            operation = np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
+            end = at + table.num_rows
+            self.code[at:end] = self._codes(table)
+            _store(self.columns, at, position_columns(table, operation))
+            at = end
+        self._summarise()
+
+
+Rows = TypeVar("Rows", RecordColumns, PositionColumns)
+
+
+def _room(sample: Rows, count: int) -> Rows:
+    """Columns to be filled, of the types of a sample."""
+    return type(sample)(*(np.empty(count, getattr(sample, column.name).dtype) for column in fields(sample)))
+
+
+def _store(columns: Rows, at: int, rows: Rows) -> None:
+    for column in fields(rows):
+        getattr(columns, column.name)[at : at + len(rows)] = getattr(rows, column.name)
+
+
+def _rows_by_place(table: pa.Table) -> dict[Place, StateColumns]:
+    """`states` by place; those that name no partition say nothing of one."""
+    table = table.filter(pc.and_(pc.is_valid(table["topic"]), pc.is_valid(table["partition"])))
+    rows: dict[Place, list[int]] = defaultdict(list)
+    for row, place in enumerate(zip(*(table[name].to_pylist() for name in PLACE_FIELDS), strict=True)):
+        rows[place].append(row)
+    columns = state_columns(table)
+    return {place: columns.take(np.array(own, np.intp)) for place, own in rows.items()}
+
+
+class _Rows:
+    """All rows of a run, to be taken shard by shard."""
+
+    def __init__(
+        self,
+        operations: OperationColumns,
+        records: _Records,
+        positions: _Positions,
+        states: dict[Place, StateColumns],
+    ) -> None:
+        self._operations = operations
+        self._records, self._positions, self._states = records, positions, states
+        self._record_rows = _Grouped(records.code)
+        self._position_rows = _Grouped(positions.code)
+
+    def shards(self, context: Context) -> Iterator[list[LogColumns]]:
+        """The logs of each topic name and partition, in that order."""
+        places = {*self._records.places, *self._positions.places, *self._states}
+        logs: dict[tuple[str, int], dict[str | None, list[Place]]] = defaultdict(lambda: defaultdict(list))
+        for place in places:
+            topic, topic_id, partition = place
+            logs[topic, partition][context.resolve(topic, topic_id)].append(place)
+        for (topic, partition), by_id in sorted(logs.items()):
+            yield [
+                self._log(topic, topic_id, partition, own)
+                for topic_id, own in sorted(by_id.items(), key=lambda item: item[0] or "")
+            ]
+
+    def _log(self, topic: str, topic_id: str | None, partition: int, places: Sequence[Place]) -> LogColumns:
+        record_rows = self._record_rows.of([self._records.places.get(place) for place in places])
+        position_rows = self._position_rows.of([self._positions.places.get(place) for place in places])
+        is_read = self._records.is_read[record_rows]
+        sends = self._records.columns.take(record_rows[~is_read])
+        reads = self._records.columns.take(record_rows[is_read])
+        positions = self._positions.columns.take(position_rows)
+        used = np.unique(np.concatenate([sends.operation, reads.operation, positions.operation]))
+        none = state_columns(SCHEMAS["states"].empty_table())
+        states = concatenate([none, *(self._states[place] for place in places if place in self._states)])
+        return LogColumns(
+            topic=topic,
+            topic_id=topic_id,
+            partition=partition,
+            operations=self._operations.take(used),
+            sends=_reindexed(sends, used),
+            reads=_reindexed(reads, used),
+            positions=_reindexed(positions, used),
+            states=states,
+        )
+
+
+def _reindexed(rows: Rows, used: npt.NDArray[np.int32]) -> Rows:
+    """Rows whose operations are indexes into the `used` ones."""
+    return replace(rows, operation=np.searchsorted(used, rows.operation).astype(np.int32))
+
+
+class _Grouped:
+    """The rows of each code, without a copy of the rows."""
+
+    def __init__(self, codes: npt.NDArray[np.int32]) -> None:
+        self._order = np.argsort(codes, kind="stable")
+        self._bounds = np.append(0, np.cumsum(np.bincount(codes))) if len(codes) else np.zeros(1, np.int64)
+
+    def of(self, codes: Sequence[int | None]) -> Indexes:
+        """The rows of some codes, in the order of the table."""
+        parts = [self._order[self._bounds[code] : self._bounds[code + 1]] for code in codes if code is not None]
+        if len(parts) == 1:
+            return parts[0]
+        return np.sort(np.concatenate([np.empty(0, np.intp), *parts]))
+
+
+def _decided(rows: _Rows, context: Context) -> Context:
+    """The context once every transaction whose commit is unknown has been looked for among what was read."""
+    undecided = context.transactions.undecided
+    if not undecided.any():
+        return context
+    first: dict[int, int] = {}
+    for shard in rows.shards(context):
+        for log in shard:
+            own = log.operations.transaction
+            if undecided[own[own >= 0]].any():
+                merge_first_reads(first, first_committed_reads(PartitionLog(log, context)))
+    return replace(context, transactions=context.transactions.with_first_reads(first))
+
+
+def _findings(rows: _Rows, context: Context) -> Iterator[Finding]:
+    for shard in rows.shards(context):
+        yield from judge_shard(shard, context)
