@@ -14,11 +14,11 @@ def stdout_console(*, quiet: bool = False) -> Console:
 
 
 def show(console: Console, renderable: RenderableType) -> None:
-    """Print it; in a log without the spaces that fill its lines up."""
+    """Print it without cutting lines that are to be copied; in a log without the spaces that fill lines up."""
     if console.is_terminal:
-        console.print(renderable)
+        console.print(renderable, crop=False)
         return
     with console.capture() as capture:
-        console.print(renderable)
+        console.print(renderable, crop=False)
     lines = (line.rstrip() for line in capture.get().splitlines())
     console.print("\n".join(lines), markup=False, soft_wrap=True)

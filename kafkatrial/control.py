@@ -23,6 +23,8 @@ from typing import Any
 from fixtures.targets.target import LinkControl, ProcessControl, Target, TargetError
 
 CLIENT = "client"
+_POLL_S = 0.05
+"""How soon the server notices that it is to stop."""
 
 
 class NodeState(StrEnum):
@@ -209,7 +211,7 @@ class ControlServer(ThreadingHTTPServer):
     def __init__(self, control: Control) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.control = control
-        threading.Thread(target=self.serve_forever, name="control", daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(_POLL_S,), name="control", daemon=True).start()
 
     @property
     def url(self) -> str:

@@ -45,7 +45,7 @@ def render_results(results: Results, run_dir: Path) -> RenderableType:
     if differences:
         parts += [Rule("Differences between targets", align="left", style="dim"), *differences]
     parts.append(_footer(results, run_dir))
-    return Group(*(Padding(part, (1, 0, 0, 0)) for part in parts))
+    return Group(*(line for part in parts for line in (Text(), part)))
 
 
 def render_finding(outcome: Outcome, requirement: RequirementInfo) -> RenderableType:
@@ -94,7 +94,7 @@ def as_text(renderable: RenderableType, width: int = 110) -> str:
     """The renderable as plain text without colour, for a log or another process."""
     console = Console(width=width, no_color=True, force_terminal=False, highlight=False, emoji=False, record=False)
     with console.capture() as capture:
-        console.print(renderable)
+        console.print(renderable, crop=False)  # a line to copy stays a line
     return "\n".join(line.rstrip() for line in capture.get().splitlines()).strip("\n")
 
 

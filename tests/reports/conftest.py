@@ -34,9 +34,7 @@ LOST = Anomaly(
     Verdict.VIOLATION,
     12,
     tuple(
-        Evidence(
-            (4, 17 + n), "orders", 0, 40 + n, 1000 + n, f"acknowledged at {40 + n} by op 4, op {17 + n} read past it"
-        )
+        Evidence((4, 17 + n), "orders", 0, 40 + n, 1000 + n, f"acknowledged at {40 + n} by op 4, op {17 + n} passed it")
         for n in range(10)
     ),
 )

@@ -1,0 +1,45 @@
+"""A target that only remembers what it was asked to do."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from fixtures.targets.target import Capability, Node
+
+
+class RememberingTarget:
+    """Three nodes that can be killed, paused, restarted and cut off."""
+
+    name = "remembering"
+    kind = "remembering"
+    version = "4.3.1"
+    capabilities = frozenset({Capability.PROCESS_CONTROL, Capability.LINK_FAULTS})
+    nodes = tuple(Node(node, f"127.9.9.{node}", 9092) for node in (1, 2, 3))
+    bootstrap_servers = ",".join(f"{node.host}:{node.port}" for node in nodes)
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def kill(self, node: int) -> None:
+        self.done.append(f"kill {node}")
+
+    def restart(self, node: int) -> None:
+        self.done.append(f"restart {node}")
+
+    @contextmanager
+    def pause(self, node: int) -> Iterator[None]:
+        self.done.append(f"pause {node}")
+        yield
+        self.done.append(f"resume {node}")
+
+    @contextmanager
+    def cut(self, source: int | str, destination: int) -> Iterator[None]:
+        self.done.append(f"cut {source}->{destination}")
+        yield
+        self.done.append(f"heal {source}->{destination}")
+
+
+@pytest.fixture
+def target() -> RememberingTarget:
+    return RememberingTarget()

@@ -1,0 +1,87 @@
+"""Events become results, and results an exit code."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from conformance.events import (
+    Difference,
+    RequirementJudged,
+    RunEnded,
+    RunStarted,
+    TargetStarted,
+    TargetStarting,
+)
+from kafkatrial.collector import Collector, exit_code_of_results
+from kafkatrial.exit_codes import ExitCode
+from reports.results import Standing
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def judged(verdict, **fields):
+    values = {"requirement": "a/b", "level": "MUST", "target": "t", "expected_violation": False, "reason": ""}
+    return RequirementJudged(**{**values, "scripts": 1, "seconds": 0.5, "verdict": verdict, **fields})
+
+
+def collect(*events):
+    collector = Collector(["t"], [], seed=7, profile="ci", now=NOW)
+    for event in events:
+        collector.handle(event)
+    return collector.results
+
+
+def test_a_target_is_known_step_by_step():
+    starting = collect(TargetStarting("t", 3)).targets[0]
+    assert (starting.nodes, starting.ready_s) == (3, None)
+    started = collect(TargetStarting("t", 3), TargetStarted("t", 3, 1.5, {"broker": "4.3.1"})).targets[0]
+    assert (started.nodes, started.ready_s, started.versions) == (3, 1.5, {"broker": "4.3.1"})
+
+
+def test_a_verdict_keeps_everything_but_its_level():
+    judgement = {
+        "verdict": "violation",
+        "operations": 5,
+        "records": 6,
+        "anomalies": [
+            {
+                "name": "lost-write",
+                "verdict": "violation",
+                "count": 2,
+                "evidence": [{"op_ids": [1], "topic": "t", "partition": 0, "offset": 1, "value": 2, "text": "gone"}],
+            }
+        ],
+    }
+    difference = Difference("u", "semantic", 1, "x", "y")
+    (outcome,) = collect(judged("violation", judgement=judgement, differences=(difference,), program="p")).outcomes
+    assert outcome.standing is Standing.VIOLATION
+    assert outcome.judgement.anomalies[0].evidence[0].text == "gone"
+    assert (outcome.differences[0].other_target, outcome.program) == ("u", "p")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        ([judged("ok")], ExitCode.OK),
+        ([judged("ok"), judged("not-applicable")], ExitCode.OK),
+        ([judged("ok"), judged("violation", expected_violation=True)], ExitCode.OK),
+        ([judged("ok", expected_violation=True)], ExitCode.VIOLATION),
+        ([judged("violation"), judged("unknown")], ExitCode.VIOLATION),
+        ([judged("violation", flaky=True)], ExitCode.VIOLATION),
+        ([judged("ok"), judged("unknown")], ExitCode.INCONCLUSIVE),
+        ([judged("unknown", expected_violation=True)], ExitCode.INCONCLUSIVE),
+        ([judged("not-applicable")], ExitCode.NOTHING_RAN),
+        ([], ExitCode.NOTHING_RAN),
+    ],
+)
+def test_exit_code_of_a_run_that_ended(verdicts, code):
+    assert exit_code_of_results(collect(*verdicts, RunEnded(complete=True, seed=7, seconds=1.0))) == code
+
+
+@pytest.mark.parametrize("end", [(), (RunEnded(complete=False, seed=7, seconds=1.0),)])
+def test_a_run_that_did_not_end_was_interrupted(end):
+    assert exit_code_of_results(collect(judged("violation"), *end)) == ExitCode.INTERRUPTED
+
+
+def test_events_without_a_verdict_change_no_outcome():
+    assert collect(RunStarted("d", 7, "ci", ("t",), ("a/b",))).outcomes == ()

@@ -1,0 +1,61 @@
+"""Which histories a directory holds, and one judgement over several."""
+
+import pytest
+
+from kafkatrial.errors import UsageError
+from kafkatrial.saved_histories import combine, histories_in
+from linearizability.judgement import Anomaly, Evidence, Judgement, Verdict
+
+
+def evidence(offset):
+    return Evidence((1,), "t", 0, offset, None, "gone")
+
+
+def judgement(*anomalies, reasons=()):
+    return Judgement(10, 20, anomalies, reasons)
+
+
+def test_a_public_directory_is_judged_as_it_is(tmp_path):
+    (tmp_path / "run.json").touch()
+    (tmp_path / "results.json").touch()
+    assert histories_in(tmp_path) == {"": tmp_path}
+
+
+def test_a_run_of_ours_holds_several(tmp_path):
+    (tmp_path / "results.json").touch()
+    for name in ("b/x", "a/y"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "run.json").touch()
+    assert histories_in(tmp_path) == {"a/y": tmp_path / "a/y", "b/x": tmp_path / "b/x"}
+
+
+@pytest.mark.parametrize("what", ["missing", "empty", "stranger", "file"])
+def test_what_is_no_run_is_refused(tmp_path, what):
+    path = tmp_path / what
+    if what == "file":
+        path.touch()
+    elif what != "missing":
+        path.mkdir()
+    if what == "stranger":  # holds a run somewhere below, but is not a run of ours itself
+        (path / "inner").mkdir()
+        (path / "inner" / "run.json").touch()
+    with pytest.raises(UsageError, match=str(path)):
+        histories_in(path)
+
+
+def test_a_single_judgement_is_unchanged():
+    only = judgement(Anomaly("lost-write", Verdict.VIOLATION, 1, (evidence(3),)))
+    assert combine({"": only}) is only
+
+
+def test_several_judgements_add_up():
+    lost = Anomaly("lost-write", Verdict.VIOLATION, 12, tuple(evidence(n) for n in range(8)))
+    permitted = Anomaly("lost-write", Verdict.PERMITTED, 1, ())
+    both = combine({"a": judgement(lost), "b": judgement(lost, permitted), "c": judgement(reasons=("nothing read",))})
+    assert (both.operations, both.records, both.verdict) == (30, 60, Verdict.VIOLATION)
+    assert [(found.verdict, found.count, len(found.evidence)) for found in both.anomalies] == [
+        (Verdict.VIOLATION, 24, 10),
+        (Verdict.PERMITTED, 1, 0),
+    ]
+    assert both.anomalies[0].evidence[0].text == "a: gone"
+    assert both.reasons == ("c: nothing read",)

@@ -1,0 +1,78 @@
+"""Command line over environment over pyproject.toml, and one line for whatever is wrong."""
+
+import pytest
+
+from kafkatrial.errors import UsageError
+from kafkatrial.settings import load_settings
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("TARGET", "NODES", "SEED", "LEVEL", "PROFILE", "EXPECTATIONS", "OUT"):
+        monkeypatch.delenv(f"KAFKATRIAL_{name}", raising=False)
+
+
+def write_table(tmp_path, *lines):
+    (tmp_path / "pyproject.toml").write_text("\n".join(["[tool.kafkatrial]", *lines]))
+
+
+def test_defaults():
+    settings = load_settings({})
+    assert (settings.target, settings.nodes, settings.seed) == (("reference",), None, None)
+    assert (settings.level, settings.profile) == ("should", "ci")
+
+
+def test_each_place_overrides_the_one_below(tmp_path, monkeypatch):
+    write_table(tmp_path, "seed = 1", "nodes = 1", "profile = 'file'")
+    monkeypatch.setenv("KAFKATRIAL_SEED", "2")
+    monkeypatch.setenv("KAFKATRIAL_NODES", "2")
+    settings = load_settings({"seed": 3, "nodes": None})
+    assert (settings.seed, settings.nodes, settings.profile) == (3, 2, "file")
+
+
+def test_a_seed_of_zero_is_given():
+    assert load_settings({"seed": 0}).seed == 0
+
+
+def test_several_targets_from_each_place(tmp_path, monkeypatch):
+    write_table(tmp_path, "target = ['a', 'b:1']")
+    assert load_settings({}).target == ("a", "b:1")
+    monkeypatch.setenv("KAFKATRIAL_TARGET", "c, d:2")
+    assert load_settings({"target": ()}).target == ("c", "d:2")
+    assert load_settings({"target": ("e",)}).target == ("e",)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"nodes": 0}, "--nodes: input should be greater than or equal to 1"),
+        ({"seed": -1}, "--seed: input should be greater than or equal to 0"),
+        ({"level": "maybe"}, "--level: input should be 'must' or 'should'"),
+    ],
+)
+def test_a_wrong_option_is_named(given, line):
+    with pytest.raises(UsageError) as caught:
+        load_settings(given)
+    assert str(caught.value) == line
+
+
+def test_a_wrong_environment_variable_is_named(monkeypatch):
+    monkeypatch.setenv("KAFKATRIAL_NODES", "three")
+    with pytest.raises(UsageError, match=r"^environment variable KAFKATRIAL_NODES: input should be a valid integer"):
+        load_settings({})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nodes = 'x'", r"pyproject.toml, \[tool.kafkatrial\], nodes: input should be a valid integer"),
+        ("targets = ['x']", r"pyproject.toml, \[tool.kafkatrial\]: no setting targets; did you mean target\?"),
+        ("zzz = 1", r"pyproject.toml, \[tool.kafkatrial\]: no setting zzz; there are target, nodes"),
+        ("nodes = ", r"^pyproject.toml: "),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path, line, message):
+    write_table(tmp_path, line)
+    with pytest.raises(UsageError, match=message):
+        load_settings({})

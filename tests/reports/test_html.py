@@ -1,0 +1,92 @@
+"""report.html: one page that needs nothing else."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from reports.html import render_html, write_html
+from reports.results import Results
+
+VOID = {"meta", "input", "br", "hr", "img", "link"}
+
+
+class Page(HTMLParser):
+    """Ids, links, text, and whether every element was closed."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.ids, self.hrefs, self.outside, self.open, self.text = [], [], [], [], ""
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        if tag not in VOID:
+            self.open.append(tag)
+        if "id" in values:
+            self.ids.append(values["id"])
+        if tag == "a":
+            self.hrefs.append(values["href"])
+        self.outside += [values[name] for name in ("src", "action", "data", "poster") if name in values]
+        assert tag not in {"link", "iframe", "img", "object"}, f"<{tag}> would fetch something"
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture
+def page(results):
+    return Page(render_html(results))
+
+
+def test_it_is_well_formed_and_links_lead_somewhere(page):
+    assert page.open == []
+    assert len(set(page.ids)) == len(page.ids)
+    assert {href.removeprefix("#") for href in page.hrefs} <= set(page.ids)
+    assert all(href.startswith("#") for href in page.hrefs)
+
+
+def test_nothing_is_fetched(page, results):
+    html = render_html(results)
+    assert page.outside == []
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest", html)
+
+
+def test_every_verdict_is_a_word(page):
+    for word in ("ok", "violation", "expected", "unexpectedly ok", "unknown", "n/a", "flaky", "not run"):
+        assert word in page.text
+
+
+def test_a_violation_has_its_script_evidence_and_reproduction(page):
+    for text in (
+        "offsets 40 to 51 of orders-0 are gone",
+        "orders-0@49",
+        "12 times",
+        "Produce",
+        "kafkatrial run --target reference --nodes 1 --seed 42 produce/acks-all-survives",
+        "https://cwiki.apache.org/confluence/x/Cfa-Aw",
+    ):
+        assert text in page.text
+
+
+def test_a_difference_is_told_once(page):
+    differences = page.text.partition("Differences between targets")[2]
+    assert differences.count("base_offset=3") == 1
+
+
+def test_hostile_text_stays_text(results):
+    hostile = "<script>alert(1)</script>\x1b[31m</pre>"
+    outcomes = tuple(replace(o, reason=hostile, actual=hostile, program=hostile) for o in results.outcomes)
+    html = render_html(replace(results, outcomes=outcomes))
+    assert "<script>alert" not in html
+    assert "\x1b" not in html
+    assert Page(html).open == []
+
+
+def test_a_run_without_a_verdict_has_a_page(results, tmp_path):
+    empty = Results("0", "2026-01-02T03:04:05+00:00", 1, "ci", results.targets[:1], results.requirements)
+    assert "The run has not ended." in write_html(empty, tmp_path).read_text()

@@ -1,0 +1,75 @@
+"""results.json: written, read again, refused when it is not one."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reports.results import Outcome, ResultsError, Standing, read_results, write_results
+
+
+def test_what_is_written_is_read_again(results, tmp_path):
+    write_results(results, tmp_path)
+    assert read_results(tmp_path) == results
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_the_format_is_the_public_one(results, tmp_path):
+    written = json.loads(write_results(results, tmp_path).read_text())
+    assert written["format"] == 1
+    assert set(written) == {
+        "kafkatrial", "started_at", "seed", "profile", "targets", "requirements", "outcomes", "complete", "seconds",
+        "exit_code", "conclusion", "format",
+    }  # fmt: skip
+    assert written["outcomes"][2]["judgement"]["anomalies"][0]["evidence"][0] == {
+        "op_ids": [4, 17],
+        "topic": "orders",
+        "partition": 0,
+        "offset": 40,
+        "value": 1000,
+        "text": "acknowledged at 40 by op 4, op 17 passed it",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"format": 2}, "format: Input should be 1"),
+        ({"seed": "many"}, "seed: Input should be a valid integer"),
+        ({"outcomes": [{"verdict": "fine"}]}, "outcomes.0.requirement: Field required"),
+    ],
+)
+def test_another_format_is_refused_in_one_line(results, tmp_path, change, line):
+    path = write_results(results, tmp_path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ResultsError) as caught:
+        read_results(tmp_path)
+    assert str(caught.value).startswith(f"{path}: not a results file of format 1: {line}")
+    assert "\n" not in str(caught.value)
+
+
+def test_damaged_and_missing_files_are_refused(tmp_path):
+    with pytest.raises(ResultsError, match="No such file"):
+        read_results(tmp_path)
+    (tmp_path / "results.json").write_text('{"format": 1,')
+    with pytest.raises(ResultsError, match="Invalid JSON"):
+        read_results(tmp_path)
+
+
+VERDICTS = st.sampled_from(["ok", "violation", "unknown", "not-applicable"])
+
+
+@given(VERDICTS, st.booleans())
+def test_only_ok_and_an_expected_violation_stand_well(verdict, expected):
+    standing = Outcome("a/b", "t", verdict, expected).standing
+    assert (standing in {Standing.OK, Standing.EXPECTED}) == (
+        (verdict, expected) in {("ok", False), ("violation", True)}
+    )
+    assert (standing is Standing.UNKNOWN) == (verdict == "unknown")
+
+
+def test_counts_are_in_the_order_of_the_enum(results):
+    counts = results.counts()
+    assert list(counts) == [standing for standing in Standing if standing in counts]
+    assert sum(counts.values()) == len(results.outcomes)
