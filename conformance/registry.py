@@ -3,10 +3,25 @@
 from collections.abc import Collection
 from typing import Final
 
+from conformance.concurrent import requirements as concurrent
 from conformance.requirements import admin, epochs, fetch, groups, idempotence, metadata, negotiation, offsets, produce
 from conformance.requirements.requirement import Level, Requirement
 
-REQUIREMENTS: Final[tuple[Requirement, ...]] = (
+_AREAS: Final = (
+    "produce",
+    "fetch",
+    "ordering",
+    "idempotence",
+    "offsets",
+    "epochs",
+    "metadata",
+    "groups",
+    "admin",
+    "replication",
+    "negotiation",
+)
+
+_ALL: Final = (
     *produce.REQUIREMENTS,
     *fetch.REQUIREMENTS,
     *idempotence.REQUIREMENTS,
@@ -16,7 +31,13 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *groups.REQUIREMENTS,
     *admin.REQUIREMENTS,
     *negotiation.REQUIREMENTS,
+    *concurrent.REQUIREMENTS,
 )
+
+REQUIREMENTS: Final[tuple[Requirement, ...]] = tuple(
+    sorted(_ALL, key=lambda requirement: _AREAS.index(requirement.area))
+)
+"""By area; inside one the sequential before the concurrent."""
 
 _STRENGTH: Final = {Level.MUST: 2, Level.SHOULD: 1, Level.MAY: 0}
 

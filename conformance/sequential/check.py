@@ -20,7 +20,7 @@ from conformance.sequential.expectation import OneOf, mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.program import program
 from conformance.sequential.search import smallest, try_scripts
-from conformance.sequential.session import NotReady, Session, TargetDown
+from conformance.sequential.session import NO_LEADER, NotReady, Session, TargetDown
 from conformance.sequential.steps import CreateTopic, Script, Step
 from conformance.trial import Check, Finding, Trial
 from fixtures.clients.raw import UnsupportedApi
@@ -52,7 +52,7 @@ class Judged:
 def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Judged:
     """Pure: hold the answers against the model. The first judged field that is wrong decides.
 
-    A topic that could not be created leaves the script unknown, unless creation is what is judged.
+    A topic that was not created, or got no leader, leaves the script unknown, unless creation is what is judged.
     """
     for number, (step, answer, expectation) in enumerate(zip(script.steps, answers, expected(script), strict=True), 1):
         where = f"step {number}, {type(step).__name__}"
@@ -67,6 +67,8 @@ def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Judged
                 )
         elif isinstance(step, CreateTopic) and (wrong := mismatches(expectation, answer, frozenset({"error"}))):
             return Judged(Verdict.UNKNOWN, f"{where}: the topic was not created: {wrong[0].actual}")
+        if NO_LEADER in answer:
+            return Judged(Verdict.UNKNOWN, f"{where}: a partition had no leader, {answer[NO_LEADER]}")
     return Judged(Verdict.OK)
 
 

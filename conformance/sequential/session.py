@@ -53,6 +53,8 @@ READY_TIMEOUT_S: Final = 15.0
 """For a topic to have a leader, a group to have a coordinator, a broker to accept again."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """For a broker to close a connection with malformed bytes."""
+NO_LEADER: Final = "no_leader"
+"""In the answer to a CreateTopic: a partition had no leader for so long."""
 _RETRY_DELAY_S: Final = 0.02
 
 _PARTITION_STEPS: Final = frozenset(
@@ -66,7 +68,7 @@ class TargetDown(Exception):  # noqa: N818 - reads as what happened
 
 
 class NotReady(Exception):  # noqa: N818
-    """A topic got no leader, or a group no coordinator, in time."""
+    """A group got no coordinator in time."""
 
 
 class Session:
@@ -162,11 +164,12 @@ class _ScriptRun:
             case Produce(acks=0):
                 return self._produce_without_answer(step)
         answer = self._request_when_ready(step)
-        if answer.get("error") == "NONE":
-            if isinstance(step, CreateTopic) and not step.validate_only:
-                self._wait_for_leaders(step)
-            elif isinstance(step, DeleteTopic):
-                self._wait_until_forgotten(step)
+        if answer.get("error") != "NONE":
+            return answer
+        if isinstance(step, CreateTopic) and not step.validate_only and not self._wait_for_leaders(step):
+            return {**answer, NO_LEADER: f"for {READY_TIMEOUT_S:g} s"}
+        if isinstance(step, DeleteTopic):
+            self._wait_until_forgotten(step)
         return answer
 
     def _request(self, step: Step) -> Answer:
@@ -232,41 +235,39 @@ class _ScriptRun:
 
     def _coordinator(self, group: str) -> int:
         """The group's coordinator, once it has loaded its partition of the offsets topic."""
-        if group in self._coordinators:
-            return self._coordinators[group]
-
-        def found() -> int | None:
-            client = self._session.client()
-            schema = client.schema_for(ApiKey.FIND_COORDINATOR)
-            keys = {"key": self._symbols.real(group), "key_type": 0, "coordinator_keys": (self._symbols.real(group),)}
-            response = client.request(requests.build(schema.FindCoordinatorRequest, keys))
-            answer = response.coordinators[0] if hasattr(response, "coordinators") else response
-            if answer.error_code.name.upper() in _NOT_READY:
-                return None
-            probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
-            node = self._session.client(answer.node_id)
-            loaded = normalise(probe, node.request(self._message(probe, node)), self._symbols)
-            return None if loaded.get("error") in _NOT_READY else int(answer.node_id)
-
-        self._coordinators[group] = _wait_for(found, f"the coordinator of group {self._symbols.real(group)}")
+        if group not in self._coordinators and not _comes(partial(self._find_coordinator, group)):
+            raise NotReady(f"no coordinator of a group for {READY_TIMEOUT_S:g} s")
         return self._coordinators[group]
 
-    def _wait_for_leaders(self, step: CreateTopic) -> None:
-        """Until each partition has a leader, and that answers as the leader."""
+    def _find_coordinator(self, group: str) -> bool:
+        client = self._session.client()
+        schema = client.schema_for(ApiKey.FIND_COORDINATOR)
+        keys = {"key": self._symbols.real(group), "key_type": 0, "coordinator_keys": (self._symbols.real(group),)}
+        response = client.request(requests.build(schema.FindCoordinatorRequest, keys))
+        answer = response.coordinators[0] if hasattr(response, "coordinators") else response
+        if answer.error_code.name.upper() in _NOT_READY:
+            return False
+        probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
+        node = self._session.client(answer.node_id)
+        loaded = normalise(probe, node.request(self._message(probe, node)), self._symbols)
+        self._coordinators[group] = int(answer.node_id)
+        return loaded.get("error") not in _NOT_READY
+
+    def _wait_for_leaders(self, step: CreateTopic) -> bool:
+        """Until each partition has a leader, and that answers as the leader; false if it takes too long."""
         self._created.add(step.topic)
         count = len(step.assignments) or step.partitions
-        for partition in range(max(count, 1)):
-            _wait_for(partial(self._leader, step.topic, partition), f"a leader of {step.topic}-{partition}")
+        return all(_comes(partial(self._leader, step.topic, partition)) for partition in range(max(count, 1)))
 
-    def _leader(self, topic: str, partition: int) -> int | None:
+    def _leader(self, topic: str, partition: int) -> bool:
+        """Whether the partition's leader is known, and serves."""
         for described in self._describe(topic):
             self._symbols.saw_topic_id(topic, getattr(described, "topic_id", None))
             for found in described.partitions:
                 if found.partition_index == partition and found.leader_id >= 0:
                     self._leaders[topic, partition] = int(found.leader_id)
-                    answer = self._request(ListOffsets(topic=topic, partition=partition))
-                    return int(found.leader_id) if answer.get("error") == "NONE" else None
-        return None
+                    return self._request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
+        return False
 
     def _describe(self, topic: str) -> Any:
         """The topics in the raw answer to a Metadata about one."""
@@ -275,13 +276,10 @@ class _ScriptRun:
         return client.request(message).topics
 
     def _wait_until_forgotten(self, step: DeleteTopic) -> None:
+        """Or too long: what is still there is the next step's to find."""
         self._created.discard(step.topic)
         self._symbols.forget_topic(step.topic)
-
-        def forgotten() -> bool | None:
-            return all(topic.error_code != 0 for topic in self._describe(step.topic)) or None
-
-        _wait_for(forgotten, f"the end of {step.topic}")
+        _comes(lambda: all(topic.error_code != 0 for topic in self._describe(step.topic)))
 
     def delete_topics(self) -> None:
         """Leave the target as small as it was. Never raises: the script's answers are in."""
@@ -311,10 +309,11 @@ def _request_unknown_version(client: RawClient, version: int) -> Any:
     return decode_response(load_response_schema(ApiKey.API_VERSIONS, 0), client.receive_frame())
 
 
-def _wait_for(condition: Callable[[], Any], what: str) -> Any:
+def _comes(condition: Callable[[], bool]) -> bool:
+    """Whether the condition comes true in time."""
     deadline = time.monotonic() + READY_TIMEOUT_S
-    while (found := condition()) is None:
+    while not condition():
         if time.monotonic() > deadline:
-            raise NotReady(f"waited {READY_TIMEOUT_S:g} s for {what}")
+            return False
         time.sleep(_RETRY_DELAY_S)
-    return found
+    return True

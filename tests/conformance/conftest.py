@@ -1,0 +1,14 @@
+"""One honest broker for all tests of this folder."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from fixtures.targets.catalogue import start_target
+from fixtures.targets.target import Target
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Target]:
+    with start_target("reference", nodes=1) as target:
+        yield target

@@ -1,0 +1,234 @@
+"""A broker that lies: a proxy before an honest one, which decodes requests and answers what a lie makes of them.
+
+A `Lie` is a function of a request and of `forward`, which asks the honest broker. It may alter the request, alter the
+answer, ask twice, or not ask at all. Clients stay behind the proxy, because the addresses in Metadata, FindCoordinator
+and DescribeCluster are replaced by its own.
+"""
+
+import io
+import select
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from kio.index import load_payload_module
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+from kio.static.constants import EntityType
+
+from fixtures.clients.raw import RawClient, RawClientError
+from fixtures.targets.target import Node
+
+Forward = Callable[[Any], Any]
+Lie = Callable[[Any, Forward], Any]
+"""(request, forward) -> response, or None for no answer at all."""
+
+REQUEST_BYTES_MAX = 100 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """What a proxy does with bytes, beside the lie."""
+
+    keeps_garbage_open: bool = False
+    """Never close a connection because of what came in."""
+    reverses: bool = False
+    """Answer requests that came together in reverse order."""
+    refuses_unreadable: bool = False
+    """Close on a request of unknown version, where an honest broker has an answer to it."""
+
+
+HONEST_MANNERS = Manners()
+
+
+class Liar:
+    """The proxy. A context manager, and a target like the one behind it."""
+
+    def __init__(self, honest: Any, lie: Lie, manners: Manners = HONEST_MANNERS) -> None:
+        self._honest = honest
+        self._lie = lie
+        self._manners = manners
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._connections: list[socket.socket] = []
+        self._upstream = honest.nodes[0]
+        self.name = f"liar before {honest.name}"
+        self.kind, self.version, self.versions = honest.kind, honest.version, honest.versions
+        self.capabilities, self.cluster_properties = honest.capabilities, honest.cluster_properties
+        self.node_count = 1
+        self.nodes = (Node(self._upstream.id, "127.0.0.1", self._listener.getsockname()[1]),)
+        self.bootstrap_servers = f"127.0.0.1:{self.nodes[0].port}"
+
+    def __enter__(self) -> "Liar":
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, RawClient(self._upstream.host, self._upstream.port, timeout_s=10) as upstream:
+            with suppress(OSError, RawClientError, ConnectionError):
+                while True:
+                    frames = self._read_frames(connection)
+                    answers = [self._answer(frame, upstream) for frame in frames]
+                    for answer in reversed(answers) if self._manners.reverses else answers:
+                        if answer:
+                            connection.sendall(struct.pack(">i", len(answer)) + answer)
+            if self._manners.keeps_garbage_open:
+                with suppress(OSError):
+                    while connection.recv(1 << 16):
+                        pass
+
+    def _read_frames(self, connection: socket.socket) -> list[bytes]:
+        frames = [_read_frame(connection)]
+        while self._manners.reverses and select.select([connection], [], [], 0.05)[0]:
+            frames.append(_read_frame(connection))
+        return frames
+
+    def _answer(self, frame: bytes, upstream: RawClient) -> bytes:
+        key, version = struct.unpack_from(">hh", frame)
+        try:
+            correlation_id, request = _decode_request(key, version, frame)
+        except Exception:  # noqa: BLE001 - what cannot be read goes through as it is
+            if self._manners.refuses_unreadable:
+                raise ConnectionError("unreadable") from None
+            upstream.send_bytes(struct.pack(">i", len(frame)) + frame)
+            return upstream.receive_frame()
+        response = self._lie(request, lambda asked: self._forward(asked, upstream))
+        return b"" if response is None else _encode_response(correlation_id, response)
+
+    def _forward(self, request: Any, upstream: RawClient) -> Any:
+        if getattr(request, "acks", None) == 0:
+            upstream.send(request)
+            return None
+        return _behind(self.nodes[0], upstream.request(request))
+
+
+def _read_frame(connection: socket.socket) -> bytes:
+    (size,) = struct.unpack(">i", _read(connection, 4))
+    if not 4 <= size <= REQUEST_BYTES_MAX:
+        raise ConnectionError(f"a length of {size}")
+    return _read(connection, size)
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = connection.recv(size - len(data))
+        if not more:
+            raise ConnectionError("closed")
+        data += more
+    return data
+
+
+def _decode_request(key: int, version: int, frame: bytes) -> tuple[int, Any]:
+    module = load_payload_module(key, version, EntityType.request)
+    request_type = next(
+        kind
+        for kind in vars(module).values()
+        if isinstance(kind, type) and getattr(kind, "__type__", None) is EntityType.request
+    )
+    header, position = entity_reader(request_type.__header_schema__)(frame, 0)
+    request, read = entity_reader(request_type)(frame, position)
+    if position + read != len(frame):
+        raise ValueError("bytes left over")
+    return header.correlation_id, request
+
+
+def _encode_response(correlation_id: int, response: Any) -> bytes:
+    buffer = io.BytesIO()
+    header_type = response.__header_schema__
+    entity_writer(header_type)(buffer, header_type(correlation_id=correlation_id))
+    entity_writer(type(response))(buffer, response)
+    return buffer.getvalue()
+
+
+def _behind(node: Node, value: Any) -> Any:
+    """Every broker address in an answer becomes the proxy's."""
+    if isinstance(value, tuple):
+        return tuple(_behind(node, item) for item in value)
+    if not is_dataclass(value):
+        return value
+    changes = {item.name: _behind(node, getattr(value, item.name)) for item in fields(value)}
+    if "host" in changes and changes["port"] > 0:
+        changes |= {"host": node.host, "port": node.port}
+    return replace(value, **changes)
+
+
+# --- what lies are made of
+
+
+def api(request: Any) -> str:
+    """`Produce` for a ProduceRequest of any version."""
+    return type(request).__name__.removesuffix("Request")
+
+
+def altered(entity: Any, path: str, change: Callable[[Any], Any]) -> Any:
+    """A copy in which what lies at a path of field names is changed, in each element of a sequence on the way."""
+    if isinstance(entity, tuple):
+        return tuple(altered(item, path, change) for item in entity)
+    if not path:
+        return change(entity)
+    name, _, rest = path.partition(".")
+    return replace(entity, **{name: altered(getattr(entity, name), rest, change)})
+
+
+PARTITIONS = {
+    "Produce": "responses.partition_responses",
+    "Fetch": "responses.partitions",
+    "ListOffsets": "topics.partitions",
+    "OffsetForLeaderEpoch": "topics.partitions",
+    "DeleteRecords": "topics.partitions",
+    "OffsetCommit": "topics.partitions",
+    "CreateTopics": "topics",
+    "DeleteTopics": "responses",
+    "Metadata": "topics",
+    "InitProducerId": "",
+}
+"""Where the errors of an API are."""
+
+
+def answers(name: str, change: Callable[[Any, Any], Any]) -> Lie:
+    """Change what each partition or topic is answered; `change` is given the request and that part of the answer."""
+
+    def lie(request: Any, forward: Forward) -> Any:
+        response = forward(request)
+        if api(request) != name or response is None:
+            return response
+        return altered(response, PARTITIONS[name], lambda part: change(request, part))
+
+    return lie
+
+
+def asks(name: str, change: Callable[[Any], Any]) -> Lie:
+    """Have the honest broker do something else than it was asked."""
+    return lambda request, forward: forward(change(request) if api(request) == name else request)
+
+
+def denies_errors(name: str, **also: Any) -> Lie:
+    """Answer NONE where there was an error, with other fields of that part as given."""
+
+    def change(_request: Any, part: Any) -> Any:
+        if part.error_code == ErrorCode.none:
+            return part
+        return replace(part, error_code=ErrorCode.none, **{k: v for k, v in also.items() if hasattr(part, k)})
+
+    return answers(name, change)

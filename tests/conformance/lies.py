@@ -1,0 +1,228 @@
+"""For every requirement a lie that breaks it, and nothing but what it promises.
+
+A lie that no check notices is a check that checks nothing.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from fixtures.clients.record_batch import decode_batches, encode_batch
+from tests.conformance.liar import HONEST_MANNERS, Forward, Lie, Manners, altered, answers, api, asks, denies_errors
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """What is wrong with the broker of one requirement's test."""
+
+    lie: Lie
+    manners: Manners = HONEST_MANNERS
+
+
+def honest(request: Any, forward: Forward) -> Any:
+    return forward(request)
+
+
+# --- produce
+
+
+def _answers_acks_zero(request: Any, forward: Forward) -> Any:
+    return forward(replace(request, acks=1) if getattr(request, "acks", None) == 0 else request)
+
+
+def _denies_append_time(_request: Any, part: Any) -> Any:
+    claimed = None if part.log_append_time else dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    return replace(part, log_append_time=claimed)
+
+
+def _records(change: Callable[[list[Any], Any], list[Any]]) -> Lie:
+    """Change the batches that a fetch returns; `change` is given them and the request."""
+
+    def partition(request: Any, part: Any) -> Any:
+        batches = list(decode_batches(part.records or b""))
+        return replace(part, records=b"".join(encode_batch(batch) for batch in change(batches, request)))
+
+    return answers("Fetch", partition)
+
+
+def _asked_offset(request: Any) -> int:
+    return request.topics[0].partitions[0].fetch_offset
+
+
+def _filters(batches: list[Any], request: Any) -> list[Any]:
+    """Broker-side filtering: no record below the offset asked for."""
+    offset = _asked_offset(request)
+    kept = [replace(b, records=tuple(r for r in b.records if (r.offset or 0) >= offset)) for b in batches]
+    return [replace(b, base_offset=b.records[0].offset or 0, last_offset_delta=None) for b in kept if b.records]
+
+
+def _loses_headers(batches: list[Any], _request: Any) -> list[Any]:
+    return [replace(b, records=tuple(replace(r, headers=(), key=None) for r in b.records)) for b in batches]
+
+
+def _reverses(batches: list[Any], _request: Any) -> list[Any]:
+    return batches[::-1]
+
+
+def _hard_limit(request: Any, part: Any) -> Any:
+    limit = request.topics[0].partitions[0].partition_max_bytes
+    return part if len(part.records or b"") <= limit else replace(part, records=b"")
+
+
+# --- idempotence
+
+
+def _forgets_producers(request: Any) -> Any:
+    """Append every batch as if no producer had sent it."""
+
+    def strip(part: Any) -> Any:
+        batches = decode_batches(part.records or b"")
+        plain = (replace(batch, producer_id=-1, producer_epoch=-1, base_sequence=-1) for batch in batches)
+        return replace(part, records=b"".join(encode_batch(batch) for batch in plain))
+
+    return altered(request, "topic_data.partition_data", strip)
+
+
+def _same_producer_id(_request: Any, part: Any) -> Any:
+    return replace(part, producer_id=4711)
+
+
+# --- offsets and epochs
+
+
+def _plus_one(name: str, field: str) -> Lie:
+    return answers(name, lambda _request, part: replace(part, **{field: getattr(part, field) + 1}))
+
+
+def _keeps_records(request: Any, forward: Forward) -> Any:
+    """Answer a DeleteRecords from one that deletes nothing, with the low watermark that was asked for."""
+    if api(request) != "DeleteRecords":
+        return forward(request)
+    asked = request.topics[0].partitions[0].offset
+    response = forward(altered(request, "topics.partitions", lambda part: replace(part, offset=0)))
+    return altered(response, "topics.partitions", lambda part: replace(part, low_watermark=max(asked, 0)))
+
+
+def _ignores_epoch(request: Any, forward: Forward) -> Any:
+    if api(request) not in {"Fetch", "ListOffsets", "OffsetForLeaderEpoch"}:
+        return forward(request)
+    careless = altered(request, "topics.partitions", lambda part: replace(part, current_leader_epoch=-1))
+    return forward(careless)
+
+
+# --- metadata and admin
+
+
+def _hides_errors_of_topics(_request: Any, part: Any) -> Any:
+    return replace(part, error_code=ErrorCode.none)
+
+
+def _reads_empty_as_all(request: Any) -> Any:
+    return replace(request, topics=None) if request.topics == () else request
+
+
+def _same_topic_id(_request: Any, part: Any) -> Any:
+    return replace(part, topic_id=uuid.UUID(int=4711)) if hasattr(part, "topic_id") else part
+
+
+def _blames_the_server(_request: Any, part: Any) -> Any:
+    refused = part.error_code != ErrorCode.none
+    return replace(part, error_code=ErrorCode.unknown_server_error) if refused else part
+
+
+def _creates_in_earnest(request: Any) -> Any:
+    return replace(request, validate_only=False)
+
+
+# --- groups
+
+
+def _commits_as_nobody(request: Any) -> Any:
+    changes = {"member_id": "", "generation_id_or_member_epoch": -1, "generation_id": -1}
+    return replace(request, **{name: value for name, value in changes.items() if hasattr(request, name)})
+
+
+def _commits_one_more(part: Any) -> Any:
+    return replace(part, committed_offset=part.committed_offset + 1)
+
+
+# --- negotiation
+
+
+def _old_fetches_are_empty(request: Any, part: Any) -> Any:
+    return replace(part, records=b"") if request.__version__ < 12 else part
+
+
+def _politely_named(request: Any) -> Any:
+    return (
+        replace(request, client_software_name="a", client_software_version="1") if request.__version__ >= 3 else request
+    )
+
+
+_REFUSALS_DENIED = Planted(denies_errors("Produce", base_offset=0))
+
+LIES: dict[str, Planted] = {
+    "produce/offsets-are-dense": Planted(_plus_one("Produce", "base_offset")),
+    "produce/corrupt-batch-is-refused": _REFUSALS_DENIED,
+    "produce/malformed-batch-is-refused": _REFUSALS_DENIED,
+    "produce/unknown-acks-are-refused": Planted(
+        asks("Produce", lambda request: request if request.acks in {-1, 0, 1} else replace(request, acks=1))
+    ),
+    "produce/acks-zero-has-no-answer": Planted(_answers_acks_zero),
+    "produce/oversize-batch-is-refused": _REFUSALS_DENIED,
+    "produce/compacted-topic-needs-keys": _REFUSALS_DENIED,
+    "produce/culprits-are-named": Planted(answers("Produce", lambda _, part: replace(part, record_errors=()))),
+    "produce/unknown-topic-is-refused": _REFUSALS_DENIED,
+    "produce/late-timestamp-is-refused": _REFUSALS_DENIED,
+    "produce/log-append-time-is-the-brokers": Planted(answers("Produce", _denies_append_time)),
+    "produce/every-codec-round-trips": Planted(_records(_loses_headers)),
+    "fetch/log-is-read-in-append-order": Planted(_records(_reverses)),
+    "fetch/out-of-range-offset-is-refused": Planted(denies_errors("Fetch", high_watermark=0)),
+    "fetch/watermarks-are-those-of-the-log": Planted(_plus_one("Fetch", "high_watermark")),
+    "fetch/mid-batch-offset-returns-its-batch": Planted(_records(_filters)),
+    "fetch/size-limits-are-soft": Planted(answers("Fetch", _hard_limit)),
+    "fetch/unknown-topic-is-refused": Planted(denies_errors("Fetch", high_watermark=0)),
+    "idempotence/duplicate-is-acknowledged-once": Planted(asks("Produce", _forgets_producers)),
+    "idempotence/forgotten-duplicate-is-refused": Planted(asks("Produce", _forgets_producers)),
+    "idempotence/gap-is-refused": Planted(asks("Produce", _forgets_producers)),
+    "idempotence/new-epoch-begins-at-zero": Planted(asks("Produce", _forgets_producers)),
+    "idempotence/older-epoch-is-fenced": Planted(asks("Produce", _forgets_producers)),
+    "idempotence/producer-ids-are-unique": Planted(answers("InitProducerId", _same_producer_id)),
+    "offsets/earliest-and-latest-are-the-logs-ends": Planted(_plus_one("ListOffsets", "offset")),
+    "offsets/by-timestamp-is-the-first-not-earlier": Planted(_plus_one("ListOffsets", "timestamp")),
+    "offsets/max-timestamp-is-the-newest-record": Planted(_plus_one("ListOffsets", "timestamp")),
+    "offsets/untiered-log-is-local": Planted(_plus_one("ListOffsets", "offset")),
+    "offsets/unknown-partition-is-refused": Planted(denies_errors("ListOffsets", offset=0)),
+    "offsets/delete-records-moves-log-start": Planted(_keeps_records),
+    "offsets/delete-records-stops-at-high-watermark": Planted(denies_errors("DeleteRecords", low_watermark=0)),
+    "epochs/end-offset-of-an-epoch": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
+    "epochs/client-ahead-of-leader-is-told": Planted(_ignores_epoch),
+    "epochs/answers-carry-the-epoch": Planted(
+        answers(
+            "ListOffsets", lambda _, part: replace(part, leader_epoch=-1) if hasattr(part, "leader_epoch") else part
+        )
+    ),
+    "metadata/topics-are-described": Planted(answers("Metadata", _hides_errors_of_topics)),
+    "metadata/null-asks-for-all-and-empty-for-none": Planted(asks("Metadata", _reads_empty_as_all)),
+    "metadata/topic-id-names-one-creation": Planted(answers("Metadata", _same_topic_id)),
+    "groups/commit-is-read-back": Planted(
+        asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
+    ),
+    "groups/oversize-metadata-is-refused": Planted(denies_errors("OffsetCommit")),
+    "groups/commit-of-a-stranger-is-refused": Planted(asks("OffsetCommit", _commits_as_nobody)),
+    "groups/commit-for-unknown-topic-is-refused": Planted(denies_errors("OffsetCommit")),
+    "admin/bad-topic-is-not-created": Planted(answers("CreateTopics", _blames_the_server)),
+    "admin/existing-topic-is-not-created-again": Planted(denies_errors("CreateTopics")),
+    "admin/validate-only-creates-nothing": Planted(asks("CreateTopics", _creates_in_earnest)),
+    "admin/creation-is-described": Planted(_plus_one("CreateTopics", "num_partitions")),
+    "admin/deleted-topic-is-gone": Planted(denies_errors("DeleteTopics")),
+    "negotiation/every-version-is-served": Planted(answers("Fetch", _old_fetches_are_empty)),
+    "negotiation/unknown-api-versions-is-answered": Planted(honest, Manners(refuses_unreadable=True)),
+    "negotiation/malformed-client-name-is-refused": Planted(asks("ApiVersions", _politely_named)),
+    "negotiation/answers-come-in-order": Planted(honest, Manners(reverses=True)),
+    "negotiation/malformed-bytes-close-one-connection": Planted(honest, Manners(keeps_garbage_open=True)),
+}

@@ -1,0 +1,53 @@
+"""Each requirement is held by an honest broker and violated by one that lies about it.
+
+Goal: no check is vacuous. Method: the reference broker behind a proxy that breaks one promise (`lies`).
+"""
+
+from pathlib import Path
+
+import pytest
+
+from conformance.engine import seed_of
+from conformance.registry import REQUIREMENTS
+from conformance.requirements.requirement import Requirement
+from conformance.trial import Finding, Trial
+from linearizability.judgement import Verdict
+from tests.conformance.liar import Liar
+from tests.conformance.lies import LIES
+
+SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in LIES]
+
+
+def check(requirement: Requirement, target: object, run_dir: Path) -> Finding:
+    trial = Trial(
+        requirement_id=requirement.id,
+        targets=[target],
+        seed=seed_of(1, requirement.id),
+        scripts_max=12,
+        shrink_seconds=0.5,
+        history_dirs={target.name: run_dir},
+        script_ran=lambda target, done, planned: None,
+    )
+    return requirement.check(trial)[target.name]
+
+
+@pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda requirement: requirement.id)
+def test_a_lie_about_it_is_a_violation(requirement, broker, tmp_path):
+    planted = LIES[requirement.id]
+    with Liar(broker, planted.lie, planted.manners) as liar:
+        finding = check(requirement, liar, tmp_path)
+    assert finding.verdict is Verdict.VIOLATION, finding.reason
+    assert not finding.flaky
+    assert finding.reason
+    assert "SCRIPT = Script(" in finding.program
+
+
+@pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda requirement: requirement.id)
+def test_an_honest_broker_holds_it(requirement, broker, tmp_path):
+    finding = check(requirement, broker, tmp_path)
+    assert finding.verdict is Verdict.OK, f"{finding.reason}\n{finding.program}"
+    assert finding.scripts > 0
+
+
+def test_every_requirement_has_a_lie():
+    assert LIES.keys() == {requirement.id for requirement in REQUIREMENTS}
