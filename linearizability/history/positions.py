@@ -24,14 +24,16 @@ MOVES: Final = ("assign", "incremental_assign", "incremental_unassign", "seek", 
 def derive_positions(history: History) -> pa.Table:
     """The derived table: one row per read operation and partition it returned records of, ordered by op_id.
 
-    It has the types of `positions`. Raises HistoryError where a file cannot be read.
+    It has the types of `positions`, with topic ids filled in where they are clear. Raises HistoryError where a file
+    cannot be read.
     """
-    reads = _reads(history)
+    topic_ids = TopicIds.of(history)
+    reads = _reads(history, topic_ids)
     operations = history.table("operations", ["op_id", "process", "f", "invoke_ns", "complete_ns"]).sort_by("op_id")
     op_ids = integers(operations, "op_id")
     places = np.searchsorted(op_ids, integers(reads, "op_id"))
     processes = integers(operations, "process")
-    partitions = TopicIds.of(history).partition_codes(reads)
+    partitions = topic_ids.partition_codes(reads)
     order = np.lexsort((integers(reads, "op_id"), partitions, processes[places]))
     reads, places, partitions = reads.take(pa.array(order)), places[order], partitions[order]
     first, end = integers(reads, "offset_first"), integers(reads, "offset_last") + 1
@@ -45,12 +47,14 @@ def derive_positions(history: History) -> pa.Table:
     return _table(reads, before, end)
 
 
-def _reads(history: History) -> pa.Table:
+def _reads(history: History, topic_ids: TopicIds) -> pa.Table:
     """Per read operation and partition: the offsets of its first and its last record, in the order it gave them."""
     columns = ["op_id", "seq", "direction", "topic", "topic_id", "partition", "offset"]
     records = history.table("records", columns)
     records = records.filter(pc.and_(pc.equal(records["direction"], "read"), pc.is_valid(records["offset"])))
-    in_order = records.take(pa.array(np.lexsort((integers(records, "seq"), integers(records, "op_id")))))
+    in_order = topic_ids.fill(records).take(
+        pa.array(np.lexsort((integers(records, "seq"), integers(records, "op_id"))))
+    )
     grouped = in_order.group_by(["op_id", "topic", "topic_id", "partition"], use_threads=False)
     return grouped.aggregate([("offset", "first"), ("offset", "last")])
 

@@ -56,7 +56,7 @@ OPERATIONS: Final = (
     _required("f", pa.string(), "what was called: produce, poll, fetch, list_offsets, init_producer_id, …"),
     _required("invoke_ns", pa.int64(), "when it was called, on the run's one monotonic clock"),
     Column("complete_ns", pa.int64(), "when it returned, on the same clock; null if it never did"),
-    _required("outcome", pa.string(), "happened; certainly did not and will not; unknown", OUTCOMES),
+    _required("outcome", pa.string(), "whether it happened: yes; certainly not, and it never will; unknown", OUTCOMES),
     Column("error", pa.string(), "Kafka error name; null if none"),
     Column("node", pa.int32(), "broker that answered; null if unknown"),
     Column("api_version", pa.int16(), "of the request; null if unknown"),
