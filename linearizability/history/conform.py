@@ -28,12 +28,15 @@ def has_types_of(schema: pa.Schema, found: pa.Schema) -> bool:
     return all(found.field(wanted.name).type == wanted.type for wanted in schema)
 
 
-def conform(name: str, path: Path, table: pa.Table) -> pa.Table:
-    """The same rows with exactly the types of the format. Raises HistoryError for a number that does not fit."""
+def conform(name: str, path: Path, table: pa.Table, first_row: int) -> pa.Table:
+    """The same rows with exactly the types of the format; `first_row` is the place of the first one in its file.
+
+    Raises HistoryError for a number that does not fit.
+    """
     schema = SCHEMAS[name]
     fields = [schema.field(column) for column in table.column_names]
     columns = [
-        table[field.name] if table[field.name].type == field.type else _cast(name, path, table, field)
+        table[field.name] if table[field.name].type == field.type else _cast(name, path, table, field, first_row)
         for field in fields
     ]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
@@ -57,7 +60,7 @@ def _is_list(given: pa.DataType) -> bool:
     return bool(pa.types.is_list(given) or pa.types.is_large_list(given) or pa.types.is_fixed_size_list(given))
 
 
-def _cast(name: str, path: Path, table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+def _cast(name: str, path: Path, table: pa.Table, field: pa.Field, first_row: int) -> pa.ChunkedArray:
     column = table[field.name]
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -67,9 +70,8 @@ def _cast(name: str, path: Path, table: pa.Table, field: pa.Field) -> pa.Chunked
         if not pa.types.is_integer(field.type):
             raise HistoryError(f"{path}: table {name}: column {field.name}: {one_line(error)}") from None
     row = _first_misfit(column, field.type)
-    raise HistoryError(
-        f"{path}: table {name}, row {row}: column {field.name}: {column[row].as_py()} does not fit {field.type}"
-    )
+    where = f"{path}: table {name}, row {first_row + row}: column {field.name}"
+    raise HistoryError(f"{where}: {column[row].as_py()} does not fit {field.type}")
 
 
 def _first_misfit(column: pa.ChunkedArray, wanted: pa.DataType) -> int:

@@ -5,9 +5,11 @@ dictionaries, large strings, a column of nulls only. Strict in the rest: a missi
 cannot be read, a number that does not fit are each one clear line. Rows are judged by `validate`.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +23,8 @@ from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
 
 __all__ = ["History", "HistoryError", "NotARunError", "open_history"]
+
+BATCH_ROWS: Final = 131_072
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +50,22 @@ class History:
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A whole table, or some columns of it, with exactly the types of `SCHEMAS`. Raises HistoryError."""
+        return pa.concat_tables(self.batches(name, columns))
+
+    def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The same in pieces of at most `BATCH_ROWS` rows, at least one, in the same order. Raises HistoryError."""
         wanted = list(columns) if columns is not None else SCHEMAS[name].names
-        parts = [_read(name, path, wanted) for path in self._files[name]]
-        return pa.concat_tables([*parts, self.unfinished(name).select(wanted)])
+        for path in self._files[name]:
+            yield from _read(name, path, wanted)
+        yield self.unfinished(name).select(wanted)
 
     def dataset(self, name: str) -> ds.Dataset:
         """A table to scan in pieces, with exactly the types of `SCHEMAS`."""
         schema = SCHEMAS[name]
         exact = [path for path in self._files[name] if has_types_of(schema, pq.read_schema(path))]
-        converted = [_read(name, path, schema.names) for path in self._files[name] if path not in exact]
+        converted = [
+            table for path in self._files[name] if path not in exact for table in _read(name, path, schema.names)
+        ]
         in_memory = pa.concat_tables([*converted, self.unfinished(name)])
         children = [ds.dataset([str(path) for path in exact], schema=schema, format="parquet")] if exact else []
         if in_memory.num_rows or not children:
@@ -94,7 +105,7 @@ def _unfinished(history: History, history_dir: Path) -> dict[str, pa.Table]:
 
 def _journal(history_dir: Path, name: str) -> pa.Table:
     parts = [_read(name, path, SCHEMAS[name].names) for path in layout.journal_files(history_dir, name)]
-    return pa.concat_tables([SCHEMAS[name].empty_table(), *parts])
+    return pa.concat_tables([SCHEMAS[name].empty_table(), *itertools.chain.from_iterable(parts)])
 
 
 def _without(table: pa.Table, key: str, others: pa.Table) -> pa.Table:
@@ -108,14 +119,17 @@ def _footer(path: Path) -> pa.Schema:
         raise _broken(path, error) from None
 
 
-def _read(name: str, path: Path, columns: Sequence[str]) -> pa.Table:
+def _read(name: str, path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    first_row = 0
     try:
         # Not pq.read_table: it takes `NAME=VALUE` folders above the file for columns.
         with pq.ParquetFile(path) as file:
-            table = file.read(columns=list(columns))
+            for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
+                table = pa.Table.from_batches([batch]).select(list(columns))
+                yield conform(name, path, table, first_row)
+                first_row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from None
-    return conform(name, path, table.select(list(columns)))
 
 
 def _broken(path: Path, error: Exception) -> HistoryError:

@@ -1,7 +1,8 @@
-"""Finding the first row that breaks a rule, and naming it."""
+"""Finding the first row that breaks a rule, and naming it. Rows are counted from 0, in the order of a table's files."""
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,17 +16,33 @@ Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 _KEYS: Final = ("op_id", "seq", "fault_id", "process", "at_ns", "asked_ns")
 
 
-def refuse_where(table: pa.Table, name: str, broken: pa.ChunkedArray, column: str, rule: str) -> None:
-    """Raise HistoryError for the first row where `broken` is true (a null is not)."""
-    row = pc.index(broken, value=True).as_py()
-    if row >= 0:
-        raise broken_row(table, name, row, f"{column} is {_shown(table[column][row].as_py())}; {rule}")
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a table that follow each other, the first of them at `first_row`."""
+
+    name: str
+    table: pa.Table
+    first_row: int = 0
+
+    def __getitem__(self, column: str) -> pa.ChunkedArray:
+        return self.table[column]
+
+    def refuse_where(self, broken: pa.ChunkedArray, column: str, rule: str) -> None:
+        """Raise HistoryError for the first row where `broken` is true (a null is not)."""
+        row = pc.index(broken, value=True).as_py()
+        if row >= 0:
+            raise self.broken_row(row, f"{column} is {_shown(self[column][row].as_py())}; {rule}")
+
+    def broken_row(self, row: int, what: str) -> HistoryError:
+        """The one line; `row` is the place in this piece."""
+        keys = {key: self[key][row].as_py() for key in _KEYS if key in self.table.column_names}
+        return broken_row(self.name, self.first_row + row, keys, what)
 
 
-def broken_row(table: pa.Table, name: str, row: int, what: str) -> HistoryError:
-    """The one line. Rows are counted from 0, over the files of a table in the order of their names."""
-    keys = [f"{key} {_shown(table[key][row].as_py())}" for key in _KEYS if key in table.column_names]
-    return HistoryError(f"table {name}, row {row} ({', '.join(keys)}): {what}")
+def broken_row(name: str, row: int, keys: dict[str, Any], what: str) -> HistoryError:
+    """The one line about a row of a table, found again by its `keys`."""
+    shown = ", ".join(f"{key} {_shown(value)}" for key, value in keys.items())
+    return HistoryError(f"table {name}, row {row} ({shown}): {what}")
 
 
 def integers(table: pa.Table, column: str, null: int = 0) -> Numbers:
@@ -38,13 +55,18 @@ def integers(table: pa.Table, column: str, null: int = 0) -> Numbers:
 def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
     """The first row that repeats an earlier one in all columns, and that earlier one; rows as (earlier, later)."""
     codes = _packed(columns)
+    if (codes[1:] > codes[:-1]).all() or _distinct(codes):
+        return None
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     again = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if not again.size:
-        return None
     place = again[np.argmin(order[again + 1])]
     return int(order[place]), int(order[place + 1])
+
+
+def _distinct(codes: Numbers) -> bool:
+    ordered = np.sort(codes)
+    return bool((ordered[1:] != ordered[:-1]).all())
 
 
 def _packed(columns: Sequence[Numbers]) -> Numbers:
@@ -56,7 +78,8 @@ def _packed(columns: Sequence[Numbers]) -> Numbers:
             packed, span = _ranks(packed)
         if span * width >= 2**63:
             digits, width = _ranks(column)
-        packed = packed * width + digits
+        packed *= width
+        packed += digits
         span *= width
     return packed
 

@@ -3,8 +3,8 @@
 A null id stands for the name's only one. Where a name has several, a null does not say which.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -18,21 +18,25 @@ from linearizability.history.schema import SCHEMAS
 _TABLES: Final = tuple(name for name, schema in SCHEMAS.items() if "topic_id" in schema.names)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TopicIds:
-    """The ids by which a run knows each topic name."""
+    """The topic names of a run, and the ids by which it knows each."""
 
-    ids: Mapping[str, tuple[str, ...]]
+    ids: dict[str, tuple[str, ...]]
 
     @classmethod
     def of(cls, history: History) -> "TopicIds":
         """Gather them from every table. Raises HistoryError."""
-        pairs = [history.table(name, ["topic", "topic_id"]) for name in _TABLES]
-        distinct = pa.concat_tables(pairs).drop_null().group_by(["topic", "topic_id"]).aggregate([])
-        ids: dict[str, tuple[str, ...]] = {}
-        for topic, topic_id in sorted(zip(*(column.to_pylist() for column in distinct.columns), strict=True)):
-            ids[topic] = (*ids.get(topic, ()), topic_id)
-        return cls(ids)
+        pairs: set[tuple[str | None, str | None]] = set()
+        for name in _TABLES:
+            for batch in history.batches(name, ["topic", "topic_id"]):
+                distinct = batch.group_by(["topic", "topic_id"]).aggregate([])
+                pairs.update(zip(*(column.to_pylist() for column in distinct.columns), strict=True))
+        ids: dict[str, tuple[str, ...]] = {topic: () for topic, _ in pairs if topic is not None}
+        for topic, topic_id in pairs:
+            if topic is not None and topic_id is not None:
+                ids[topic] = tuple(sorted((*ids[topic], topic_id)))
+        return cls(dict(sorted(ids.items())))
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
@@ -41,23 +45,34 @@ class TopicIds:
 
     def fill(self, table: pa.Table) -> pa.Table:
         """The table with `topic_id` filled in wherever the name has one id only."""
-        sure = {topic: ids[0] for topic, ids in self.ids.items() if len(ids) == 1}
-        known = pc.index_in(table["topic"], value_set=pa.array(list(sure), pa.string()))
-        filled = pc.coalesce(table["topic_id"], pa.array(list(sure.values()), pa.string()).take(known))
+        known = pc.index_in(table["topic"], value_set=pa.array(list(self._only), pa.string()))
+        filled = pc.coalesce(table["topic_id"], pa.array(list(self._only.values()), pa.string()).take(known))
         return table.set_column(table.column_names.index("topic_id"), "topic_id", filled)
 
     def partition_codes(self, table: pa.Table) -> Numbers:
-        """One number per row, equal for rows of one topic partition: by id, or by name where there is no id."""
-        topic_ids = self.fill(table)["topic_id"]
-        names = pc.if_else(pc.is_valid(topic_ids), pa.scalar(None, pa.string()), table["topic"])
-        by_id, by_name = _codes(topic_ids), _codes(names)
-        topics = np.where(by_id >= 0, by_id, by_id.max(initial=-1) + 1 + by_name)
-        partitions = integers(table, "partition")
-        codes: Numbers = topics * (partitions.max(initial=0) + 1) + partitions
+        """One number per row, equal for rows of one topic partition: by id, or by name where there is no id.
+
+        The numbers of different tables of one run can be compared.
+        """
+        names = _codes(table["topic"], self._names)
+        ids = _codes(self.fill(table)["topic_id"], self._all_ids)
+        topics = np.where(ids >= 0, ids, len(self._all_ids) + names)
+        codes: Numbers = topics * 2**31 + integers(table, "partition")
         return codes
 
+    @cached_property
+    def _only(self) -> dict[str, str]:
+        return {topic: ids[0] for topic, ids in self.ids.items() if len(ids) == 1}
 
-def _codes(column: pa.ChunkedArray) -> Numbers:
-    found = pc.index_in(column, value_set=pc.unique(column).drop_null())
-    codes: Numbers = found.fill_null(-1).to_numpy().astype(np.int64)
+    @cached_property
+    def _names(self) -> pa.Array:
+        return pa.array(list(self.ids), pa.string())
+
+    @cached_property
+    def _all_ids(self) -> pa.Array:
+        return pa.array(sorted({topic_id for ids in self.ids.values() for topic_id in ids}), pa.string())
+
+
+def _codes(column: pa.ChunkedArray, known: pa.Array) -> Numbers:
+    codes: Numbers = pc.index_in(column, value_set=known).fill_null(-1).to_numpy().astype(np.int64)
     return codes
