@@ -1,0 +1,64 @@
+"""The small text files beside the logs, in Kafka's format: a version line, a count, and a line per entry.
+
+    0
+    2
+    orders 0 1500
+    orders 1 1498
+
+A file that does not read as one is treated as missing: what it holds can be found again, more slowly.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from reference_broker.core.disk import Disk
+
+RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
+LOG_START_FILE = "log-start-offset-checkpoint"
+HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
+LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+
+_VERSION = "0"
+
+
+def write_lines(disk: Disk, path: str, lines: Sequence[str]) -> None:
+    """Replace a checkpoint, atomically and durably."""
+    disk.replace(path, "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode())
+
+
+def read_lines(disk: Disk, path: str) -> list[list[str]]:
+    """The fields of each line; nothing where the file is missing or damaged."""
+    if not disk.exists(path):
+        return []
+    try:
+        version, count, *lines = disk.read(path, 0, disk.size(path)).decode().splitlines()
+    except ValueError:
+        return []
+    whole = version == _VERSION and count == str(len(lines))
+    return [line.split() for line in lines] if whole else []
+
+
+def write_offsets(disk: Disk, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """An offset for each topic partition."""
+    write_lines(disk, path, [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())])
+
+
+def read_offsets(disk: Disk, path: str) -> dict[tuple[str, int], int]:
+    """What `write_offsets` wrote; empty where the file is missing or damaged."""
+    try:
+        return {(topic, int(partition)): int(offset) for topic, partition, offset in read_lines(disk, path)}
+    except ValueError:
+        return {}
+
+
+def write_epochs(disk: Disk, path: str, entries: Iterable[tuple[int, int]]) -> None:
+    """Leader epochs and their start offsets."""
+    write_lines(disk, path, [f"{epoch} {start_offset}" for epoch, start_offset in entries])
+
+
+def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
+    """What `write_epochs` wrote; empty where the file is missing or damaged."""
+    try:
+        return [(int(epoch), int(start_offset)) for epoch, start_offset in read_lines(disk, path)]
+    except ValueError:
+        return []

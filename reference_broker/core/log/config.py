@@ -1,0 +1,41 @@
+"""The topic properties that a log heeds, with Apache Kafka's defaults."""
+
+from dataclasses import dataclass
+
+DAY_MS = 24 * 60 * 60 * 1000
+NEVER = 2**63 - 1
+UNLIMITED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Names are Kafka's, dots as underscores; what each does is in Kafka's topic configuration reference."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * DAY_MS
+    segment_index_bytes: int = 10 * 1024 * 1024
+    index_interval_bytes: int = 4096
+    retention_ms: int = 7 * DAY_MS
+    retention_bytes: int = UNLIMITED
+    max_message_bytes: int = 1024 * 1024 + 12
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = NEVER
+    message_timestamp_after_max_ms: int = 60 * 60 * 1000
+    flush_messages: int = NEVER
+    producer_id_expiration_ms: int = DAY_MS
+
+    @property
+    def compacts(self) -> bool:
+        """Every record needs a key."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def deletes(self) -> bool:
+        """Retention removes old segments."""
+        return "delete" in self.cleanup_policy
+
+    @property
+    def uses_log_append_time(self) -> bool:
+        """The broker's time replaces the producer's (KIP-32)."""
+        return self.message_timestamp_type == "LogAppendTime"

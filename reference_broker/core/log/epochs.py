@@ -1,0 +1,81 @@
+"""Which leader epoch began at which offset (KIP-101, KIP-279, KIP-320).
+
+By this memory replicas find out where their logs part.
+
+Rules of this file:
+- Entries rise strictly in epoch and in start offset. An epoch without records has no entry.
+- Every change is on disk (`leader-epoch-checkpoint`) before the records that follow it are answered.
+"""
+
+from bisect import bisect_left, bisect_right
+
+from reference_broker.core.disk import Disk
+from reference_broker.core.log.checkpoints import LEADER_EPOCH_FILE, read_epochs, write_epochs
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class LeaderEpochs:
+    """The leader epochs of one log."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._path = f"{directory}/{LEADER_EPOCH_FILE}"
+        self._entries = read_epochs(disk, self._path)
+
+    @property
+    def latest(self) -> int:
+        """Epoch of the last record; -1 in an empty log."""
+        return self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
+
+    @property
+    def entries(self) -> tuple[tuple[int, int], ...]:
+        """Epochs with their start offsets."""
+        return tuple(self._entries)
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Records of `epoch` begin at `start_offset`, unless they have begun before."""
+        if epoch > self.latest:
+            self._replace([entry for entry in self._entries if entry[1] < start_offset] + [(epoch, start_offset)])
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest known epoch not above the requested one, and the offset at which it ended.
+
+        -1 and -1 where the requested epoch is above all that the log knows. Before the first known epoch the answer is
+        the requested epoch itself with the first entry's start: all that is left of it lies below.
+        """
+        if epoch == UNDEFINED_EPOCH or epoch > self.latest:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == self.latest:
+            return epoch, log_end_offset
+        following = bisect_right(self._entries, epoch, key=lambda entry: entry[0])
+        found = self._entries[following - 1][0] if following else epoch
+        return found, self._entries[following][1]
+
+    def epoch_of(self, offset: int) -> int:
+        """Epoch of the record at an offset."""
+        following = bisect_right(self._entries, offset, key=lambda entry: entry[1])
+        return self._entries[following - 1][0] if following else UNDEFINED_EPOCH
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that began at `end_offset` or above."""
+        keep = bisect_left(self._entries, end_offset, key=lambda entry: entry[1])
+        if keep < len(self._entries):
+            self._replace(self._entries[:keep])
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that ended below `start_offset`; the one in force there now begins there."""
+        following = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
+        if following and self._entries[following - 1][1] < start_offset:
+            in_force = self._entries[following - 1][0]
+            self._replace([(in_force, start_offset), *self._entries[following:]])
+
+    def rebuild(self, entries: list[tuple[int, int]]) -> None:
+        """Take over what a recovery found in the records."""
+        if entries != self._entries:
+            self._replace(entries)
+
+    def _replace(self, entries: list[tuple[int, int]]) -> None:
+        write_epochs(self._disk, self._path, entries)
+        self._entries = entries

@@ -1,0 +1,152 @@
+"""What a log remembers of its idempotent producers (KIP-98, KIP-360), so that a batch sent again is not appended again.
+
+Rules of this file, per producer id:
+- An epoch below the latest is fenced. A new epoch starts at sequence 0, unless the producer is not known at all: its
+  state may have expired, and Kafka then believes the producer.
+- In one epoch each batch's first sequence follows the last one's; after 2^31-1 comes 0.
+- A batch equal in epoch and sequences to one of the last five is a duplicate and gets the first one's offsets.
+- State is kept as a snapshot by Kafka's `ProducerSnapshot` schema, version 1, on roll and on a clean stop. It holds the
+  last batch of each producer alone, as Kafka's does, so after a restart only that one is known again.
+"""
+
+import struct
+from collections import deque
+from dataclasses import dataclass, field
+
+from crc32c import crc32c
+
+from reference_broker.core.disk import Disk
+from reference_broker.core.log.errors import AppendError
+from reference_broker.protocol.record_batch import BatchHeader
+
+BATCHES_REMEMBERED = 5
+SEQUENCE_MAX = 2**31 - 1
+
+_VERSION = 1
+_PREFIX = struct.Struct(">hI")
+_COUNT = struct.Struct(">i")
+_ENTRY = struct.Struct(">qhiqiqiq")
+_NO_COORDINATOR_EPOCH = -1
+_NO_TRANSACTION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedBatch:
+    """A batch that is in the log."""
+
+    base_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+
+@dataclass(slots=True)
+class ProducerState:
+    """One producer id's latest epoch and its last batches."""
+
+    epoch: int
+    batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED))
+
+
+class Producers:
+    """The producers of one log, by producer id."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, ProducerState] = {}
+
+    def get(self, producer_id: int) -> ProducerState | None:
+        """What is known of a producer."""
+        return self._states.get(producer_id)
+
+    def items(self) -> tuple[tuple[int, ProducerState], ...]:
+        """All producers, by id."""
+        return tuple(sorted(self._states.items()))
+
+    def duplicate_of(self, header: BatchHeader) -> AppendedBatch | None:
+        """The batch that this one repeats."""
+        state = self._states.get(header.producer_id)
+        if state is None or state.epoch != header.producer_epoch:
+            return None
+        wanted = (header.base_sequence, header.last_sequence)
+        return next((batch for batch in state.batches if (batch.base_sequence, batch.last_sequence) == wanted), None)
+
+    def check(self, header: BatchHeader) -> None:
+        """Raise the `AppendError` that the batch deserves, if any."""
+        state = self._states.get(header.producer_id)
+        if state is None:
+            return
+        if header.producer_epoch < state.epoch:
+            raise AppendError(
+                "INVALID_PRODUCER_EPOCH",
+                f"epoch {header.producer_epoch} of producer {header.producer_id} is older than {state.epoch}",
+            )
+        is_new_epoch = header.producer_epoch > state.epoch
+        expected = 0 if is_new_epoch else next_sequence(state.batches[-1].last_sequence)
+        if header.base_sequence != expected:
+            raise AppendError(
+                "OUT_OF_ORDER_SEQUENCE_NUMBER",
+                f"sequence {header.base_sequence} of producer {header.producer_id} where {expected} is next",
+            )
+
+    def note(self, header: BatchHeader, base_offset: int, timestamp_ms: int) -> None:
+        """A batch was appended."""
+        state = self._states.get(header.producer_id)
+        if state is None or state.epoch != header.producer_epoch:
+            state = self._states[header.producer_id] = ProducerState(header.producer_epoch)
+        last_offset = base_offset + header.last_offset_delta
+        state.batches.append(
+            AppendedBatch(header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp_ms)
+        )
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers whose last batch is older than `producer.id.expiration.ms`."""
+        self._states = {
+            producer_id: state
+            for producer_id, state in self._states.items()
+            if now_ms - state.batches[-1].timestamp_ms < expiration_ms
+        }
+
+    def clear(self) -> None:
+        """Forget all, before what is in the log is read again."""
+        self._states.clear()
+
+    def save(self, disk: Disk, path: str) -> None:
+        """Write a snapshot of the state as it is."""
+        entries = [_COUNT.pack(len(self._states))]
+        for producer_id, state in self.items():
+            last = state.batches[-1]
+            delta = last.last_offset - last.base_offset
+            entries.append(
+                _ENTRY.pack(
+                    producer_id, state.epoch, last.last_sequence, last.last_offset, delta, last.timestamp_ms,
+                    _NO_COORDINATOR_EPOCH, _NO_TRANSACTION,
+                )
+            )  # fmt: skip
+        body = b"".join(entries)
+        disk.replace(path, _PREFIX.pack(_VERSION, crc32c(body)) + body)
+
+    def load(self, disk: Disk, path: str) -> bool:
+        """Take over a snapshot; false, and nothing taken, where it is damaged."""
+        data = disk.read(path, 0, disk.size(path))
+        try:
+            version, crc = _PREFIX.unpack_from(data)
+            body = memoryview(data)[_PREFIX.size :]
+            (count,) = _COUNT.unpack_from(body)
+        except struct.error:
+            return False
+        if version != _VERSION or crc != crc32c(body) or len(body) != _COUNT.size + count * _ENTRY.size:
+            return False
+        self._states = {}
+        for producer_id, epoch, last_sequence, last_offset, delta, timestamp_ms, _, _ in _ENTRY.iter_unpack(
+            body[_COUNT.size :]
+        ):
+            base_sequence = (last_sequence - delta) & SEQUENCE_MAX
+            batch = AppendedBatch(base_sequence, last_sequence, last_offset - delta, last_offset, timestamp_ms)
+            self._states[producer_id] = ProducerState(epoch, deque([batch], maxlen=BATCHES_REMEMBERED))
+        return True
+
+
+def next_sequence(sequence: int) -> int:
+    """The sequence after this one."""
+    return 0 if sequence == SEQUENCE_MAX else sequence + 1
