@@ -1,0 +1,171 @@
+"""Each concurrent requirement of a single broker is held by an honest one and violated by one that lies about it.
+
+Method: the reference broker behind a proxy that breaks one promise. The anomaly, or the words of the examination, that
+must show are named with each lie, so that a lie is not caught by accident alone. Those that need three nodes are in
+`test_replication_requirements.py`.
+"""
+
+import itertools
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+
+from conformance.concurrent.requirements import REQUIREMENTS
+from conformance.trial import Trial
+from fixtures.clients.record_batch import decode_batches, encode_batch
+from fixtures.targets.target import Capability
+from linearizability.judgement import Verdict
+from tests.conformance.liar import Liar, answers, api
+
+BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}
+ON_ONE_NODE = [requirement for requirement in REQUIREMENTS if requirement.nodes_min == 1]
+
+
+class CuttableLiar(Liar):
+    """A liar whose client link can be cut, which does nothing: the lie alone is to be seen."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.capabilities |= {Capability.CLIENT_LINK_FAULTS}
+
+    def cut(self, source, destination, listener=None, lost=None):
+        return nullcontext()
+
+
+def check(requirement, target, run_dir, *, scripts_max=10, shrink_seconds=0.5):
+    reported = []
+    trial = Trial(
+        requirement_id=requirement.id,
+        targets=[target],
+        seed=7,
+        scripts_max=scripts_max,
+        shrink_seconds=shrink_seconds,
+        history_dirs={target.name: run_dir / "history"},
+        script_ran=lambda *progress: reported.append(progress),
+    )
+    finding = requirement.check(trial)[target.name]
+    assert len(reported) == finding.scripts
+    return finding
+
+
+def fetched(change):
+    """A lie about the batches of every Fetch answer."""
+
+    def partition(_request, part):
+        batches = list(decode_batches(part.records or b""))
+        return replace(part, records=b"".join(encode_batch(batch) for batch in change(batches)))
+
+    return answers("Fetch", partition)
+
+
+def with_contents(batches, contents):
+    """The batches with the contents of their records taken one after the other from elsewhere."""
+    source = iter(contents)
+
+    def record(kept):
+        other = next(source)
+        return replace(kept, value=other.value, key=other.key, headers=other.headers, timestamp_ms=other.timestamp_ms)
+
+    return [replace(batch, records=tuple(record(kept) for kept in batch.records)) for batch in batches]
+
+
+def reversed_log(batches):
+    """The records of the whole answer from last to first, at the offsets from first to last."""
+    return with_contents(batches, [record for batch in batches for record in batch.records][::-1])
+
+
+def fickle_log():
+    """Every other time the log is reversed."""
+    times = itertools.count()
+    return fetched(lambda batches: reversed_log(batches) if next(times) % 2 else batches)
+
+
+def drops_a_record(batches):
+    """Not the last one of a batch, so that nothing seems to be missing at the end."""
+    return [replace(batch, records=batch.records[1:], last_offset_delta=batch.last_offset_delta) for batch in batches]
+
+
+def writes_twice(request, forward):
+    """Append every batch two times, as one that nobody numbered."""
+    if api(request) != "Produce":
+        return forward(request)
+
+    def anonymous(data):
+        (batch,) = decode_batches(bytes(data.records))
+        return replace(data, records=encode_batch(replace(batch, producer_id=-1, producer_epoch=-1, base_sequence=-1)))
+
+    topics = tuple(
+        replace(topic, partition_data=tuple(anonymous(data) for data in topic.partition_data))
+        for topic in request.topic_data
+    )
+    forward(replace(request, topic_data=topics))
+    return forward(replace(request, topic_data=topics))
+
+
+LIES = {
+    "ordering/read-order-is-append-order": (fickle_log, "divergent-offset"),
+    "ordering/later-record-gets-higher-offset": (lambda: fetched(reversed_log), "realtime-order"),
+    "ordering/idempotent-producer-keeps-send-order": (lambda: fetched(reversed_log), "producer-order"),
+    "produce/acknowledged-records-are-read-back": (lambda: fetched(drops_a_record), "lost-write"),
+    "produce/acknowledged-offsets-are-where-records-are-read": (
+        lambda: answers("Produce", lambda _, part: replace(part, base_offset=part.base_offset + 1)),
+        "offset-mismatch",
+    ),
+    "idempotence/no-duplicates-on-retry": (lambda: writes_twice, "duplicate"),
+    "fetch/never-above-high-watermark": (
+        lambda: answers("Fetch", lambda _, part: replace(part, high_watermark=max(0, part.high_watermark - 1))),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("requirement", ON_ONE_NODE, ids=lambda requirement: requirement.id)
+def test_a_lie_about_it_is_a_violation(requirement, broker, tmp_path):
+    lie, anomaly = LIES[requirement.id]
+    with CuttableLiar(broker, lie()) as liar:
+        finding = check(requirement, liar, tmp_path)
+    assert finding.verdict is Verdict.VIOLATION
+    assert finding.reason
+    violations = {each.name for each in finding.judgement.anomalies if each.verdict is Verdict.VIOLATION}
+    if anomaly is None:
+        assert "came with a high watermark of" in finding.reason
+    else:
+        assert anomaly in violations, finding.reason
+    assert not finding.flaky
+    assert "run_program(script" in finding.program
+
+
+@pytest.mark.parametrize("requirement", ON_ONE_NODE, ids=lambda requirement: requirement.id)
+def test_an_honest_broker_holds_it(requirement, broker, tmp_path):
+    with CuttableLiar(broker, lambda request, forward: forward(request)) as honest:
+        finding = check(requirement, honest, tmp_path)
+    assert finding.verdict is Verdict.OK, f"{finding.reason}\n{finding.program}"
+    assert finding.scripts == 2
+
+
+def test_every_requirement_of_one_node_has_a_lie():
+    assert LIES.keys() == {requirement.id for requirement in ON_ONE_NODE}
+
+
+def test_a_violation_that_does_not_come_back_is_flaky(broker, tmp_path):
+    lies_left = itertools.count()
+
+    def at_first(batches):
+        return drops_a_record(batches) if next(lies_left) < 3 else batches
+
+    with CuttableLiar(broker, fetched(at_first)) as liar:
+        finding = check(BY_ID["produce/acknowledged-records-are-read-back"], liar, tmp_path)
+    assert finding.verdict is Verdict.VIOLATION
+    assert finding.flaky
+    assert finding.program
+
+
+def test_a_broker_that_makes_no_topic_leaves_the_promise_unknown(broker, tmp_path):
+    from kio.schema.errors import ErrorCode
+
+    refuses = answers("CreateTopics", lambda _, part: replace(part, error_code=ErrorCode.policy_violation))
+    with CuttableLiar(broker, refuses) as liar:
+        finding = check(BY_ID["ordering/read-order-is-append-order"], liar, tmp_path)
+    assert finding.verdict is Verdict.UNKNOWN
+    assert finding.reason == "CreateTopics answered POLICY_VIOLATION"

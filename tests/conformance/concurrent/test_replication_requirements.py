@@ -1,0 +1,149 @@
+"""What the requirements of three nodes find in a history: a lawful one, and ones that were changed in one place.
+
+The lawful history is that of one script with a follower's link cut, as Apache Kafka 4.3.1 gives it, in round numbers:
+cut at 1 s, lag time 3 s, the follower out of the ISR at 4.5 s, healed at 10 s, back at 11 s. The tests write it with
+the real writer, changed in one place, and have the requirement's own examinations and the checkers judge it.
+"""
+
+import pytest
+
+from conformance.concurrent.check import judge_history
+from conformance.concurrent.requirements import EXAMINATIONS
+from linearizability.history.recorder import Position, Read, Recorder, Send
+from linearizability.history.run import RunInfo
+from linearizability.history.writer import HistoryWriter
+from linearizability.judgement import Verdict
+
+SHRINKS = "replication/isr-shrinks-and-heals"
+HOLDS = "produce/acks-all-holds-for-isr"
+SECOND_NS = 1_000_000_000
+FULL, SHRUNK = [1, 2, 3], [1, 3]
+
+
+class Target:
+    def __init__(self):
+        self.cluster_properties = {"replica.lag.time.max.ms": "3000"}
+
+
+class Lawful:
+    """The history's facts. A test changes one and writes it."""
+
+    def __init__(self):
+        self.cut_s = (1.0, 10.0)
+        self.isrs = [(0.5, FULL), (2.0, FULL), (4.4, FULL), (4.6, SHRUNK), (9.0, SHRUNK), (11.0, FULL)]
+        self.produces = [(0.6, 0.7), (1.5, 4.5), (5.0, 5.1), (10.5, 10.6)]
+        self.read_back = [0, 1, 2, 3]
+        self.end_offset = 4
+
+    def write(self, run_dir):
+        at = Timeline()
+        info = RunInfo("run", cluster={"min.insync.replicas": "2"})
+        with HistoryWriter(run_dir, info) as writer:
+            recorder = Recorder(writer, clock=at)
+            recorder.topic("t", {})
+            self._write_rows(recorder, at)
+        return run_dir
+
+    def _write_rows(self, recorder, at):
+        moments = [(asked, 0, ("isr", isr)) for asked, isr in self.isrs]
+        for value, (invoked, completed) in enumerate(self.produces):
+            moments += [(invoked, 1, ("invoke", value)), (completed, 2, ("complete", value))]
+        fault = recorder.fault("cut", "2->1", "requests")
+        if self.cut_s is not None:
+            moments += [(self.cut_s[0], 0, ("cut", None)), (self.cut_s[1], 0, ("heal", None))]
+        pending = {}
+        for seconds, _, (what, subject) in sorted(moments, key=lambda moment: moment[:2]):
+            at.seconds = seconds
+            if what == "isr":
+                self._state(recorder, at, "metadata", leader=1, isr=subject)
+            elif what == "invoke":
+                pending[subject] = recorder.invoke(
+                    1, "produce", sends=[Send(subject)], topic="t", partition=0, acks=-1, attempts=1
+                )
+            elif what == "complete":
+                recorder.complete(pending[subject], "ok", base_offset=subject, node=1)
+            elif what == "cut":
+                fault.__enter__()
+            else:
+                fault.__exit__(None, None, None)
+        at.seconds = 12.0
+        self._state(
+            recorder, at, "list_offsets", isolation="read_uncommitted", leader_epoch=0, high_watermark=self.end_offset
+        )
+        at.seconds = 13.0
+        op_id = recorder.invoke(2, "fetch", isolation="read_uncommitted", topic="t", partition=0, offset=0)
+        reads = [Read("t", None, 0, value, value, leader_epoch=0) for value in self.read_back]
+        recorder.complete(op_id, "ok", reads=reads, positions=[Position("t", None, 0, 0, len(self.produces))])
+
+    @staticmethod
+    def _state(recorder, at, source, **columns):
+        recorder.state(asked_ns=at(), answered_ns=at(), source=source, node=1, topic="t", partition=0, **columns)
+
+
+class Timeline:
+    def __init__(self):
+        self.seconds = 0.0
+
+    def __call__(self):
+        return int(self.seconds * SECOND_NS)
+
+
+def verdict_of(history, requirement_id, tmp_path):
+    return judge_history(history.write(tmp_path / "run"), EXAMINATIONS[requirement_id](Target()))
+
+
+@pytest.fixture
+def history():
+    return Lawful()
+
+
+@pytest.mark.parametrize("requirement_id", [SHRINKS, HOLDS])
+def test_the_lawful_history_is_ok(requirement_id, history, tmp_path):
+    result = verdict_of(history, requirement_id, tmp_path)
+    assert (result.verdict, result.reason) == (Verdict.OK, "")
+
+
+def test_an_isr_that_never_shrinks_is_a_violation(history, tmp_path):
+    history.isrs = [(asked, FULL) for asked, _ in history.isrs]
+    result = verdict_of(history, SHRINKS, tmp_path)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.reason == "node 2 was in every ISR while it was cut for 9.0 s"
+
+
+def test_an_isr_that_does_not_heal_is_a_violation(history, tmp_path):
+    history.isrs[-1] = (11.0, SHRUNK)
+    result = verdict_of(history, SHRINKS, tmp_path)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.reason == "node 2 is not in the ISR 1.0 s after healing"
+
+
+def test_an_isr_that_shrinks_only_after_healing_is_a_violation(history, tmp_path):
+    history.isrs = [(0.5, FULL), (9.9, FULL), (10.5, SHRUNK), (11.0, FULL)]
+    assert verdict_of(history, SHRINKS, tmp_path).verdict is Verdict.VIOLATION
+
+
+def test_an_acknowledgement_that_does_not_wait_is_a_violation(history, tmp_path):
+    history.produces[1] = (1.5, 1.6)
+    result = verdict_of(history, HOLDS, tmp_path)
+    assert result.verdict is Verdict.VIOLATION
+    assert "was acknowledged 0.60 s after node 2 was cut" in result.reason
+
+
+def test_a_held_record_that_is_lost_is_a_violation(history, tmp_path):
+    history.read_back = [0, 2, 3]
+    result = verdict_of(history, HOLDS, tmp_path)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.reason.startswith("lost-write (1)")
+
+
+@pytest.mark.parametrize("requirement_id", [SHRINKS, HOLDS])
+def test_without_a_cut_nothing_is_known(requirement_id, history, tmp_path):
+    history.cut_s = None
+    assert verdict_of(history, requirement_id, tmp_path).verdict is Verdict.UNKNOWN
+
+
+def test_without_a_record_during_the_cut_nothing_is_known(history, tmp_path):
+    history.produces[1] = (5.0, 5.05)
+    result = verdict_of(history, HOLDS, tmp_path)
+    assert result.verdict is Verdict.UNKNOWN
+    assert result.reason == "no acks=all record was acknowledged that was sent during the cut"

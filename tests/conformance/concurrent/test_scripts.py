@@ -1,0 +1,139 @@
+"""Scripts are values: drawn the same from a seed, printed as Python, shrunk by running what was drawn."""
+
+import math
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import conformance.concurrent.script as script_module
+from conformance.concurrent import strategies
+from conformance.concurrent.check import draw_scripts, shrink
+from conformance.concurrent.program import program_of
+from conformance.concurrent.requirements import _PROMISES, EXAMINATIONS, REQUIREMENTS
+from conformance.concurrent.script import Cut, PipelinedProducer, Role, Script, Send, TopicSettings
+from conformance.registry import REQUIREMENTS as REGISTERED
+from fixtures.targets.target import Capability, Lost
+
+
+class Target:
+    """As much of a target as scripts are drawn for."""
+
+    def __init__(self, *capabilities):
+        self.capabilities = frozenset(capabilities)
+        self.cluster_properties = {"replica.lag.time.max.ms": "3000"}
+
+
+ONE_NODE = Target()
+THREE_NODES = Target(Capability.REPLICATION, Capability.LINK_FAULTS)
+PROMISES = pytest.mark.parametrize("promise", _PROMISES, ids=lambda promise: promise.id)
+
+
+@PROMISES
+@pytest.mark.parametrize("target", [ONE_NODE, THREE_NODES], ids=["one node", "three nodes"])
+def test_the_same_seed_draws_the_same_scripts(promise, target):
+    first = draw_scripts(promise.scripts(target), seed=5, scripts_max=4)
+    assert first == draw_scripts(promise.scripts(target), seed=5, scripts_max=4)
+    assert first != draw_scripts(promise.scripts(target), seed=6, scripts_max=4)
+    assert 1 <= len(set(first)) == len(first) <= 4
+
+
+@PROMISES
+@given(data=st.data())
+def test_a_printed_program_holds_the_same_script(promise, data):
+    script = data.draw(promise.scripts(THREE_NODES))
+    source = program_of(script, promise.id, "apache-kafka:4.3.1", 3)
+    namespace = {"__name__": "printed"}
+    exec(compile(source, "repro.py", "exec"), namespace)
+    assert namespace["script"] == script
+
+
+@PROMISES
+def test_scripts_keep_inside_their_topic(promise):
+    for script in draw_scripts(promise.scripts(THREE_NODES), seed=1, scripts_max=20):
+        for client in script.clients:
+            assert getattr(client, "partition", 0) < script.topic.partitions
+            if getattr(client, "idempotent", False) and isinstance(client, PipelinedProducer):
+                assert client.acks == -1
+                assert client.in_flight_max <= 5
+
+
+def test_every_class_of_a_script_can_be_printed():
+    values = {name for name, value in vars(script_module).items() if hasattr(value, "__dataclass_fields__")}
+    source = program_of(Script(TopicSettings(), ()), "x/y", "reference", 1)
+    assert all(f"    {name},\n" in source for name in values)
+
+
+CUTS = [Cut(Role.CLIENT, Role.LEADER, 0, 10, Lost.ANSWERS), Cut(Role.FOLLOWER, Role.LEADER, 3, 1)]
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_cut_prints_as_python(cut):
+    assert eval(repr(cut), {"Cut": Cut, "Role": Role, "Lost": Lost}) == cut
+
+
+def test_ids_are_unique_and_each_has_its_examinations():
+    ids = [requirement.id for requirement in REQUIREMENTS]
+    assert len(set(ids)) == len(ids)
+    assert EXAMINATIONS.keys() == set(ids)
+    assert all(source.url for requirement in REQUIREMENTS for source in requirement.sources)
+
+
+def test_all_are_registered():
+    assert {requirement.id for requirement in REQUIREMENTS} <= {requirement.id for requirement in REGISTERED}
+
+
+# --- shrinking
+
+SENDERS = strategies.scripts(
+    clients=st.lists(strategies.pipelined_producers(1, idempotent=st.booleans()), min_size=1, max_size=4)
+)
+
+
+def records_of(script):
+    return sum(step.records for client in script.clients for step in client.steady if isinstance(step, Send))
+
+
+def violates(script):
+    return records_of(script) >= 20
+
+
+def culprit_of(seed):
+    return next(script for script in draw_scripts(SENDERS, seed, 30) if violates(script))
+
+
+def shrunk(seed, predicate, *, deadline=math.inf):
+    return shrink(culprit_of(seed), SENDERS, predicate, seed=seed, scripts_max=30, deadline=deadline)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_shrinking_ends_at_a_small_script_that_violates(seed):
+    smallest = shrunk(seed, violates)
+    assert records_of(smallest) == 20
+    assert len(smallest.clients) == 1
+
+
+def test_only_what_was_seen_to_violate_is_shown():
+    """A cluster that violates only the first time it meets a script."""
+    met = set()
+
+    def fickle(script):
+        first = script not in met
+        met.add(script)
+        return first and violates(script)
+
+    smallest = shrunk(1, fickle)
+    assert smallest in met
+    assert violates(smallest)
+
+
+def test_a_violation_that_nothing_smaller_shows_stays_as_it_is():
+    assert shrunk(1, lambda script: False) == culprit_of(1)
+
+
+def test_after_the_deadline_nothing_more_is_run():
+    ran = []
+    smallest = shrunk(1, lambda script: bool(ran.append(script)), deadline=time.monotonic() - 1)
+    assert smallest == culprit_of(1)
+    assert ran == []
