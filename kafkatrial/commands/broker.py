@@ -1,56 +1,87 @@
 """`kafkatrial broker`: start a cluster, keep it up, and let it be broken on command.
 
-Made to be started by tests: everything on the way to the first line is imported late and only if needed, because
-whoever waits for that line waits in every test run.
+Made to be started by tests: whoever waits for its first line waits in every test run. So it parses its own options, and
+everything on the way to that line is imported only if it is needed.
 """
 
+import argparse
+import contextlib
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import NoReturn
 
-import typer
-
+from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 
+SUMMARY = "Start a cluster and keep it up, with an interface to break it."
+_PORT_MAX = 65535
+_DESCRIPTION = """\
+Start a cluster and keep it up until SIGTERM, Ctrl-C or POST /stop.
 
-def broker(
-    target: Annotated[str, typer.Option(metavar="KIND[:VERSION]", help="Which cluster.")] = "reference",
-    nodes: Annotated[int | None, typer.Option(help="Brokers. Default: 1 for reference, else 3.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Keep logs and data here. Default: a temporary directory.")] = None,
-    port: Annotated[int | None, typer.Option(help="Of the first broker. Default: a free one.")] = None,
-    exit_with_stdin: Annotated[
-        bool, typer.Option("--exit-with-stdin", help="End when standard input does, so as not to outlive a parent.")
-    ] = False,
-) -> ExitCode:
-    """Start a cluster and keep it up until SIGTERM, Ctrl-C or POST /stop.
+The first line of standard output, once the cluster is ready, is its bootstrap addresses; the second is "control URL",
+the address of the interface that breaks it (docs/control-interface.md).
+"""
 
-    The first line of standard output, once the cluster is ready, is its bootstrap addresses; the second is
-    `control URL`.
-    """
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (try: {self.prog} --help)")
+
+
+def run_broker(words: Sequence[str]) -> ExitCode:
+    """Run `kafkatrial broker` with these words."""
+    options = _parser().parse_args(words)
+    with contextlib.suppress(KeyboardInterrupt):  # being told to stop is a broker's usual end, and interrupts no work
+        _keep_up(options)
+    return ExitCode.OK
+
+
+def _keep_up(options: argparse.Namespace) -> None:
     from fixtures.targets.catalogue import parse_target
     from kafkatrial.interruption import interruptible
 
-    with interruptible():
-        try:
-            with parse_target(target, nodes=nodes, work_dir=data, port=port) as cluster:
-                from kafkatrial.control import Control, ControlServer
+    target = parse_target(options.target, nodes=options.nodes, work_dir=options.data, port=options.port)
+    with interruptible(), target as cluster:
+        from kafkatrial.control import Control, ControlServer
 
-                control = Control(cluster)
-                server = ControlServer(control)
-                sys.stdout.write(f"{cluster.bootstrap_servers}\ncontrol {server.url}\n")
-                sys.stdout.flush()
-                if exit_with_stdin:
-                    threading.Thread(target=_await_end_of_stdin, args=(control.stop_requested,), daemon=True).start()
-                try:
-                    control.stop_requested.wait()
-                finally:
-                    server.shutdown()
-                    control.heal_all()
-        except KeyboardInterrupt:
-            pass  # the usual way to end it: being told to stop is no interruption of a broker's work
-    return ExitCode.OK
+        control = Control(cluster)
+        server = ControlServer(control)
+        sys.stdout.write(f"{cluster.bootstrap_servers}\ncontrol {server.url}\n")
+        sys.stdout.flush()
+        if options.exit_with_stdin:
+            threading.Thread(target=_await_end_of_stdin, args=(control.stop_requested,), daemon=True).start()
+        try:
+            control.stop_requested.wait()
+        finally:
+            server.shutdown()
+            control.heal_all()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="kafkatrial broker", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--target", default="reference", metavar="KIND[:VERSION]", help="which cluster [reference]")
+    parser.add_argument("--nodes", type=_at_least_one, metavar="N", help="brokers [1 for reference, else 3]")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="keep logs and data here [a temporary directory]")
+    parser.add_argument("--port", type=_port, metavar="N", help="that clients connect to [a free one]")
+    parser.add_argument("--exit-with-stdin", action="store_true", help="end when standard input does, as a parent dies")
+    return parser
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _PORT_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is not a port, 1 to {_PORT_MAX}")
+    return int(text)
 
 
 def _await_end_of_stdin(ended: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""The picture on a terminal, against a golden copy. UPDATE_GOLDEN=1 rewrites it: read what changed before committing."""
+"""The picture on a terminal, against a golden copy. UPDATE_GOLDEN=1 rewrites it: read the change before committing."""
 
 import os
 from pathlib import Path

@@ -1,0 +1,47 @@
+"""All commands as one Typer application.
+
+Each command is a function in a module of its own under `commands/`, and imports what it works with when it is called.
+"""
+
+import typer
+
+from kafkatrial.commands import broker
+from kafkatrial.commands.check import check
+from kafkatrial.commands.requirements import requirements
+from kafkatrial.commands.run import run
+from kafkatrial.commands.targets import targets_app
+from kafkatrial.errors import complain
+from kafkatrial.exit_codes import ExitCode
+
+_CLICK_INTERRUPTED = 130
+
+
+def run_command(words: list[str]) -> ExitCode:
+    """Run one command; without one, show the help. Errors of the command itself are the caller's to report."""
+    try:
+        code = _build_app()(words or ["--help"], prog_name="kafkatrial", standalone_mode=False)
+    except typer.TyperException as error:
+        complain(f"{error.format_message()} (try: kafkatrial --help)")
+        return ExitCode.USAGE
+    except typer.Abort:
+        return ExitCode.INTERRUPTED
+    return ExitCode.INTERRUPTED if code == _CLICK_INTERRUPTED else ExitCode(code or 0)
+
+
+def _build_app() -> typer.Typer:
+    app = typer.Typer(
+        name="kafkatrial",
+        help="Put Kafka brokers on trial: drive them, break their network, and judge what they promised.",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.command()(run)
+    app.command()(check)
+    app.add_typer(targets_app, name="targets")
+    app.command()(requirements)
+    app.command(help=broker.SUMMARY)(_listed_broker)
+    return app
+
+
+def _listed_broker() -> None:
+    """For the list of commands alone: `kafkatrial.__main__` runs `broker` without Typer."""
