@@ -1,0 +1,125 @@
+"""Real files behind the core's `Disk` port: the only place where the broker writes to a file system.
+
+Rules of this file:
+- Descriptors stay open, since every request touches a log; the least recently used one is closed beyond a bound, which
+  keeps a broker with thousands of segments within its limit of open files.
+- `replace` is durable as POSIX has it: a temporary file, fsync, rename, fsync of the directory.
+- A path never leaves the log directory.
+"""
+
+import os
+import shutil
+from collections import OrderedDict
+from pathlib import Path
+
+OPEN_FILES_MAX = 512
+_MODE = 0o644
+
+
+class FileDisk:
+    """One log directory in the file system. Every failure is an `OSError`."""
+
+    def __init__(self, root: Path, open_files_max: int = OPEN_FILES_MAX) -> None:
+        self._root = root
+        self._open_files_max = open_files_max
+        self._descriptors: OrderedDict[str, int] = OrderedDict()
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+        return self._at(path).exists()
+
+    def list(self, directory: str) -> list[str]:
+        """The names in a directory, sorted; the log directory itself is the empty string."""
+        return sorted(entry.name for entry in self._at(directory).iterdir())
+
+    def size(self, path: str) -> int:
+        """Size of a file in bytes."""
+        return self._at(path).stat().st_size
+
+    def read(self, path: str, position: int, length: int) -> bytes:
+        """Bytes from a position; fewer than asked for only where the file ends."""
+        descriptor = self._descriptor(path)
+        data = os.pread(descriptor, length, position)
+        while 0 < len(data) < length:
+            more = os.pread(descriptor, length - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def append(self, path: str, data: bytes | bytearray) -> None:
+        """Write at the end of a file, which is made if need be."""
+        descriptor = self._descriptor(path, os.O_CREAT)
+        written = os.write(descriptor, data)
+        while written < len(data):
+            written += os.write(descriptor, memoryview(data)[written:])
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut a file down to a size."""
+        os.ftruncate(self._descriptor(path), size)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Give a file new content, atomically and durably."""
+        target = self._at(path)
+        temporary = target.with_name(f"{target.name}.tmp")
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        self._close(path)
+        temporary.rename(target)
+        self.flush_directory(path.rpartition("/")[0])
+
+    def flush(self, path: str) -> None:
+        """Make a file's content durable."""
+        os.fsync(self._descriptor(path))
+
+    def flush_directory(self, path: str) -> None:
+        """Make the names in a directory durable."""
+        descriptor = os.open(self._at(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def delete(self, path: str) -> None:
+        """Remove a file."""
+        self._close(path)
+        self._at(path).unlink()
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory; nothing happens where it is there."""
+        self._at(path).mkdir(exist_ok=True)
+
+    def delete_directory(self, path: str) -> None:
+        """Remove a directory with all it holds. Renamed first, so that a crash leaves a name that is no partition's."""
+        for name in [name for name in self._descriptors if name.startswith(f"{path}/")]:
+            self._close(name)
+        doomed = self._at(path).rename(self._at(f"{path}.deleted"))
+        shutil.rmtree(doomed)
+
+    def close(self) -> None:
+        """Close every descriptor."""
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])
+
+    def _at(self, path: str) -> Path:
+        assert not path.startswith("/"), path
+        assert ".." not in path.split("/"), path
+        return self._root / path
+
+    def _descriptor(self, path: str, flags: int = 0) -> int:
+        descriptor = self._descriptors.get(path)
+        if descriptor is not None:
+            self._descriptors.move_to_end(path)
+            return descriptor
+        descriptor = os.open(self._at(path), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, _MODE)
+        self._descriptors[path] = descriptor
+        if len(self._descriptors) > self._open_files_max:
+            os.close(self._descriptors.popitem(last=False)[1])
+        return descriptor
+
+    def _close(self, path: str) -> None:
+        descriptor = self._descriptors.pop(path, None)
+        if descriptor is not None:
+            os.close(descriptor)

@@ -1,0 +1,31 @@
+"""Apache Kafka's own tools, where Java and the jars are there."""
+
+import subprocess
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from fixtures.targets.jars import JarLock
+from fixtures.targets.java import find_java
+from fixtures.targets.target import NotInstalledError
+
+KAFKA_VERSION = "4.3.1"
+
+KafkaTool = Callable[[str, Sequence[str]], str]
+
+
+@pytest.fixture(scope="session")
+def kafka_tool() -> KafkaTool:
+    """Runs a class of Apache Kafka with arguments and returns what it printed; both its outputs, since some complain on the second."""
+    try:
+        java, class_path = find_java().executable, JarLock.load(KAFKA_VERSION).class_path()
+    except NotInstalledError as error:
+        pytest.skip(str(error))
+    command = (java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", class_path)
+
+    def run(main_class: str, arguments: Sequence[str]) -> str:
+        done = subprocess.run([*command, main_class, *arguments], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + "\n".join(line for line in done.stderr.splitlines() if not line.startswith("log4j:"))
+
+    return run
