@@ -1,0 +1,52 @@
+"""Targets and requirements without a broker, for tests of what lies around the checks."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.requirements.requirement import Level, Requirement, Source
+from conformance.trial import Finding, Trial
+from fixtures.targets.target import Capability, Node, TargetError
+
+
+@dataclass
+class FakeTarget:
+    """A target that only counts what is done to it."""
+
+    name: str = "fake:4.3.1"
+    capabilities: frozenset[Capability] = frozenset({Capability.TOPIC_ADMIN})
+    nodes: tuple[Node, ...] = ()
+    fails_to_start: bool = False
+    starts: int = 0
+    stops: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return self.name.partition(":")[0]
+
+    @property
+    def version(self) -> str | None:
+        return self.name.partition(":")[2] or None
+
+    @property
+    def node_count(self) -> int:
+        return len(self.nodes)
+
+    def start(self) -> None:
+        if self.fails_to_start:
+            raise TargetError(f"{self.name} did not start: no reason")
+        self.starts += 1
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+def requirement(check: Callable[[Trial], Mapping[str, Finding]], id_: str = "area/words", **fields: Any) -> Requirement:
+    fields = {"nodes_min": 0, **fields}
+    return Requirement(id=id_, level=Level.MUST, text="It holds.", sources=(Source("KIP-0"),), check=check, **fields)
+
+
+def finds(finding: Finding) -> Callable[[Trial], Mapping[str, Finding]]:
+    """A check with the same finding for each target."""
+    return lambda trial: {target.name: finding for target in trial.targets}

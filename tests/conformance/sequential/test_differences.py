@@ -1,0 +1,55 @@
+"""Differences between two targets' answers, and their severity."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.sequential.answers import CLOSED, ReadRecord
+from conformance.sequential.differences import COSMETIC_FIELDS, differences
+
+FINE = {"error": "NONE", "base_offset": 3, "size": 70}
+
+answers = st.fixed_dictionaries(
+    {}, optional={name: st.integers(0, 1) for name in ("base_offset", "size", "offset", "high_watermark")}
+)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "severity"),
+    [
+        (FINE | {"base_offset": 4}, FINE, "semantic"),
+        (FINE | {"error": "CORRUPT_MESSAGE"}, FINE, "error-code"),
+        (FINE | {"size": 71}, FINE, "wire-cosmetic"),
+        (CLOSED, FINE, "semantic"),
+        ({"error": "X", "base_offset": 0}, {"error": "X", "base_offset": -1}, "wire-cosmetic"),
+        ({"records": (ReadRecord(0, b"a"),)}, {"records": (ReadRecord(0, b"b"),)}, "semantic"),
+    ],
+)
+def test_severity(ours, theirs, severity):
+    assert severity in {one.severity for one in differences("other", [ours], [theirs])}
+
+
+def test_steps_count_from_one_and_both_sides_are_shown():
+    (found,) = differences("other", [FINE, FINE | {"base_offset": 4}], [FINE, FINE])
+    assert (found.step, found.here, found.there) == (2, "base_offset 4", "base_offset 3")
+    assert found.other_target == "other"
+
+
+@given(answers)
+def test_an_answer_does_not_differ_from_itself(answer):
+    assert differences("other", [answer], [answer]) == []
+
+
+@given(answers, answers)
+def test_only_shared_fields_are_compared_and_both_ways_alike(ours, theirs):
+    there = differences("other", [ours], [theirs])
+    back = differences("other", [theirs], [ours])
+    assert [(one.severity, one.here, one.there) for one in there] == [
+        (one.severity, one.there, one.here) for one in back
+    ]
+    shared = {name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
+    assert {one.here.partition(" ")[0] for one in there} == shared
+
+
+def test_every_cosmetic_field_has_a_reason():
+    assert all(COSMETIC_FIELDS.values())

@@ -1,0 +1,55 @@
+"""When an answer is as expected, field by field."""
+
+import pytest
+
+from conformance.sequential.answers import CLOSED, SILENT
+from conformance.sequential.expectation import Each, OneOf, Satisfies, mismatches
+
+EXPECTED = {"error": "NONE", "base_offset": 3}
+
+
+def test_equal_fields_match_and_others_do_not_matter():
+    assert mismatches(EXPECTED, {"error": "NONE", "base_offset": 3, "log_start_offset": 7}) == []
+
+
+def test_each_differing_field_is_named():
+    found = mismatches(EXPECTED, {"error": "CORRUPT_MESSAGE", "base_offset": -1})
+    assert [(one.field, one.expected, one.actual) for one in found] == [
+        ("error", "NONE", "CORRUPT_MESSAGE"),
+        ("base_offset", "3", "-1"),
+    ]
+
+
+def test_only_judged_fields_count():
+    assert mismatches(EXPECTED, {"error": "NONE", "base_offset": 4}, frozenset({"error"})) == []
+
+
+def test_a_field_that_a_version_lacks_is_passed_over():
+    assert mismatches(EXPECTED, {"error": "NONE"}) == []
+
+
+@pytest.mark.parametrize("answer", [CLOSED, SILENT, {"malformed": "x"}])
+def test_no_answer_is_never_passed_over(answer):
+    assert len(mismatches(EXPECTED, answer, frozenset({"error"}))) == 1
+
+
+def test_an_answer_where_none_is_expected_is_a_mismatch():
+    assert len(mismatches({"connection": "closed"}, {"error": "NONE"})) == 1
+
+
+def test_alternatives():
+    expected = {"error": OneOf(("A", "B"), "either")}
+    assert mismatches(expected, {"error": "B"}) == []
+    (found,) = mismatches(expected, {"error": "C"})
+    assert found.expected == "'A' or 'B' (either)"
+
+
+def test_predicates():
+    assert mismatches({"n": Satisfies("even", lambda n: n % 2 == 0)}, {"n": 3})[0].expected == "even"
+
+
+def test_pipelined_answers_are_held_one_by_one():
+    expected = {"answers": Each(({"error": "NONE"}, {"error": "NONE"}))}
+    assert mismatches(expected, {"answers": ({"error": "NONE"}, {"error": "NONE"})}) == []
+    assert mismatches(expected, {"answers": ({"error": "NONE"}, {"error": "X"})})
+    assert mismatches(expected, {"answers": ({"error": "NONE"},)})

@@ -1,0 +1,47 @@
+"""A printed script gives the script back."""
+
+import ast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.sequential import steps
+from conformance.sequential.program import program, source
+from conformance.sequential.steps import Batch, CreateTopic, Fetch, Flaw, Produce, RawBytes, Record, Script
+from conformance.sequential.strategies import batches, many, moves, produces, script, sequenced
+
+NAMES = {name: getattr(steps, name) for name in steps.__all__}
+
+scripts = script(
+    st.builds(CreateTopic, partitions=st.integers(1, 3), validate_only=st.booleans()),
+    many(produces(batches(flaw=st.none() | st.sampled_from(Flaw)), acks=st.sampled_from([-1, 0, 1])), at_least=0),
+    sequenced(st.lists(moves("next", "gap", "again 2"), max_size=3)),
+    st.builds(Fetch, st.integers(0, 9), version=st.none() | st.integers(0, 20)),
+    st.binary(max_size=50).map(RawBytes),
+)
+
+
+@given(scripts)
+def test_source_evaluates_to_the_same_script(value):
+    assert eval(source(value), NAMES) == value
+
+
+@given(scripts)
+def test_a_program_is_python_that_has_the_script(value):
+    text = program(value, requirement="produce/offsets-are-dense", target="reference", nodes=1)
+    assigned = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Assign)]
+    assert eval(ast.unparse(assigned[0].value), NAMES) == value
+
+
+def test_defaults_are_left_out():
+    value = Script((CreateTopic(), Produce((Batch((Record(b"a"),)),)), Fetch(3)))
+    assert source(value) == "Script((CreateTopic(), Produce((Batch((Record(b'a'),)),)), Fetch(offset=3)))"
+
+
+def test_long_contents_of_one_byte_are_products():
+    assert source(Record(b"x" * 500)) == "Record(b'x' * 500)"
+
+
+def test_a_long_script_takes_a_line_per_step():
+    value = Script((CreateTopic(), *(Fetch(offset) for offset in range(9))))
+    assert source(value).splitlines()[2:4] == ["        CreateTopic(),", "        Fetch(),"]

@@ -1,0 +1,208 @@
+"""The loop around the checks: events, verdicts, failures on disk, and what happens when something dies."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from conformance.engine import NOT_APPLICABLE, reproduce_command, run_requirements, seed_of
+from conformance.events import RequirementJudged, RequirementStarted, RunEnded, RunStarted, ScriptRan, TargetStarted
+from conformance.expectations import ExpectedViolation
+from conformance.profiles import Profile
+from conformance.trial import Finding
+from fixtures.targets.target import Capability, Node, TargetError
+from linearizability.judgement import Verdict
+from tests.conformance.fakes import FakeTarget, finds, requirement
+
+PROFILE = Profile("ci", scripts_max=3, shrink_seconds=1)
+OK = Finding(Verdict.OK, scripts=3)
+VIOLATION = Finding(Verdict.VIOLATION, "it was 1, not 2", 2, "2", "1", "print('again')\n")
+
+
+def run(requirements, tmp_path, targets=None, **options):
+    targets = [FakeTarget()] if targets is None else targets
+    return list(run_requirements(targets, requirements, seed=7, profile=PROFILE, run_dir=tmp_path, **options))
+
+
+def judged(events):
+    return [event for event in events if isinstance(event, RequirementJudged)]
+
+
+def test_events_tell_the_run_from_start_to_end(tmp_path):
+    target = FakeTarget()
+
+    def check(trial):
+        trial.script_ran(target.name, 1, 3)
+        return {target.name: OK}
+
+    events = run([requirement(check)], tmp_path, [target])
+    kinds = [type(event) for event in events]
+    assert kinds[0] is RunStarted
+    assert kinds[-4:] == [RequirementStarted, ScriptRan, RequirementJudged, RunEnded]
+    assert TargetStarted in kinds
+    assert events[-1].complete
+    assert (target.starts, target.stops) == (1, 1)
+    assert judged(events)[0].verdict == "ok"
+    assert all(json.dumps(event.as_json()) for event in events)
+
+
+def test_a_trial_has_the_profile_and_a_seed_of_its_own(tmp_path):
+    seen = []
+
+    def check(trial):
+        seen.append(trial)
+        return {target.name: OK for target in trial.targets}
+
+    run([requirement(check, "area/one"), requirement(check, "area/two")], tmp_path)
+    assert [trial.scripts_max for trial in seen] == [3, 3]
+    assert [trial.seed for trial in seen] == [seed_of(7, "area/one"), seed_of(7, "area/two")]
+    assert len({path for trial in seen for path in trial.history_dirs.values()}) == 2
+
+
+def test_a_violation_is_saved_with_all_that_shows_it_again(tmp_path):
+    (event,) = judged(run([requirement(finds(VIOLATION))], tmp_path, [FakeTarget(nodes=())]))
+    failure = tmp_path / "failures" / "1"
+    assert event.failure_dir == str(failure)
+    assert event.reproduce == "kafkatrial run --target fake:4.3.1 --nodes 0 --seed 7 area/words"
+    assert json.loads((failure / "finding.json").read_text())["actual"] == "1"
+    assert event.reproduce in (failure / "README.md").read_text()
+    assert "again" in subprocess.run([sys.executable, failure / "repro.py"], capture_output=True, text=True).stdout
+
+
+def test_reproduce_names_a_profile_that_is_not_the_default():
+    assert reproduce_command("reference", 1, 5, "nightly", "a/b").endswith("--seed 5 --profile nightly a/b")
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"needs": frozenset({Capability.LINK_FAULTS})}, "needs link-faults"),
+        ({"nodes_min": 3}, "needs 3 nodes, there are 0 (--nodes 3)"),
+        ({"since": "4.4.0"}, "holds since Kafka 4.4.0, this is 4.3.1"),
+        ({"until": "4.2"}, "holds until Kafka 4.2, this is 4.3.1"),
+    ],
+)
+def test_what_does_not_apply_is_not_run(fields, reason, tmp_path):
+    def check(trial):
+        raise AssertionError("ran")
+
+    (event,) = judged(run([requirement(check, **fields)], tmp_path, [FakeTarget(nodes=())]))
+    assert (event.verdict, event.reason) == (NOT_APPLICABLE, reason)
+
+
+@pytest.mark.parametrize("fields", [{"since": "4.3.1"}, {"until": "4.3"}, {"until": "4.3.1"}, {"since": "3.10"}])
+def test_version_ranges_include_their_ends(fields, tmp_path):
+    (event,) = judged(run([requirement(finds(OK), **fields)], tmp_path))
+    assert event.verdict == "ok"
+
+
+def test_a_target_of_unknown_version_is_held_to_everything(tmp_path):
+    held = requirement(finds(OK), since="9.0")
+    assert judged(run([held], tmp_path, [FakeTarget("reference")]))[0].verdict == "ok"
+
+
+def test_each_target_gets_its_own_verdict(tmp_path):
+    held = requirement(lambda trial: {"a:1": OK, "b:1": VIOLATION})
+    events = judged(run([held], tmp_path, [FakeTarget("a:1"), FakeTarget("b:1")]))
+    assert [(event.target, event.verdict) for event in events] == [("a:1", "ok"), ("b:1", "violation")]
+
+
+def expected(reason="known"):
+    return {"fake:4.3.1": {"area/words": ExpectedViolation("area/words", reason, "https://example.org/7")}}
+
+
+def test_an_expected_violation_says_why(tmp_path):
+    (event,) = judged(run([requirement(finds(VIOLATION))], tmp_path, expectations=expected()))
+    assert event.expected_violation
+    assert event.reason == "it was 1, not 2 (expected: known, https://example.org/7)"
+
+
+def test_an_expected_violation_that_does_not_happen_is_said(tmp_path):
+    (event,) = judged(run([requirement(finds(OK))], tmp_path, expectations=expected()))
+    assert event.verdict == "ok"
+    assert event.expected_violation
+    assert "take it out of the expectations" in event.reason
+
+
+def test_what_is_not_offered_is_not_applicable(tmp_path):
+    finding = Finding(Verdict.UNKNOWN, "does not offer DeleteRecords", applicable=False)
+    (event,) = judged(run([requirement(finds(finding))], tmp_path))
+    assert (event.verdict, event.reason) == (NOT_APPLICABLE, "does not offer DeleteRecords")
+
+
+def test_a_target_that_does_not_start_stops_all_and_raises(tmp_path):
+    targets = [FakeTarget("a"), FakeTarget("b", fails_to_start=True)]
+    with pytest.raises(TargetError, match="b did not start"):
+        run([requirement(finds(OK))], tmp_path, targets)
+    assert [target.stops for target in targets] == [1, 1]
+
+
+def test_an_error_in_a_check_is_raised_and_the_targets_are_stopped(tmp_path):
+    target = FakeTarget()
+
+    def check(trial):
+        raise ZeroDivisionError("a bug")
+
+    with pytest.raises(ZeroDivisionError):
+        run([requirement(check)], tmp_path, [target])
+    assert target.stops == 1
+
+
+def test_a_listener_that_leaves_stops_the_targets(tmp_path):
+    target = FakeTarget()
+    events = run_requirements([target], [requirement(finds(OK))], seed=1, profile=PROFILE, run_dir=tmp_path)
+    while not isinstance(next(events), RequirementStarted):
+        pass
+    events.close()
+    assert target.stops == 1
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def test_a_target_that_died_is_started_again(tmp_path):
+    target = FakeTarget(nodes=(Node(1, "127.0.0.1", closed_port()),))
+    run([requirement(finds(OK), "area/one"), requirement(finds(OK), "area/two")], tmp_path, [target])
+    assert target.starts == 3
+
+
+def test_a_target_that_stays_down_is_unknown_from_then_on(tmp_path):
+    target = FakeTarget(nodes=(Node(1, "127.0.0.1", closed_port()),))
+
+    def check(trial):
+        target.fails_to_start = True
+        return {target.name: OK}
+
+    first, second = judged(run([requirement(check, "area/one"), requirement(check, "area/two")], tmp_path, [target]))
+    assert first.verdict == "ok"
+    assert second.verdict == "unknown"
+    assert "went down and did not start again" in second.reason
+
+
+def test_an_interrupted_run_stops_the_targets_and_says_that_it_is_not_complete(tmp_path):
+    """KeyboardInterrupt while the engine waits for a check; the check ends at its next report of progress."""
+    target = FakeTarget()
+    stopped = threading.Event()
+    ended = threading.Event()
+    target.stop = stopped.set
+
+    def check(trial):
+        os.kill(os.getpid(), signal.SIGINT)
+        stopped.wait(10)
+        try:
+            trial.script_ran(target.name, 1, 3)
+        finally:
+            ended.set()
+
+    events = run([requirement(check)], tmp_path, [target])
+    assert isinstance(events[-1], RunEnded)
+    assert not events[-1].complete
+    assert not judged(events)
+    assert ended.is_set()

@@ -1,0 +1,43 @@
+"""The TOML file of expected violations, and its errors for a person."""
+
+import pytest
+
+from conformance.expectations import ExpectationsError, expectations_of, load_expectations
+
+GOOD = '[[violation]]\nrequirement = "a/b"\nreason = "r"\nlink = "l"\n'
+
+
+def test_entries_by_requirement(tmp_path):
+    path = tmp_path / "known.toml"
+    path.write_text(GOOD)
+    assert load_expectations(path)["a/b"].reason == "r"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (GOOD + GOOD, "violation 2: a/b is listed twice"),
+        ("[[violation]]\nrequirement = 'a/b'\n", "violation 1: needs requirement, reason and link"),
+        (GOOD + "extra = 1\n", "violation 1: needs"),
+        ("[[failure]]\n", "unknown table failure"),
+        ("[violation]\n", "two brackets"),
+        ("not toml", "is not TOML"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(text, complaint, tmp_path):
+    path = tmp_path / "known.toml"
+    path.write_text(text)
+    with pytest.raises(ExpectationsError, match=complaint) as refused:
+        load_expectations(path)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(ExpectationsError, match="cannot read"):
+        load_expectations(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("kind", ["reference", "apache-kafka", "no-such-kind"])
+def test_our_own_files_expect_nothing(kind):
+    assert expectations_of(kind) == {}
