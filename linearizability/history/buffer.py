@@ -1,8 +1,12 @@
-"""Rows on their way to a file: whole blocks of columns, and single rows, turned into one Arrow table at a time."""
+"""Rows on their way to a file: single rows, and blocks of columns, turned into one Arrow table at a time.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+Whoever calls a recorder waits for it, so what is done here per row is as little as Python allows, and the turning of
+rows into columns is left to the flusher: tuples instead of dataclasses, and a constant column is one value.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -12,50 +16,63 @@ from linearizability.history.schema import SCHEMAS
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Rows of one table, column by column. A column that is left out is null."""
+class Rows(NamedTuple):
+    """Rows of one table, each a mapping of columns. A column that is left out is null."""
 
     table: str
-    columns: Mapping[str, Sequence[Any]]
-    rows: int
+    rows: Sequence[Row]
 
-    @classmethod
-    def of_rows(cls, table: str, rows: Sequence[Row]) -> "Block":
-        """Turn rows into columns."""
-        return cls(table, {name: [row.get(name) for row in rows] for name in SCHEMAS[table].names}, len(rows))
+    @property
+    def length(self) -> int:
+        """How many rows."""
+        return len(self.rows)
+
+
+class Block(NamedTuple):
+    """Rows of one table, column by column, and the columns that are the same in all of them. The others are null."""
+
+    table: str
+    length: int
+    columns: Mapping[str, Sequence[Any]]
+    constants: Row
+
+    def column(self, name: str) -> Iterable[Any]:
+        """The values of one column."""
+        values = self.columns.get(name)
+        return values if values is not None else repeat(self.constants.get(name), self.length)
 
 
 class TableBuffer:
-    """The blocks of one table since the last flush. Not thread-safe: it belongs to the flusher."""
+    """The rows of one table since the last flush, in the order they came. Not thread-safe: it is the flusher's."""
 
     def __init__(self, table: str) -> None:
         self.table: Final = table
-        self._blocks: list[Block] = []
+        self._parts: list[list[Row] | Block] = []
 
-    def add(self, block: Block) -> None:
-        """Keep a block for the next flush."""
-        self._blocks.append(block)
+    def add(self, part: Rows | Block) -> None:
+        """Keep rows for the next flush."""
+        if isinstance(part, Block):
+            self._parts.append(part)
+        elif self._parts and isinstance(self._parts[-1], list):
+            self._parts[-1].extend(part.rows)
+        else:
+            self._parts.append(list(part.rows))
 
     def take(self) -> pa.Table:
-        """Everything since the last call, in the order it came. Raises HistoryError for a value of a wrong type."""
-        blocks, self._blocks = self._blocks, []
-        return pa.Table.from_arrays([_column(field, blocks) for field in self._schema], schema=self._schema)
+        """Everything since the last call. Raises HistoryError for a value of a wrong type."""
+        parts, self._parts = self._parts, []
+        schema = SCHEMAS[self.table]
+        return pa.Table.from_arrays([self._column(field, parts) for field in schema], schema=schema)
 
-    @property
-    def _schema(self) -> pa.Schema:
-        return SCHEMAS[self.table]
+    def _column(self, field: pa.Field, parts: Iterable[list[Row] | Block]) -> pa.Array:
+        values: list[Any] = []
+        name = field.name
+        for part in parts:
+            values.extend(part.column(name) if isinstance(part, Block) else [row.get(name) for row in part])
+        try:
+            return pa.array(values, type=field.type)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            raise HistoryError(f"{self.table}: column {name}: {one_line(error)}") from None
 
     def __bool__(self) -> bool:
-        return bool(self._blocks)
-
-
-def _column(field: pa.Field, blocks: Sequence[Block]) -> pa.Array:
-    values: list[Any] = []
-    for block in blocks:
-        column = block.columns.get(field.name)
-        values.extend(column if column is not None else [None] * block.rows)
-    try:
-        return pa.array(values, type=field.type)
-    except (pa.ArrowException, OverflowError, TypeError) as error:
-        raise HistoryError(f"{blocks[0].table}: column {field.name}: {one_line(error)}") from None
+        return bool(self._parts)

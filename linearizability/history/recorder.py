@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from linearizability.history.buffer import Block, Row
+from linearizability.history.buffer import Block, Row, Rows
 from linearizability.history.errors import HistoryError
 from linearizability.history.schema import OUTCOMES, SCHEMAS
 from linearizability.history.writer import HistoryWriter
@@ -64,28 +64,28 @@ class Position(NamedTuple):
 _SET_BY_RECORDER: Final = frozenset({"op_id", "process", "f", "invoke_ns", "complete_ns", "outcome", "error"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Invoked:
     """An operation between its invocation and its completion."""
 
     row: Row
     sends: Sequence[Send]
 
-    def blocks(self) -> list[Block]:
-        blocks = [Block.of_rows("operations", [self.row])]
+    def rows(self) -> list[Rows | Block]:
+        rows: list[Rows | Block] = [Rows("operations", (self.row,))]
         if self.sends:
-            blocks.append(_send_block(self.row, self.sends, offsets=None, leader_epoch=None))
-        return blocks
+            rows.append(_send_block(self.row, self.sends, offsets=None, leader_epoch=None))
+        return rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Injected:
     """A fault between its beginning and its end."""
 
     row: Row
 
-    def blocks(self) -> list[Block]:
-        return [Block.of_rows("faults", [self.row])]
+    def rows(self) -> list[Rows | Block]:
+        return [Rows("faults", (self.row,))]
 
 
 class Recorder:
@@ -147,16 +147,16 @@ class Recorder:
             raise HistoryError(f"operation {op_id} was not invoked, or has completed already")
         ended = {"complete_ns": complete_ns, "outcome": outcome, "error": error}
         row = {**invoked.row, **operation_columns, **ended}
-        blocks = [Block.of_rows("operations", [row])]
+        rows: list[Rows | Block] = [Rows("operations", (row,))]
         if invoked.sends:
             if offsets is None and base_offset is not None:
                 offsets = range(base_offset, base_offset + len(invoked.sends))
-            blocks.append(_send_block(row, invoked.sends, offsets, leader_epoch))
+            rows.append(_send_block(row, invoked.sends, offsets, leader_epoch))
         if reads:
-            blocks.append(_read_block(op_id, reads))
+            rows.append(_read_block(op_id, reads))
         if positions:
-            blocks.append(_named_block("positions", op_id, Position._fields, positions))
-        self._writer.end(invoked, blocks)
+            rows.append(_position_block(op_id, positions))
+        self._writer.end(invoked, rows)
 
     def state(self, **columns: Any) -> None:
         """What a node said of a partition: one row of `states`."""
@@ -185,7 +185,7 @@ class Recorder:
         self._writer.begin(injected)
         yield
         healed = {**injected.row, "heal_ns": self.now_ns()}
-        self._writer.end(injected, [Block.of_rows("faults", [healed])])
+        self._writer.end(injected, [Rows("faults", (healed,))])
 
     def topic(self, name: str, properties: Mapping[str, str]) -> None:
         """A topic and the properties it was created with, for `run.json`."""
@@ -220,31 +220,29 @@ def _send_block(
     if offsets is not None and len(offsets) != count:
         raise ValueError(f"operation {row['op_id']}: {len(offsets)} offsets for {count} sends")
     values, keys, timestamps = zip(*sends, strict=True)
-    columns: dict[str, Any] = {
-        "op_id": [row["op_id"]] * count,
-        "seq": range(count),
-        "direction": ["send"] * count,
-        "topic": [row["topic"]] * count,
-        "topic_id": [row.get("topic_id")] * count,
-        "partition": [row["partition"]] * count,
-        "value": values,
-        "key": keys,
-        "leader_epoch": [leader_epoch] * count,
-        "timestamp_ms": timestamps,
-        "intact": [True] * count,
-    }
+    columns: dict[str, Sequence[Any]] = {"seq": range(count), "value": values, "key": keys, "timestamp_ms": timestamps}
     if offsets is not None:
         columns["offset"] = offsets
-    return Block("records", columns, count)
+    constants = {
+        "op_id": row["op_id"],
+        "direction": "send",
+        "topic": row["topic"],
+        "topic_id": row.get("topic_id"),
+        "partition": row["partition"],
+        "leader_epoch": leader_epoch,
+        "intact": True,
+    }
+    return Block("records", count, columns, constants)
 
 
 def _read_block(op_id: int, reads: Sequence[Read]) -> Block:
-    count = len(reads)
-    block = _named_block("records", op_id, Read._fields, reads)
-    return Block("records", {**block.columns, "seq": range(count), "direction": ["read"] * count}, count)
+    columns = {**_columns(Read._fields, reads), "seq": range(len(reads))}
+    return Block("records", len(reads), columns, {"op_id": op_id, "direction": "read"})
 
 
-def _named_block(table: str, op_id: int, fields: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Block:
-    columns: dict[str, Any] = dict(zip(fields, zip(*rows, strict=True), strict=True))
-    columns["op_id"] = [op_id] * len(rows)
-    return Block(table, columns, len(rows))
+def _position_block(op_id: int, positions: Sequence[Position]) -> Block:
+    return Block("positions", len(positions), _columns(Position._fields, positions), {"op_id": op_id})
+
+
+def _columns(fields: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Sequence[Any]]:
+    return dict(zip(fields, zip(*rows, strict=True), strict=True))

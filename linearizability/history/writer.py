@@ -19,13 +19,13 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from linearizability.history import layout
-from linearizability.history.buffer import Block, Row, TableBuffer
+from linearizability.history.buffer import Block, Row, Rows, TableBuffer
 from linearizability.history.compaction import compact
 from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.run import RUN_FILE, RunInfo
@@ -43,15 +43,14 @@ _TABLES_BEFORE_OPERATIONS: Final = tuple(name for name in SCHEMAS if name != "op
 class Unfinished(Protocol):
     """Something that has begun and not ended: an operation, a fault. Compared by identity."""
 
-    def blocks(self) -> Sequence[Block]:
-        """The rows that tell of it if it never ends."""
+    def rows(self) -> Sequence[Rows | Block]:
+        """What tells of it if it never ends."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Event:
+class _Event(NamedTuple):
     """One entry of the queue."""
 
-    blocks: Sequence[Block] = ()
+    rows: Sequence[Rows | Block] = ()
     begins: Unfinished | None = None
     ends: Unfinished | None = None
 
@@ -86,22 +85,22 @@ class HistoryWriter:
         """What `run.json` says now."""
         return self._run
 
-    def append(self, block: Block) -> None:
+    def append(self, rows: Rows | Block) -> None:
         """Add rows."""
-        self._put(_Event((block,)), block.rows)
+        self._put(_Event((rows,)), rows.length)
 
     def append_rows(self, table: str, rows: Sequence[Row]) -> None:
         """Add rows given one by one, each a mapping of columns; a column left out is null."""
         if rows:
-            self.append(Block.of_rows(table, rows))
+            self.append(Rows(table, rows))
 
     def begin(self, unfinished: Unfinished) -> None:
-        """From now on, and until `end`, a killed run tells of this by `unfinished.blocks()`."""
+        """From now on, and until `end`, a killed run tells of this by `unfinished.rows()`."""
         self._put(_Event(begins=unfinished), 1)
 
-    def end(self, unfinished: Unfinished, blocks: Sequence[Block]) -> None:
+    def end(self, unfinished: Unfinished, rows: Sequence[Rows | Block]) -> None:
         """It ended, and these are its rows."""
-        self._put(_Event(blocks, ends=unfinished), sum(block.rows for block in blocks))
+        self._put(_Event(rows, ends=unfinished), sum(part.length for part in rows))
 
     def set_topic(self, name: str, properties: Mapping[str, str]) -> None:
         """Add a topic, or the properties of one, to `run.json`."""
@@ -222,7 +221,7 @@ class _Flusher:
         """Write the last prefix, and what has not ended as it stands."""
         self._apply(events)
         for unfinished in self._unfinished:
-            self._add(unfinished.blocks())
+            self._add(unfinished.rows())
         if any(self._buffers.values()):
             self._write_parts()
 
@@ -230,7 +229,7 @@ class _Flusher:
         """Sort events into buffers. Returns the journal of each ended thing that was in one."""
         ended = []
         for event in events:
-            self._add(event.blocks)
+            self._add(event.rows)
             if event.begins is not None:
                 self._unfinished[event.begins] = None
             if event.ends is not None:
@@ -239,9 +238,9 @@ class _Flusher:
                     ended.append(number)
         return ended
 
-    def _add(self, blocks: Sequence[Block]) -> None:
-        for block in blocks:
-            self._buffers[block.table].add(block)
+    def _add(self, rows: Sequence[Rows | Block]) -> None:
+        for part in rows:
+            self._buffers[part.table].add(part)
 
     def _write_journal(self) -> None:
         fresh = [unfinished for unfinished, number in self._unfinished.items() if number is None]
@@ -250,8 +249,8 @@ class _Flusher:
         journal = {name: TableBuffer(name) for name in layout.JOURNAL_TABLES}
         for unfinished in fresh:
             self._unfinished[unfinished] = self._number
-            for block in unfinished.blocks():
-                journal[block.table].add(block)
+            for part in unfinished.rows():
+                journal[part.table].add(part)
         for name, buffer in journal.items():
             if buffer:
                 self._write(layout.journal_file(self._history_dir, name, self._number), buffer.take())
