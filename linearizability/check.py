@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from linearizability.anomalies.arrow import (
     OPERATION_FIELDS,
@@ -47,9 +48,7 @@ from linearizability.anomalies.summary import (
     context_of,
     judgement_of,
     merge_summaries,
-    summarise_assignments,
-    summarise_operations,
-    summarise_rows,
+    summarise,
 )
 from linearizability.history.reader import History, open_history
 from linearizability.history.schema import SCHEMAS
@@ -58,23 +57,21 @@ from linearizability.judgement import Judgement
 Indexes = npt.NDArray[np.intp]
 Place = tuple[str, str | None, int]
 
-_BATCH_ROWS = 262_144
 _NONE = np.empty(0, np.int32)
 
 
 def judge(run_dir: Path) -> Judgement:
     """Judge the history of a run directory. Raises HistoryError or NotARunError, one line each."""
     history = open_history(run_dir)
-    derive = history.dataset("positions").count_rows() == 0
     table, summary = _operations(history)
     faults = history.table("faults")
-    context = context_of(history.run, faults, summary, derive_positions=derive)
+    context = context_of(history.run, faults, summary)
     op_ids = numbers(table["op_id"], 0)
     records = _Records(history, op_ids, lambda topic: context.rules(topic).compaction)
     positions = _Positions(history, op_ids)
     states = _rows_by_place(history.table("states", [*PLACE_FIELDS, *STATE_FIELDS]))
-    summary = merge_summaries([summary, records.summary, positions.summary, _other_topic_ids(history)])
-    context = context_of(history.run, faults, summary, derive_positions=derive)
+    summary = merge_summaries([summary, records.summary, positions.summary, _small_tables(history)])
+    context = context_of(history.run, faults, summary)
     operations = operation_columns(table, context.transactions, context.clients)
     del table
     rows = _Rows(operations, records, positions, states)
@@ -84,28 +81,32 @@ def judge(run_dir: Path) -> Judgement:
 
 def _operations(history: History) -> tuple[pa.Table, Summary]:
     """The operations, sorted by op_id, and the summary of all there is to say without a record."""
-    columns = sorted({*OPERATION_FIELDS, *SUMMARY_FIELDS})
+    columns = sorted({*OPERATION_FIELDS, *SUMMARY_FIELDS["operations"]})
     kept: list[pa.Table] = []
     summaries: list[Summary] = []
-    for batch in history.dataset("operations").to_batches(columns=columns, batch_size=_BATCH_ROWS):
-        table = pa.table(batch)
-        summaries.append(summarise_operations(table.select(list(SUMMARY_FIELDS))))
+    for table in history.batches("operations", columns):
+        summaries.append(summarise("operations", table))
         own = table.select(list(OPERATION_FIELDS))
         for name in ("outcome", "isolation"):
             own = own.set_column(own.column_names.index(name), name, pc.dictionary_encode(own[name]))
         kept.append(own)
-    assignments = history.table("assignments", ["process", "at_ns", *PLACE_FIELDS])
-    summaries.append(summarise_assignments(assignments))
-    operations = pa.concat_tables(kept).unify_dictionaries() if kept else history.table("operations", OPERATION_FIELDS)
+    operations = pa.concat_tables(kept).unify_dictionaries()
     op_ids = numbers(operations["op_id"], 0)
     if np.any(np.diff(op_ids) < 0):
         operations = operations.take(np.argsort(op_ids, kind="stable"))
     return operations, merge_summaries(summaries)
 
 
-def _other_topic_ids(history: History) -> Summary:
-    names = ("states", "offsets", "inputs")
-    return merge_summaries(summarise_rows(history.table(name, ["topic", "topic_id"])) for name in names)
+def _small_tables(history: History) -> Summary:
+    names = ("states", "offsets", "inputs", "assignments")
+    return merge_summaries(
+        summarise(name, table) for name in names for table in history.batches(name, SUMMARY_FIELDS[name])
+    )
+
+
+def _count(history: History, name: str) -> int:
+    finished = sum(int(pq.read_metadata(path).num_rows) for path in history.files(name))
+    return finished + int(history.unfinished(name).num_rows)
 
 
 class _Placed:
@@ -113,7 +114,6 @@ class _Placed:
 
     def __init__(self) -> None:
         self.places: dict[Place, int] = {}
-        self.summary = Summary()
 
     def _codes(self, table: pa.Table) -> npt.NDArray[np.int32]:
         encoded = [pc.dictionary_encode(table[name]).combine_chunks() for name in PLACE_FIELDS]
@@ -131,9 +131,8 @@ class _Placed:
             codes[index] = self.places.setdefault(place, len(self.places))
         return codes[inverse]
 
-    def _summarise(self, records: int = 0, reads: int = 0) -> None:
-        ids = frozenset((topic, topic_id) for topic, topic_id, _ in self.places if topic_id is not None)
-        self.summary = Summary(records=records, reads=reads, topic_ids=ids)
+    def _topic_ids(self) -> frozenset[tuple[str, str]]:
+        return frozenset((topic, topic_id) for topic, topic_id, _ in self.places if topic_id is not None)
 
 
 class _Records(_Placed):
@@ -141,16 +140,14 @@ class _Records(_Placed):
 
     def __init__(self, history: History, op_ids: npt.NDArray[np.int64], compacted: Callable[[str], bool]) -> None:
         super().__init__()
-        dataset = history.dataset("records")
-        count = dataset.count_rows()
+        count = _count(history, "records")
         self.code = np.empty(count, np.int32)
         self.is_read = np.empty(count, np.bool_)
         self.columns = _room(record_columns(SCHEMAS["records"].empty_table(), _NONE, _NONE), count)
         keys = KeyCodes()
         at = 0
         columns = [*RECORD_FIELDS, *PLACE_FIELDS, "direction"]
-        for batch in dataset.to_batches(columns=columns, batch_size=_BATCH_ROWS):
-            table = pa.table(batch)
+        for table in history.batches("records", columns):
             topics = pc.unique(table["topic"]).to_pylist()
             keyed = pa.array([topic for topic in topics if compacted(topic)], pa.string())
             wanted = pc.or_(pc.is_null(table["value"]), pc.is_in(table["topic"], value_set=keyed)).to_numpy()
@@ -160,7 +157,7 @@ class _Records(_Placed):
             self.is_read[at:end] = pc.equal(table["direction"], "read").to_numpy()
             _store(self.columns, at, record_columns(table, operation, keys.of(table["key"], wanted)))
             at = end
-        self._summarise(count, int(self.is_read.sum()))
+        self.summary = Summary(records=count, reads=int(self.is_read.sum()), topic_ids=self._topic_ids())
 
 
 class _Positions(_Placed):
@@ -168,19 +165,17 @@ class _Positions(_Placed):
 
     def __init__(self, history: History, op_ids: npt.NDArray[np.int64]) -> None:
         super().__init__()
-        dataset = history.dataset("positions")
-        count = dataset.count_rows()
+        count = _count(history, "positions")
         self.code = np.empty(count, np.int32)
         self.columns = _room(position_columns(SCHEMAS["positions"].empty_table(), _NONE), count)
         at = 0
-        for batch in dataset.to_batches(columns=[*POSITION_FIELDS, *PLACE_FIELDS], batch_size=_BATCH_ROWS):
-            table = pa.table(batch)
+        for table in history.batches("positions", [*POSITION_FIELDS, *PLACE_FIELDS]):
             operation = np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
             end = at + table.num_rows
             self.code[at:end] = self._codes(table)
             _store(self.columns, at, position_columns(table, operation))
             at = end
-        self._summarise()
+        self.summary = Summary(positions=count, topic_ids=self._topic_ids())
 
 
 Rows = TypeVar("Rows", RecordColumns, PositionColumns)

@@ -1,12 +1,11 @@
 """What of the whole run must be known before a shard can be judged: reduced from batches, so that it stays small.
 
-`summarise_operations`, `summarise_rows` and `summarise_assignments` look at a batch of a table, `merge_summaries` puts
-any number of them together, in any order; `context_of` makes of it the `Context`. Engines differ only in who
-calls them.
+`summarise` looks at a batch of a table, `merge_summaries` puts any number of summaries together, in any order, and
+`context_of` makes of the whole the `Context`. Engines differ only in who calls them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,10 +22,19 @@ from linearizability.anomalies.transactions import FENCING_ROWS, TRANSACTION_ROW
 from linearizability.history.run import RunInfo
 from linearizability.judgement import Judgement
 
-SUMMARY_FIELDS: Final = (
-    "op_id", "process", "f", "invoke_ns", "complete_ns", "outcome", "txn_id", "txn_seq", *PLACE_FIELDS, "offset",
-)  # fmt: skip
-"""What a summary reads of `operations`."""
+_TOPIC: Final = ("topic", "topic_id")
+SUMMARY_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "operations": (
+        "op_id", "process", "f", "invoke_ns", "complete_ns", "outcome", "txn_id", "txn_seq", *PLACE_FIELDS, "offset",
+    ),
+    "records": (*_TOPIC, "direction"),
+    "positions": _TOPIC,
+    "states": _TOPIC,
+    "offsets": _TOPIC,
+    "inputs": _TOPIC,
+    "assignments": (*_TOPIC, "process", "at_ns"),
+}  # fmt: skip
+"""What a summary reads of each table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,7 @@ class Summary:
     records: int = 0
     reads: int = 0
     """Records that were read."""
+    positions: int = 0
     topic_ids: frozenset[tuple[str, str]] = frozenset()
     transaction_rows: pa.Table = field(default_factory=TRANSACTION_ROWS.empty_table)
     fencing: pa.Table = field(default_factory=FENCING_ROWS.empty_table)
@@ -46,8 +55,70 @@ class Summary:
     """(process, when) of everything after which a consumer may read from elsewhere."""
 
 
-def summarise_operations(table: pa.Table) -> Summary:
-    """Of rows of `operations` (SUMMARY_FIELDS)."""
+def summarise(name: str, table: pa.Table) -> Summary:
+    """Of rows of a table, with the columns that `SUMMARY_FIELDS` names for it."""
+    if name == "operations":
+        return _of_operations(table)
+    topic_ids = _topic_ids(table)
+    if name == "records":
+        reads = int(pc.sum(pc.equal(table["direction"], "read")).as_py() or 0)
+        return Summary(records=table.num_rows, reads=reads, topic_ids=topic_ids)
+    if name == "assignments":
+        moves = tuple(zip(table["process"].to_pylist(), table["at_ns"].to_pylist(), strict=True))
+        return Summary(topic_ids=topic_ids, moves=moves)
+    return Summary(positions=table.num_rows if name == "positions" else 0, topic_ids=topic_ids)
+
+
+def merge_summaries(summaries: Iterable[Summary]) -> Summary:
+    """The summary of the whole of which these are of the parts."""
+    parts = list(summaries)
+    return Summary(
+        operations=sum(part.operations for part in parts),
+        records=sum(part.records for part in parts),
+        reads=sum(part.reads for part in parts),
+        positions=sum(part.positions for part in parts),
+        topic_ids=frozenset().union(*(part.topic_ids for part in parts)),
+        transaction_rows=_grouped_transactions([part.transaction_rows for part in parts]),
+        fencing=_grouped_fencing([part.fencing for part in parts]),
+        deletions=tuple(deletion for part in parts for deletion in part.deletions),
+        log_start_requests=tuple(request for part in parts for request in part.log_start_requests),
+        moves=tuple(move for part in parts for move in part.moves),
+    )
+
+
+def context_of(run: RunInfo, faults: pa.Table, summary: Summary) -> Context:
+    """The context of a run's shards, transactions of unknown outcome not yet decided by reads."""
+    ids: dict[str, list[str]] = defaultdict(list)
+    for topic, topic_id in sorted(summary.topic_ids):
+        ids[topic].append(topic_id)
+    moves: dict[int, list[int]] = defaultdict(list)
+    for process, at_ns in summary.moves:
+        moves[process].append(at_ns)
+    return Context(
+        complete=run.complete,
+        settings=Settings(run.topics, run.cluster, faults_from_rows(faults.to_pylist())),
+        transactions=transactions_from_rows(summary.transaction_rows, summary.fencing),
+        topic_ids={topic: tuple(own) for topic, own in ids.items()},
+        deletions=summary.deletions,
+        log_start_requests=summary.log_start_requests,
+        moves_ns=None
+        if summary.positions
+        else {process: np.array(sorted(own), np.int64) for process, own in moves.items()},
+        clients=run.clients,
+    )
+
+
+def judgement_of(summary: Summary, findings: Iterable[Finding]) -> Judgement:
+    """The judgement on a run. Where nothing was read there is nothing to judge by, whatever else is in it."""
+    reasons = []
+    if not summary.operations and not summary.records:
+        reasons.append("the history is empty")
+    elif not summary.reads:
+        reasons.append("nothing was read")
+    return Judgement(summary.operations, summary.records, merge_findings(findings), tuple(reasons))
+
+
+def _of_operations(table: pa.Table) -> Summary:
     moves = table.filter(pc.is_in(table["f"], value_set=pa.array(MOVES)))
     return Summary(
         operations=table.num_rows,
@@ -66,66 +137,6 @@ def summarise_operations(table: pa.Table) -> Summary:
         ),
         moves=tuple(zip(moves["process"].to_pylist(), moves["invoke_ns"].to_pylist(), strict=True)),
     )
-
-
-def summarise_rows(table: pa.Table, *, records: bool = False) -> Summary:
-    """Of rows of any other table that name a topic; with `direction`, where they are `records`."""
-    reads = int(pc.sum(pc.equal(table["direction"], "read")).as_py() or 0) if records else 0
-    return Summary(records=table.num_rows if records else 0, reads=reads, topic_ids=_topic_ids(table))
-
-
-def summarise_assignments(table: pa.Table) -> Summary:
-    """Of rows of `assignments`: process, at_ns and place."""
-    moves = tuple(zip(table["process"].to_pylist(), table["at_ns"].to_pylist(), strict=True))
-    return Summary(topic_ids=_topic_ids(table), moves=moves)
-
-
-def merge_summaries(summaries: Iterable[Summary]) -> Summary:
-    """The summary of the whole of which these are of the parts."""
-    parts = list(summaries)
-    return Summary(
-        operations=sum(part.operations for part in parts),
-        records=sum(part.records for part in parts),
-        reads=sum(part.reads for part in parts),
-        topic_ids=frozenset().union(*(part.topic_ids for part in parts)),
-        transaction_rows=_grouped_transactions([part.transaction_rows for part in parts]),
-        fencing=_grouped_fencing([part.fencing for part in parts]),
-        deletions=tuple(deletion for part in parts for deletion in part.deletions),
-        log_start_requests=tuple(request for part in parts for request in part.log_start_requests),
-        moves=tuple(move for part in parts for move in part.moves),
-    )
-
-
-def context_of(run: RunInfo, faults: pa.Table, summary: Summary, *, derive_positions: bool) -> Context:
-    """The context of a run's shards, transactions of unknown outcome not yet decided by reads."""
-    ids: dict[str, list[str]] = defaultdict(list)
-    for topic, topic_id in sorted(summary.topic_ids):
-        ids[topic].append(topic_id)
-    moves: dict[int, list[int]] = defaultdict(list)
-    for process, at_ns in summary.moves:
-        moves[process].append(at_ns)
-    return Context(
-        complete=run.complete,
-        settings=Settings(run.topics, run.cluster, faults_from_rows(faults.to_pylist())),
-        transactions=transactions_from_rows(summary.transaction_rows, summary.fencing),
-        topic_ids={topic: tuple(own) for topic, own in ids.items()},
-        deletions=summary.deletions,
-        log_start_requests=summary.log_start_requests,
-        moves_ns={process: np.array(sorted(own), np.int64) for process, own in moves.items()}
-        if derive_positions
-        else None,
-        clients=run.clients,
-    )
-
-
-def judgement_of(summary: Summary, findings: Iterable[Finding]) -> Judgement:
-    """The judgement on a run. Where nothing was read there is nothing to judge by, whatever else is in it."""
-    reasons = []
-    if not summary.operations and not summary.records:
-        reasons.append("the history is empty")
-    elif not summary.reads:
-        reasons.append("nothing was read")
-    return Judgement(summary.operations, summary.records, merge_findings(findings), tuple(reasons))
 
 
 def _topic_ids(table: pa.Table) -> frozenset[tuple[str, str]]:
