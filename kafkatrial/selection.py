@@ -28,6 +28,6 @@ def select_requirements(wanted: Sequence[str], level: str) -> tuple[Requirement,
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
     """Why a name is refused, with what may have been meant."""
-    close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else "kafkatrial requirements lists them"
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "kafkatrial requirements lists them"
     return f"{name}: no requirement and no area of that name; {hint}"

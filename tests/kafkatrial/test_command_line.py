@@ -1,0 +1,364 @@
+"""Whole output and exit code of commands, against golden copies (UPDATE_GOLDEN=1 rewrites them).
+
+The engine and the targets are replaced by scripted ones, so that these tests are about the front door alone. What
+changes from run to run (times, the temporary directory) is replaced by a word.
+"""
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from conformance.events import (
+    Difference,
+    RequirementJudged,
+    RequirementStarted,
+    RunEnded,
+    RunStarted,
+    ScriptRan,
+    TargetStarted,
+    TargetStarting,
+)
+from conformance.requirements.requirement import Level, Requirement, Source
+from fixtures.targets.target import NotInstalledError, TargetError
+from kafkatrial.__main__ import exit_code
+from linearizability.judgement import Anomaly, Evidence, Judgement, Verdict
+from reports.results import read_results
+
+GOLDEN = Path(__file__).parent / "golden"
+SOURCE = Source("Kafka protocol guide, Error Codes", "https://kafka.apache.org/protocol")
+REQUIREMENTS = tuple(
+    Requirement(name, level, f"The promise of {name}.", (SOURCE,), check=lambda trial: {})
+    for name, level in (
+        ("produce/first", Level.MUST),
+        ("produce/second", Level.SHOULD),
+        ("fetch/third", Level.MUST),
+        ("fetch/fourth", Level.MAY),
+    )
+)
+
+
+class ScriptedTarget:
+    kind = "scripted"
+    version = None
+
+    def __init__(self, name, nodes=None, **_):
+        self.name, self.count = name, nodes or 1
+
+    def collect_logs(self, directory):
+        directory.mkdir(parents=True)
+
+
+def judged(requirement, target, verdict, **fields):
+    values = {"expected_violation": False, "reason": "", "scripts": 15, "seconds": 0.5, **fields}
+    return RequirementJudged(requirement=requirement, level="MUST", target=target, verdict=verdict, **values)
+
+
+def events_of(targets, requirements, seed, run_dir, verdicts):
+    names = tuple(target.name for target in targets)
+    ids = tuple(requirement.id for requirement in requirements)
+    yield RunStarted(str(run_dir), seed, "ci", names, ids)
+    for name in names:
+        yield TargetStarting(name, 1)
+        yield TargetStarted(name, 1, 0.5, {"broker": "1.0"})
+    for index, requirement in enumerate(ids, 1):
+        yield RequirementStarted(requirement, index, len(ids))
+        for name in names:
+            yield ScriptRan(requirement, name, 1, 15)
+        for name in names:
+            found = verdicts.get((requirement, name), "ok")
+            if isinstance(found, BaseException):
+                raise found
+            yield found if isinstance(found, RequirementJudged) else judged(requirement, name, found)
+    yield RunEnded(complete=True, seed=seed, seconds=1.25)
+
+
+@pytest.fixture
+def verdicts(tmp_path, monkeypatch):
+    """By requirement and target; ok where nothing is said. An exception is raised instead."""
+    verdicts = {}
+
+    def run_requirements(targets, requirements, *, seed, profile, run_dir, expectations):
+        return events_of(targets, requirements, seed, run_dir, verdicts)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kafkatrial.running.run_requirements", run_requirements)
+    monkeypatch.setattr("kafkatrial.running.parse_target", ScriptedTarget)
+    monkeypatch.setattr("kafkatrial.selection.REQUIREMENTS", REQUIREMENTS)
+    monkeypatch.setattr("conformance.registry.REQUIREMENTS", REQUIREMENTS)
+    return verdicts
+
+
+@pytest.fixture
+def command(verdicts, capsys, tmp_path):
+    """Run a command; returns exit code, standard output and standard error, made comparable."""
+
+    def run(*words):
+        code = exit_code(list(words))
+        captured = capsys.readouterr()
+        return code, comparable(captured.out, tmp_path), comparable(captured.err, tmp_path)
+
+    return run
+
+
+def comparable(text, tmp_path):
+    text = text.replace(str(tmp_path), "TMP")
+    return re.sub(r"runs/\d{8}T\d{6}-", "runs/TIME-", text)
+
+
+def check(name, code, out, err):
+    text = f"exit {code}\n--- standard output\n{out}--- standard error\n{err}"
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_run_ok(command):
+    check("run-ok", *command("run", "--seed", "7"))
+
+
+def test_run_with_everything(command, verdicts):
+    lost = {
+        "verdict": "violation",
+        "operations": 300,
+        "records": 2400,
+        "anomalies": [
+            {
+                "name": "lost-write",
+                "verdict": "violation",
+                "count": 12,
+                "evidence": [
+                    {"op_ids": [4], "topic": "orders", "partition": 0, "offset": 40, "value": 1, "text": "gone"}
+                ],
+            }
+        ],
+    }
+    verdicts["produce/first", "a"] = judged(
+        "produce/first",
+        "a",
+        "violation",
+        reason="12 records were lost",
+        expected="every record is read",
+        actual="offset 40 is gone",
+        program="play(steps=[Produce(records=3)])\n",
+        judgement=lost,
+        differences=(Difference("b", "semantic", 2, "base_offset=3", "base_offset=4"),),
+        reproduce="kafkatrial run --target a --nodes 1 --seed 7 produce/first",
+        failure_dir="RUN/failures/1",
+    )
+    verdicts["produce/second", "a"] = judged(
+        "produce/second", "a", "violation", expected_violation=True, reason="known"
+    )
+    verdicts["produce/second", "b"] = judged("produce/second", "b", "ok", expected_violation=True, reason="take it out")
+    verdicts["fetch/third", "a"] = judged("fetch/third", "a", "not-applicable", reason="needs replication")
+    verdicts["fetch/third", "b"] = judged("fetch/third", "b", "unknown", reason="nothing was read")
+    check("run-everything", *command("run", "--seed", "7", "--target", "a", "--target", "b"))
+
+
+def test_run_keeps_what_it_promises(command):
+    command("run", "--seed", "7", "--out", "kept", "produce")
+    assert sorted(path.name for path in Path("kept").iterdir()) == [
+        "brokers",
+        "junit.xml",
+        "report.html",
+        "results.json",
+    ]
+    results = read_results(Path("kept"))
+    assert [found.id for found in results.requirements] == ["produce/first", "produce/second"]
+    assert (results.exit_code, results.complete, results.seed) == (0, True, 7)
+
+
+def test_a_drawn_seed_is_said_first_and_last(command):
+    _, out, _ = command("run")
+    first = re.match(r"seed (\d+),", out).group(1)
+    assert out.rstrip().endswith(f"Seed       {first}")
+    assert command("run", "--seed", first, "--out", "again")[1].startswith(f"seed {first},")
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        ("unknown", 6),
+        ("violation", 1),
+        ("not-applicable", 5),
+        (TargetError("b1 died"), 3),
+        (NotInstalledError("no"), 4),
+    ],
+)
+def test_exit_codes(command, verdicts, found, code):
+    verdicts["produce/first", "reference"] = found
+    assert command("run", "produce/first")[0] == code
+
+
+def test_an_error_in_the_middle_keeps_the_verdicts_so_far(command, verdicts):
+    verdicts["produce/second", "reference"] = TargetError("node 1 ended by itself")
+    code, _, err = command("run", "--seed", "7", "--out", "kept")
+    assert (code, err) == (3, "kafkatrial: node 1 ended by itself\n")
+    results = read_results(Path("kept"))
+    assert ([o.requirement for o in results.outcomes], results.complete) == (["produce/first"], False)
+
+
+def test_an_unforeseen_error_is_one_line_and_a_file(command, verdicts):
+    verdicts["produce/first", "reference"] = ZeroDivisionError("oops")
+    code, _, err = command("run", "--seed", "7", "--out", "kept")
+    assert (code, err) == (
+        3,
+        "kafkatrial: internal error: ZeroDivisionError: oops (traceback in kept/internal-error.txt)\n",
+    )
+    assert "Traceback" in Path("kept/internal-error.txt").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_keeps_the_verdicts_so_far(command, verdicts, monkeypatch, number):
+    def interrupt(event, outcome):
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr("kafkatrial.running.progress_for", lambda console: Interrupting(interrupt))
+    before = signal.getsignal(number)
+    code, _, _ = command("run", "--seed", "7", "--out", "kept")
+    assert code == 2
+    assert [outcome.requirement for outcome in read_results(Path("kept")).outcomes] == ["produce/first"]
+    assert Path("kept/report.html").exists()
+    assert signal.getsignal(number) is before
+
+
+class Interrupting:
+    """Progress that is interrupted at the first verdict."""
+
+    def __init__(self, interrupt):
+        self._interrupt = interrupt
+
+    def handle(self, event, outcome):
+        if outcome is not None:
+            self._interrupt(event, outcome)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("misspelt-requirement", ["run", "produce/frist"]),
+        ("misspelt-area", ["run", "fecth"]),
+        ("strange-requirement", ["run", "zzz"]),
+        ("unknown-profile", ["run", "--profile", "huge"]),
+        ("wrong-level", ["run", "--level", "may"]),
+        ("no-nodes", ["run", "--nodes", "0"]),
+        ("nodes-no-number", ["run", "--nodes", "x"]),
+        ("unknown-option", ["run", "--sed", "1"]),
+        ("unknown-command", ["rnu"]),
+        ("missing-expectations", ["run", "--expectations", "none.toml"]),
+        ("check-nothing", ["check", "none"]),
+        ("check-without-a-directory", ["check"]),
+        ("broker-unknown-option", ["broker", "--prot", "1"]),
+        ("broker-strange-port", ["broker", "--port", "70000"]),
+        ("broker-too-many-nodes", ["broker", "--nodes", "3"]),
+        ("broker-unknown-target", ["broker", "--target", "refrence"]),
+        ("probe-no-address", ["targets", "probe", "localhost"]),
+        ("install-stranger", ["targets", "install", "redpanda"]),
+        ("both-forms", ["requirements", "--json", "--markdown"]),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_4(command, name, words):
+    code, out, err = command(*words)
+    assert (code, out, err.count("\n")) == (4, "", 1)
+    check(f"usage-{name}", code, out, err)
+
+
+def test_expectations_of_unknown_requirements_are_refused(command):
+    Path("known.toml").write_text('[[violation]]\nrequirement = "produce/frist"\nreason = "r"\nlink = "l"\n')
+    code, _, err = command("run", "--expectations", "known.toml")
+    assert code == 4
+    assert err == (
+        "kafkatrial: known.toml: produce/frist: no requirement and no area of that name; did you mean produce/first?\n"
+    )
+
+
+def test_the_plan_names_what_would_run(command):
+    code, out, _ = command("run", "--plan", "--seed", "7", "--level", "must", "--target", "a")
+    assert code == 0
+    assert json.loads(out) == {
+        "targets": ["a"],
+        "seed": 7,
+        "requirements": [
+            {"id": "produce/first", "level": "MUST", "text": "The promise of produce/first."},
+            {"id": "fetch/third", "level": "MUST", "text": "The promise of fetch/third."},
+        ],
+    }
+
+
+def test_events_are_lines_of_json_with_the_finding_as_text(command, verdicts, tmp_path):
+    verdicts["produce/first", "reference"] = judged("produce/first", "reference", "violation", reason="lost")
+    with (tmp_path / "events").open("wb") as file:
+        _, out, _ = command("run", "--seed", "7", "--events", str(file.fileno()))
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert out == ""
+    assert [event["event"] for event in events][:3] == ["run-started", "target-starting", "target-started"]
+    first = next(event for event in events if event["event"] == "requirement-judged")
+    assert (first["standing"], first["text"].splitlines()[0]) == (
+        "violation",
+        "✘ violation produce/first  on reference",
+    )
+
+
+def test_requirements(command):
+    check("requirements", *command("requirements"))
+    check("requirements-markdown", *command("requirements", "--markdown", "fetch"))
+    objects = json.loads(command("requirements", "--json", "fetch/fourth")[1])
+    assert [(found["id"], found["level"], found["sources"][0]["url"]) for found in objects] == [
+        ("fetch/fourth", "MAY", "https://kafka.apache.org/protocol")
+    ]
+
+
+JUDGEMENTS = {
+    "ok": Judgement(3, 4, ()),
+    "violation": Judgement(
+        3, 4, (Anomaly("lost-write", Verdict.VIOLATION, 1, (Evidence((1,), "t", 0, 2, 5, "gone"),)),)
+    ),
+    "unknown": Judgement(0, 0, (), ("nothing was read",)),
+}
+
+
+@pytest.fixture
+def judged_as(monkeypatch):
+    """Make every history be judged so."""
+    return lambda judgement: monkeypatch.setattr("linearizability.check.judge", lambda path: judgement)
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("ok", 0), ("violation", 1), ("unknown", 6)])
+def test_check(command, judged_as, verdict, code):
+    Path("run").mkdir()
+    Path("run/run.json").touch()
+    judged_as(JUDGEMENTS[verdict])
+    shown = command("check", "run")
+    assert shown[0] == code
+    check(f"check-{verdict}", *shown)
+    code_again, out, err = command("check", "run", "--json")
+    assert (code_again, json.loads(out), err) == (code, JUDGEMENTS[verdict].as_json(), "")
+
+
+def test_check_of_a_run_of_ours_adds_its_histories_up(command, judged_as):
+    for name in ("a", "b"):
+        Path("run/histories", name).mkdir(parents=True)
+        Path("run/histories", name, "run.json").touch()
+    Path("run/results.json").touch()
+    judged_as(JUDGEMENTS["violation"])
+    _, out, _ = command("check", "run", "--json")
+    (lost,) = json.loads(out)["anomalies"]
+    assert (lost["count"], [row["text"] for row in lost["evidence"]]) == (2, ["histories/a: gone", "histories/b: gone"])
+    assert "histories/a" in command("check", "run")[1]
+
+
+def test_help_lists_every_command(command):
+    code, out, _ = command()
+    assert code == 0
+    assert all(name in out for name in ("run", "check", "targets", "requirements", "broker"))
