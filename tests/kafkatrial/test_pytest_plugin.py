@@ -1,0 +1,238 @@
+"""The pytest plugin in projects of its own, with a scripted `kafkatrial run` in place of the real one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+CHILD = """
+import json, os, sys, time
+
+words = sys.argv[1:]
+with open("child.log", "a") as log:
+    log.write(json.dumps(words) + "\\n")
+script = json.load(open("script.json"))
+if "error" in script:
+    print(script["error"], file=sys.stderr)
+    sys.exit(script["code"])
+if "--plan" in words:
+    targets = [words[n + 1] for n, word in enumerate(words) if word == "--target"] or ["reference"]
+    requirements = [{"id": name, "level": "MUST", "text": ""} for name in script["verdicts"]]
+    print(json.dumps({"targets": targets, "seed": 99, "requirements": requirements}))
+    sys.exit()
+events = os.fdopen(int(words[words.index("--events") + 1]), "w")
+
+
+def send(**event):
+    print(json.dumps(event), file=events, flush=True)
+
+
+send(event="run-started", run_dir="the-run")
+told = {"reason": "because", "text": "THE FINDING"}
+targets = [words[n + 1] for n, word in enumerate(words) if word == "--target"] or ["reference"]
+for name, standing in script["verdicts"].items():
+    if name in words:
+        if standing == "hang":
+            open("pid", "w").write(str(os.getpid()))
+            time.sleep(60)
+        if standing == "die":
+            print("kafkatrial: b1 ended by itself", file=sys.stderr)
+            sys.exit(3)
+        for target in targets:
+            send(event="requirement-judged", requirement=name, target=target, **told, standing=standing)
+"""
+
+CONFTEST = """
+import sys
+import kafkatrial.pytest_conformance
+kafkatrial.pytest_conformance._KAFKATRIAL = (sys.executable, "child.py")
+"""
+
+
+@pytest.fixture
+def project(pytester):
+    """A project whose conformance child follows a script: `project(verdicts)` then run pytest in it."""
+
+    def make(verdicts=None, conftest="", **script):
+        pytester.makeconftest(CONFTEST + conftest)
+        pytester.makefile(".py", child=CHILD)
+        pytester.makepyfile(test_mine="def test_mine(): pass")
+        Path("script.json").write_text(json.dumps({"verdicts": verdicts or {}, **script}))
+        return pytester
+
+    return make
+
+
+def run(pytester, *words):
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *words, timeout=60)
+
+
+def children():
+    log = Path("child.log")
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def test_nothing_happens_without_the_marker(project):
+    result = run(project({"a/b": "ok"}), "--strict-markers")
+    result.assert_outcomes(passed=1)
+    assert children() == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "selects"),
+    [
+        ("conformance", True),
+        ("conformance and not slow", True),
+        ("chaos or conformance", True),
+        ("not conformance", False),
+        ("not slow", False),
+        ("conformance and slow", False),
+    ],
+)
+def test_the_marker_expression_decides(project, expression, selects):
+    result = run(project({"a/b": "ok"}), "-m", expression, "--strict-markers")
+    assert bool(children()) == selects
+    if selects:
+        result.assert_outcomes(passed=1, deselected=1)
+
+
+def test_each_standing_has_its_outcome(project):
+    standings = ["ok", "violation", "expected violation", "unexpectedly ok", "unknown", "not applicable"]
+    result = run(project({f"a/{n}": standing for n, standing in enumerate(standings)}), "-m", "conformance", "-ra")
+    result.assert_outcomes(passed=1, failed=3, xfailed=1, skipped=1, deselected=1)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*THE FINDING*", "SKIPPED*because", "XFAIL*a/2?reference?*because"])
+    result.stdout.fnmatch_lines(["kafkatrial seed 99", "kafkatrial report the-run/report.html"])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_nothing_worse_than_unknown_exits_6(project):
+    assert run(project({"a/b": "ok", "a/c": "unknown"}), "-m", "conformance").ret == 6
+
+
+def test_a_failing_test_of_the_users_is_worse_than_unknown(project):
+    pytester = project({"a/c": "unknown"})
+    pytester.makepyfile(test_mine="import pytest\n@pytest.mark.conformance\ndef test_mine(): assert False")
+    assert run(pytester, "-m", "conformance").ret == 1
+
+
+def test_options_reach_the_child_in_both_spellings(project):
+    pytester = project({"a/b": "ok"})
+    result = run(
+        pytester,
+        "-m",
+        "conformance",
+        "--target",
+        "x",
+        "--kafkatrial-target",
+        "y:1",
+        "--seed",
+        "5",
+        "--kafkatrial-nodes=3",
+    )
+    result.assert_outcomes(passed=2, deselected=1)
+    result.stdout.fnmatch_lines(["*2 passed*"])
+    given = ["--target", "x", "--target", "y:1", "--nodes", "3", "--seed", "5"]
+    assert children()[0] == ["run", "--plan", *given]
+    assert children()[1][1:9] == given
+
+
+def test_the_drawn_seed_of_the_plan_is_the_seed_of_the_run(project):
+    run(project({"a/b": "ok"}), "-m", "conformance")
+    words = children()[1]
+    assert words[words.index("--seed") + 1] == "99"
+
+
+def test_only_what_was_selected_runs(project):
+    result = run(project({"a/one": "ok", "a/two": "ok"}), "-m", "conformance", "-k", "two")
+    result.assert_outcomes(passed=1, deselected=2)
+    assert children()[1][-1] == "a/two"
+
+
+def test_collecting_only_starts_nothing(project):
+    result = run(project({"a/b": "ok"}), "-m", "conformance", "--collect-only", "-q")
+    result.stdout.fnmatch_lines(["conformance::a/b[[]reference]"])
+    assert len(children()) == 1
+
+
+def test_what_is_not_installed_ends_the_session_with_4(project):
+    result = run(project(error="kafkatrial: not installed; run: x", code=4), "-m", "conformance")
+    assert result.ret == 4
+    assert "kafkatrial: not installed; run: x" in result.stdout.str() + result.stderr.str()
+
+
+def test_a_target_that_dies_ends_the_session_with_3(project):
+    result = run(project({"a/b": "ok", "a/c": "die"}), "-m", "conformance")
+    assert result.ret == 3
+    assert "kafkatrial: b1 ended by itself" in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize("taker", ["conftest", "plugin"])
+def test_a_short_name_that_somebody_has_taken_stays_his(project, taker):
+    addoption = "def pytest_addoption(parser): parser.addoption('--seed', dest='theirs')\n"
+    pytester = project({"a/b": "ok"}, conftest=addoption if taker == "conftest" else "")
+    words = ["-m", "conformance", "--seed", "theirs", "--kafkatrial-seed", "5"]
+    if taker == "plugin":
+        pytester.makepyfile(their_plugin=addoption)
+        words += ["-p", "their_plugin"]
+    result = run(pytester, *words)
+    result.assert_outcomes(passed=1, deselected=1)
+    assert children()[0] == ["run", "--plan", "--seed", "5"]
+
+
+def test_a_value_of_an_option_is_not_taken_for_a_path(project):
+    """Else a conftest in `testpaths` would be missed while options are still being collected."""
+    pytester = project({"a/b": "ok"})
+    pytester.makeini("[pytest]\ntestpaths = inner")
+    pytester.mkpydir("inner").joinpath("conftest.py").write_text(
+        "def pytest_addoption(parser): parser.addoption('--mine')\n"
+    )
+    result = run(pytester, "-m", "conformance", "--target", "reference", "--mine=x")
+    result.assert_outcomes(passed=1)
+
+
+def test_markers_are_registered_once(project):
+    pytester = project()
+    pytester.makeini("[pytest]\nmarkers = slow: mine")
+    lines = [line for line in run(pytester, "--markers").outlines if line.startswith("@pytest.mark.")]
+    names = [line.removeprefix("@pytest.mark.").partition(":")[0] for line in lines]
+    assert [name for name in names if name in {"conformance", "chaos", "simulation", "slow"}].count("slow") == 1
+    assert {"conformance", "chaos", "simulation"} <= set(names)
+
+
+def test_an_interrupted_session_ends_the_child(project):
+    pytester = project({"a/b": "hang"})
+    command = [sys.executable, "-m", "pytest", "-m", "conformance", "-p", "no:cacheprovider"]
+    session = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=pytester.path)
+    while not Path("pid").exists() or not Path("pid").read_text():
+        assert session.poll() is None
+        time.sleep(0.05)
+    session.send_signal(signal.SIGINT)
+    session.communicate(timeout=60)
+    assert session.returncode == 2
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(Path("pid").read_text()), 0)
+
+
+def test_the_plugin_alone_imports_nothing_of_the_suite(project):
+    """It is in every pytest run of everybody who has kafkatrial installed."""
+    pytester = project()
+    pytester.makepyfile(
+        test_mine="""
+        import sys
+
+        def test_mine():
+            ours = {name for name in sys.modules if name.startswith("kafkatrial")}
+            assert ours == {"kafkatrial", "kafkatrial.pytest_plugin"}
+            assert not {"conformance", "fixtures", "reports", "pyarrow", "hypothesis", "typer"} & set(sys.modules)
+        """
+    )
+    pytester.makeconftest("")
+    run(pytester, "-p", "no:hypothesispytest").assert_outcomes(passed=1)
