@@ -42,7 +42,7 @@ class Piece:
 def broken_row(name: str, row: int, keys: dict[str, Any], what: str) -> HistoryError:
     """The one line about a row of a table, found again by its `keys`."""
     shown = ", ".join(f"{key} {_shown(value)}" for key, value in keys.items())
-    return HistoryError(f"table {name}, row {row} ({shown}): {what}")
+    return HistoryError(f"table {name}, row {row}{f' ({shown})' if shown else ''}: {what}")
 
 
 def integers(table: pa.Table, column: str, null: int = 0) -> Numbers:

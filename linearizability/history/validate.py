@@ -56,6 +56,8 @@ def _check_columns(piece: Piece) -> None:
         values = piece[column.name]
         if column.required and values.null_count:
             piece.refuse_where(pc.is_null(values), column.name, "it may not be")
+        if pa.types.is_string(column.type):
+            _check_text(piece, column.name)
         if column.values is not None:
             foreign = pc.and_(pc.is_valid(values), pc.invert(pc.is_in(values, value_set=pa.array(column.values))))
             piece.refuse_where(foreign, column.name, f"known are {', '.join(column.values)}")
@@ -64,6 +66,18 @@ def _check_columns(piece: Piece) -> None:
     if piece.name in _PERIODS:
         begin, end = _PERIODS[piece.name]
         piece.refuse_where(pc.less(piece[end], piece[begin]), end, f"that is before its {begin}")
+
+
+def _check_text(piece: Piece, column: str) -> None:
+    """Parquet does not hold its writer to UTF-8."""
+    try:
+        piece[column].validate(full=True)
+    except pa.ArrowInvalid:
+        for row, value in enumerate(piece[column]):
+            try:
+                value.as_py()
+            except UnicodeDecodeError:
+                raise broken_row(piece.name, piece.first_row + row, {}, f"{column} is not UTF-8") from None
 
 
 def _check_row(piece: Piece, op_ids: Numbers, topic_ids: TopicIds) -> None:

@@ -61,6 +61,39 @@ def test_after_sigkill_all_but_the_last_second_reads_back(tmp_path):
     assert history.table("faults").select(["kind", "heal_ns"]).to_pylist() == [{"kind": "cut", "heal_ns": None}]
 
 
+INTERRUPTED = """
+import sys, time
+from pathlib import Path
+from linearizability.history.recorder import Recorder, Send
+from linearizability.history.run import RunInfo
+from linearizability.history.writer import HistoryWriter
+
+with HistoryWriter(Path(sys.argv[1]), RunInfo("r")) as writer:
+    recorder = Recorder(writer)
+    for number in range(10**9):
+        op = recorder.invoke(1, "produce", [Send(number)], topic="t", partition=0)
+        recorder.complete(op, "ok", base_offset=number)
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.011, 0.1, 0.37])
+def test_after_ctrl_c_everything_reads_back(tmp_path, delay_s):
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "run")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=Path(__file__).parents[3]) as child:
+        child.stdout.readline()
+        time.sleep(delay_s)
+        child.send_signal(signal.SIGINT)
+        output, trace = child.communicate()
+    assert trace.endswith("KeyboardInterrupt\n")
+    history = open_history(tmp_path / "run")
+    validate(history)
+    assert not history.run.complete
+    assert history.table("operations").num_rows >= len(output.split())
+    assert not (tmp_path / "run" / "history" / "_journal").exists()
+
+
 def test_at_every_step_of_the_writer_a_kill_leaves_a_lawful_history(tmp_path, monkeypatch):
     """Copies the directory around every change of a name in it, which is what a kill there would leave."""
     run_dir, copies = tmp_path / "run", []

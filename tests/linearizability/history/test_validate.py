@@ -1,12 +1,18 @@
 """Each rule of the validator refuses, with the row named; and nothing that keeps the rules is refused."""
 
 import copy
+import re
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from linearizability.history import reader
 from linearizability.history.reader import HistoryError, open_history
+from linearizability.history.rows import first_repeat
 from linearizability.history.schema import COLUMNS
 from linearizability.history.validate import validate
 from tests.linearizability.history.foreign import lawful_tables, operation, record, write_history
@@ -80,79 +86,79 @@ def test_a_number_below_the_lowest(tmp_path, name, column):
     assert said.endswith(f"): {column} is -1; it is never below 0")
 
 
-@pytest.mark.parametrize(
-    ("tables", "said"),
-    [
+BROKEN = [
+    (
+        changed("operations", 0, complete_ns=9),
+        "table operations, row 0 (op_id 1, process 1): complete_ns is 9; that is before its invoke_ns",
+    ),
+    (
+        changed("states", 1, answered_ns=89),
+        "table states, row 1 (asked_ns 90): answered_ns is 89; that is before its asked_ns",
+    ),
+    (
+        changed("faults", 0, heal_ns=19),
+        "table faults, row 0 (fault_id 1): heal_ns is 19; that is before its inject_ns",
+    ),
+    (
+        added("operations", operation(3, 9, "poll", 99, 99)),
+        "table operations, row 7 (op_id 3, process 9): row 2 has the same op_id",
+    ),
+    (
+        added("operations", operation(8, 9, "poll", 69, 99)),
+        "table operations, row 7 (op_id 8, process 9): invoke_ns is 69, before op_id 7 at 70; op_ids ascend by it",
+    ),
+    (
+        added("operations", operation(8, 3, "poll", 79, 99)),
         (
-            changed("operations", 0, complete_ns=9),
-            "table operations, row 0 (op_id 1, process 1): complete_ns is 9; that is before its invoke_ns",
+            "table operations, row 7 (op_id 8, process 3): invoke_ns is 79, but op_id 7 of its process returned "
+            "at 80; operations other than produce do not overlap"
         ),
+    ),
+    *(
         (
-            changed("states", 1, answered_ns=89),
-            "table states, row 1 (asked_ns 90): answered_ns is 89; that is before its asked_ns",
-        ),
+            changed(name, 0, op_id=99),
+            f"table {name}, row 0 (op_id 99{seq}): op_id is 99; there is no such operation",
+        )
+        for name, seq in {"records": ", seq 0", "positions": "", "offsets": "", "inputs": ", seq 0"}.items()
+    ),
+    (
+        changed("records", 1, seq=0),
+        "table records, row 1 (op_id 1, seq 0): row 0 has the same op_id, direction and seq",
+    ),
+    (
+        changed("records", 1, topic_id=None, partition=1),
         (
-            changed("faults", 0, heal_ns=19),
-            "table faults, row 0 (fault_id 1): heal_ns is 19; that is before its inject_ns",
+            "table records, row 1 (op_id 1, seq 1): sent to orders partition 1, unlike the record before it in its "
+            "operation"
         ),
+    ),
+    (
+        changed("records", 3, value=101),
+        "table records, row 3 (op_id 3, seq 0): value is 101, which row 1 sends to the same partition",
+    ),
+    (
+        changed("records", 3, value=101, topic_id=None),
+        "table records, row 3 (op_id 3, seq 0): value is 101, which row 1 sends to the same partition",
+    ),
+    (
+        changed("records", 6, intact=None),
+        "table records, row 6 (op_id 5, seq 1): intact is null; a read says true or false",
+    ),
+    (
+        changed("positions", 0, before=4),
+        "table positions, row 0 (op_id 4): after is 0; a move without reading has before = after, the new position",
+    ),
+    (
+        changed("assignments", 0, topic_id="ID-B"),
         (
-            added("operations", operation(3, 9, "poll", 99, 99)),
-            "table operations, row 7 (op_id 3, process 9): row 2 has the same op_id",
+            "table records, row 2 (op_id 2, seq 0): topic_id is null; the topic of that name was created again, so "
+            "it must say which"
         ),
-        (
-            added("operations", operation(8, 9, "poll", 69, 99)),
-            "table operations, row 7 (op_id 8, process 9): invoke_ns is 69, before op_id 7 at 70; op_ids ascend by it",
-        ),
-        (
-            added("operations", operation(8, 3, "poll", 79, 99)),
-            (
-                "table operations, row 7 (op_id 8, process 3): invoke_ns is 79, but op_id 7 of its process returned "
-                "at 80; operations other than produce do not overlap"
-            ),
-        ),
-        *(
-            (
-                changed(name, 0, op_id=99),
-                f"table {name}, row 0 (op_id 99{seq}): op_id is 99; there is no such operation",
-            )
-            for name, seq in {"records": ", seq 0", "positions": "", "offsets": "", "inputs": ", seq 0"}.items()
-        ),
-        (
-            changed("records", 1, seq=0),
-            "table records, row 1 (op_id 1, seq 0): row 0 has the same op_id, direction and seq",
-        ),
-        (
-            changed("records", 1, topic_id=None, partition=1),
-            (
-                "table records, row 1 (op_id 1, seq 1): sent to orders partition 1, unlike the record before it in its "
-                "operation"
-            ),
-        ),
-        (
-            changed("records", 3, value=101),
-            "table records, row 3 (op_id 3, seq 0): value is 101, which row 1 sends to the same partition",
-        ),
-        (
-            changed("records", 3, value=101, topic_id=None),
-            "table records, row 3 (op_id 3, seq 0): value is 101, which row 1 sends to the same partition",
-        ),
-        (
-            changed("records", 6, intact=None),
-            "table records, row 6 (op_id 5, seq 1): intact is null; a read says true or false",
-        ),
-        (
-            changed("positions", 0, before=4),
-            "table positions, row 0 (op_id 4): after is 0; a move without reading has before = after, the new position",
-        ),
-        (
-            changed("assignments", 0, topic_id="ID-B"),
-            (
-                "table records, row 2 (op_id 2, seq 0): topic_id is null; the topic of that name was created again, so "
-                "it must say which"
-            ),
-        ),
-    ],
-)
+    ),
+]
+
+
+@pytest.mark.parametrize(("tables", "said"), BROKEN)
 def test_a_rule_that_is_broken(tmp_path, tables, said):
     assert refusal(tmp_path, tables) == said
 
@@ -220,12 +226,46 @@ def mutations(draw):
 
 
 @settings(max_examples=300, deadline=None)
-@given(tables=mutations())
-@example(tables=lawful_tables())
-def test_the_validator_refuses_exactly_what_breaks_a_rule(tables, tmp_path_factory):
+@given(tables=mutations(), batch_rows=st.sampled_from([1, 2, 100]))
+@example(tables=lawful_tables(), batch_rows=1)
+def test_the_validator_refuses_exactly_what_breaks_a_rule(tables, batch_rows, tmp_path_factory):
     history = open_history(write_history(tmp_path_factory.mktemp("mutated") / "run", tables))
-    if is_lawful(tables):
-        validate(history)
-    else:
-        with pytest.raises(HistoryError, match=r"^table \w+, row \d+ \("):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "BATCH_ROWS", batch_rows)
+        if is_lawful(tables):
             validate(history)
+        else:
+            with pytest.raises(HistoryError, match=r"^table \w+, row \d+ \(") as caught:
+                validate(history)
+            name, row = re.match(r"table (\w+), row (\d+)", str(caught.value)).groups()
+            assert int(row) < len(tables[name])
+
+
+@pytest.mark.parametrize(("tables", "said"), BROKEN)
+def test_the_row_is_the_same_however_a_table_is_read(tmp_path, monkeypatch, tables, said):
+    monkeypatch.setattr(reader, "BATCH_ROWS", 2)
+    assert refusal(tmp_path, tables) == said
+
+
+def test_text_that_is_not_utf8(tmp_path):
+    run_dir = write_history(tmp_path / "run", lawful_tables())
+    path = run_dir / "history" / "records.parquet"
+    table = pq.read_table(path)
+    keys = pa.chunked_array([pa.array([b"k", None, b"\xff", *[b"k"] * 5], pa.binary()).view(pa.string())])
+    pq.write_table(table.set_column(table.column_names.index("key"), "key", keys), path)
+    with pytest.raises(HistoryError, match=r"^table records, row 2: key is not UTF-8$"):
+        validate(open_history(run_dir))
+
+
+edges = st.sampled_from([-(2**63), -(2**62), -1, 0, 1, 2**31, 2**62, 2**63 - 1])
+
+
+@given(rows=st.lists(st.tuples(edges, edges, edges), max_size=30))
+def test_the_first_repeat_is_found_whatever_the_numbers(rows):
+    seen, expected = {}, None
+    for place, row in enumerate(rows):
+        if expected is None and row in seen:
+            expected = (seen[row], place)
+        seen[row] = place
+    columns = np.array(rows, np.int64).reshape(len(rows), 3).T
+    assert first_repeat(*columns) == expected
