@@ -71,7 +71,10 @@ def test_a_violation_is_saved_with_all_that_shows_it_again(tmp_path):
     assert event.reproduce == "kafkatrial run --target fake:4.3.1 --nodes 0 --seed 7 area/words"
     assert json.loads((failure / "finding.json").read_text())["actual"] == "1"
     assert event.reproduce in (failure / "README.md").read_text()
-    assert "again" in subprocess.run([sys.executable, failure / "repro.py"], capture_output=True, text=True).stdout
+    assert (
+        "again"
+        in subprocess.run([sys.executable, failure / "repro.py"], check=True, capture_output=True, text=True).stdout
+    )
 
 
 def test_reproduce_names_a_profile_that_is_not_the_default():

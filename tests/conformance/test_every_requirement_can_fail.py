@@ -1,12 +1,14 @@
 """Each requirement is held by an honest broker and violated by one that lies about it.
 
-Goal: no check is vacuous. Method: the reference broker behind a proxy that breaks one promise (`lies`).
+Goal: no check is vacuous. Method: the reference broker behind a proxy that breaks one promise (`lies`). Shrinking is
+cut short: that it gives small scripts is tested elsewhere.
 """
 
 from pathlib import Path
 
 import pytest
 
+from conformance.concurrent import requirements as concurrent_requirements
 from conformance.engine import seed_of
 from conformance.registry import REQUIREMENTS
 from conformance.requirements.requirement import Requirement
@@ -24,7 +26,7 @@ def check(requirement: Requirement, target: object, run_dir: Path) -> Finding:
         targets=[target],
         seed=seed_of(1, requirement.id),
         scripts_max=12,
-        shrink_seconds=0.5,
+        shrink_seconds=0.1,
         history_dirs={target.name: run_dir},
         script_ran=lambda target, done, planned: None,
     )
@@ -50,4 +52,6 @@ def test_an_honest_broker_holds_it(requirement, broker, tmp_path):
 
 
 def test_every_requirement_has_a_lie():
-    assert LIES.keys() == {requirement.id for requirement in REQUIREMENTS}
+    """Those of `concurrent/` are broken by the tests of that folder, which hold their own table against them."""
+    concurrent = {requirement.id for requirement in concurrent_requirements.REQUIREMENTS}
+    assert LIES.keys() == {requirement.id for requirement in REQUIREMENTS} - concurrent

@@ -109,7 +109,9 @@ def _in_sequence(topic: Topic, partition: Partition, batch: Batch, size: int) ->
         state = ProducerState(batch.epoch)
     for seen in state.recent:
         if (seen.first_sequence, seen.last_sequence) == (batch.sequence, batch.last_sequence):
-            return _acknowledged(topic, partition, seen.base_offset)
+            again = _acknowledged(topic, partition, seen.base_offset)
+            # Apache Kafka answers a time here even under CreateTime: the newest one of the batch that it remembers.
+            return {field: value for field, value in again.items() if field != "log_append_time"}
     if batch.sequence != state.next_sequence:
         return _refused("OUT_OF_ORDER_SEQUENCE_NUMBER")
     remembered = AppendedSequence(batch.sequence, batch.last_sequence, partition.log_end_offset)

@@ -1,0 +1,250 @@
+"""The check of a sequential requirement: verdicts, confirmation, several targets, and brokers that go away."""
+
+import datetime as dt
+import itertools
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import strategies as st
+
+from conformance.sequential.check import judge, judges, sequential
+from conformance.sequential.session import NO_LEADER, Session, TargetDown
+from conformance.sequential.steps import (
+    Batch,
+    CreateTopic,
+    Fetch,
+    InitProducerId,
+    ListOffsets,
+    Metadata,
+    Pipelined,
+    Produce,
+    RawBytes,
+    Record,
+    Script,
+)
+from conformance.sequential.strategies import many, produces, script
+from conformance.trial import Trial
+from fixtures.targets.target import Node
+from linearizability.judgement import Verdict
+from tests.conformance.liar import Liar, answers, api
+
+PRODUCE = Produce((Batch((Record(b"a"),)),))
+READ_BACK = sequential(
+    script(CreateTopic(), many(produces(), at_most=3), Fetch()), judges("error", "records", of=Fetch)
+)
+
+
+def check(requirement_check, targets, *, shrink_seconds=3.0, scripts_max=5):
+    trial = Trial(
+        requirement_id="area/words",
+        targets=targets,
+        seed=1,
+        scripts_max=scripts_max,
+        shrink_seconds=shrink_seconds,
+        history_dirs={},
+        script_ran=lambda target, done, planned: None,
+    )
+    return requirement_check(trial)
+
+
+def loses_last_record(_request, part):
+    return replace(part, records=b"")
+
+
+def damages(_request, part):
+    return replace(part, records=part.records[:-1] + bytes([part.records[-1] ^ 1])) if part.records else part
+
+
+@dataclass
+class Renamed:
+    """The same broker as a target of another name and kind."""
+
+    inner: object
+    name: str
+    kind: str
+
+    def __getattr__(self, attribute):
+        return getattr(self.inner, attribute)
+
+
+# --- judge
+
+
+STEPS = Script((CreateTopic(), PRODUCE, Fetch()))
+FINE = (
+    {"error": "NONE"},
+    {"error": "NONE", "base_offset": 0},
+    {"error": "NONE", "high_watermark": 1},
+)
+
+
+def test_only_judged_fields_of_judged_steps_decide():
+    wrong = (FINE[0], {"error": "NONE", "base_offset": 9}, FINE[2])
+    assert judge(STEPS, wrong, judges("base_offset", of=Produce)).verdict is Verdict.VIOLATION
+    assert judge(STEPS, wrong, judges("error", of=Produce)).verdict is Verdict.OK
+    assert judge(STEPS, wrong, judges("error", of=Fetch)).verdict is Verdict.OK
+
+
+def test_the_first_wrong_step_is_named():
+    wrong = (FINE[0], {"error": "INVALID_RECORD", "base_offset": -1}, FINE[2])
+    found = judge(STEPS, wrong, judges("error", of=Produce))
+    assert found.reason == "step 2, Produce: error was INVALID_RECORD, not NONE"
+
+
+@pytest.mark.parametrize("created", [{"error": "POLICY_VIOLATION"}, {"error": "NONE", NO_LEADER: "for 15 s"}])
+def test_without_its_topic_a_script_says_nothing(created):
+    assert judge(STEPS, (created, *FINE[1:]), judges("error", of=Fetch)).verdict is Verdict.UNKNOWN
+
+
+def test_creation_itself_may_be_judged():
+    refused = ({"error": "POLICY_VIOLATION"}, *FINE[1:])
+    assert judge(STEPS, refused, judges("error", of=CreateTopic)).verdict is Verdict.VIOLATION
+
+
+# --- one target
+
+
+def test_the_script_of_a_violation_is_minimal(broker):
+    with Liar(broker, answers("Fetch", loses_last_record)) as liar:
+        finding = check(READ_BACK, [liar])[liar.name]
+    assert finding.verdict is Verdict.VIOLATION
+    assert (
+        "SCRIPT = Script((CreateTopic(), Produce((Batch((Record(None, timestamp_ms=1700000000000),)),)), Fetch()))"
+        in (finding.program)
+    )
+
+
+def test_a_violation_that_does_not_come_back_is_flaky(broker):
+    fetches = itertools.count()
+
+    def once(request, part):
+        return loses_last_record(request, part) if next(fetches) == 0 else part
+
+    with Liar(broker, answers("Fetch", once)) as liar:
+        finding = check(READ_BACK, [liar])[liar.name]
+    assert finding.verdict is Verdict.VIOLATION
+    assert finding.flaky
+    assert "SCRIPT = " in finding.program
+
+
+def test_a_broker_that_hangs_up_violates_and_is_connected_to_again(broker):
+    def hangs_up(request, forward):
+        if api(request) == "Fetch":
+            raise ConnectionError("enough")
+        return forward(request)
+
+    with Liar(broker, hangs_up) as liar:
+        finding = check(READ_BACK, [liar])[liar.name]
+        with Session(liar, "again") as session:
+            closed, created = session.run(Script((Fetch(), CreateTopic())))
+    assert finding.verdict is Verdict.VIOLATION
+    assert "connection was closed, not an answer" in finding.reason
+    assert closed == {"connection": "closed"}
+    assert created["error"] == "NONE"
+
+
+def test_an_answer_that_cannot_be_read_violates(broker):
+    with Liar(broker, answers("Fetch", damages)) as liar:
+        finding = check(READ_BACK, [liar])[liar.name]
+    assert "malformed" in finding.reason
+
+
+def nobody():
+    return SimpleNamespace(name="nobody", kind="nobody", nodes=(Node(1, "127.0.0.1", 1),))
+
+
+def test_a_target_that_is_gone_is_unknown():
+    finding = check(READ_BACK, [nobody()])["nobody"]
+    assert finding.verdict is Verdict.UNKNOWN
+    assert "went down while script 1 ran" in finding.reason
+
+
+def test_a_session_says_that_its_target_is_gone():
+    with Session(nobody(), "x") as session, pytest.raises(TargetDown):
+        session.run(Script((Metadata(),)))
+
+
+def test_an_api_that_is_not_offered_is_not_applicable(broker):
+    def without_fetch(request, forward):
+        response = forward(request)
+        if api(request) != "ApiVersions":
+            return response
+        return replace(response, api_keys=tuple(key for key in response.api_keys if key.api_key != 1))
+
+    with Liar(broker, without_fetch) as liar:
+        finding = check(READ_BACK, [liar])[liar.name]
+    assert not finding.applicable
+    assert "does not offer Fetch" in finding.reason
+
+
+# --- several targets
+
+
+def test_each_target_has_its_own_finding_for_the_same_scripts(broker):
+    with Liar(broker, answers("Fetch", loses_last_record)) as liar:
+        findings = check(READ_BACK, [broker, liar])
+    assert findings[broker.name].verdict is Verdict.OK
+    assert findings[liar.name].verdict is Verdict.VIOLATION
+    assert findings[broker.name].scripts == 5
+
+
+def test_a_difference_in_a_field_that_is_not_judged_is_only_noted(broker):
+    with Liar(broker, answers("Fetch", lambda _, part: replace(part, high_watermark=part.high_watermark + 1))) as liar:
+        finding = check(READ_BACK, [broker, liar])[liar.name]
+    assert finding.verdict is Verdict.OK
+    (difference,) = finding.differences
+    assert (difference.severity, difference.other_target) == ("semantic", broker.name)
+
+
+TWICE = sequential(
+    script(CreateTopic(), InitProducerId(), *([st.just(Produce((Batch((Record(b"a"),), producer=0),)))] * 2)),
+    judges("error", "log_append_time", of=Produce),
+)
+"""What a duplicate is answered for its time is left open by the model."""
+
+
+def inverts_the_time(part):
+    return replace(part, log_append_time=None if part.log_append_time else dt.datetime(2024, 1, 1, tzinfo=dt.UTC))
+
+
+def test_where_the_model_says_nothing_apache_kafka_decides(broker):
+    seen = itertools.count(1)
+
+    def second_time(request, part):
+        return inverts_the_time(part) if next(seen) % 2 == 0 else part
+
+    with Liar(broker, answers("Produce", second_time)) as liar:
+        authority = Renamed(broker, "apache-kafka:4.3.1", "apache-kafka")
+        against_kafka = check(TWICE, [liar, authority], scripts_max=1)
+        against_another = check(TWICE, [liar, Renamed(broker, "other", "other")], scripts_max=1)
+    assert against_kafka[liar.name].verdict is Verdict.VIOLATION
+    assert against_kafka[liar.name].reason.startswith("step 4, Produce: log_append_time ")
+    assert against_kafka[liar.name].reason.endswith(" on apache-kafka:4.3.1")
+    assert against_kafka[authority.name].verdict is Verdict.OK
+    assert against_another[liar.name].verdict is Verdict.OK
+
+
+# --- sessions
+
+
+def test_scripts_do_not_see_each_other(broker):
+    value = Script((CreateTopic(), PRODUCE, ListOffsets(), Metadata(None)))
+    with Session(broker, "alone") as session:
+        first, second = session.run(value), session.run(value)
+    assert first == second
+    assert first[2]["offset"] == 1
+
+
+def test_pipelined_requests_are_all_sent_before_an_answer_is_read(broker):
+    with Session(broker, "pipe") as session:
+        _, answer = session.run(Script((CreateTopic(), Pipelined((PRODUCE, PRODUCE, Fetch())))))
+    assert answer["in_order"]
+    assert [len(one.get("records", ())) for one in answer["answers"]] == [0, 0, 2]
+
+
+def test_bytes_travel_on_a_connection_of_their_own(broker):
+    with Session(broker, "bytes") as session:
+        hostile, metadata = session.run(Script((RawBytes(b"\xff\xff\xff\xff"), Metadata(()))))
+    assert hostile == {"connection": "closed", "broker": "alive"}
+    assert metadata["brokers"]
