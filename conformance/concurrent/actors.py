@@ -36,6 +36,8 @@ from linearizability.history.recorder import Recorder
 
 PRODUCE_TIMEOUT_MS = 30_000
 """How long a record may wait for its outcome: longer than any cut of a script, and than an ISR takes to shrink."""
+_INIT_ATTEMPTS_MAX = 20
+_INIT_PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class _OneShot:
 
     def _send(self, step: Send) -> None:
         if self._client.idempotent and self._identity is None:
-            _, self._identity = self._raw.init_producer_id()
+            self._identity = self._new_identity()
             self._sequence = 0
             if self._identity is None:
                 return
@@ -193,6 +195,15 @@ class _OneShot:
             self._sequence += step.records
             if produced.outcome is not Outcome.OK:
                 self._identity = None  # the next sequence is not known: go on with another producer id
+
+    def _new_identity(self) -> ProducerIdentity | None:
+        """A producer id; a cluster that never gave one may say COORDINATOR_LOAD_IN_PROGRESS for a while."""
+        for _ in range(_INIT_ATTEMPTS_MAX):
+            _, identity = self._raw.init_producer_id()
+            if identity is not None:
+                return identity
+            time.sleep(_INIT_PAUSE_S)
+        return None
 
     def close(self) -> None:
         self._raw.client.close()
