@@ -1,0 +1,158 @@
+"""Examinations of one broker's history: lawful ones pass, each change of one row is named, and a slow oracle agrees."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.concurrent.examinations import (
+    _end_offsets,
+    _first_asked_after,
+    acknowledged_offsets_are_unique,
+    reads_ascend,
+    reads_stay_below_watermark,
+)
+from linearizability.judgement import Verdict
+
+
+class Table(list):
+    def to_pylist(self):
+        return list(self)
+
+
+class History:
+    """Tables given as rows."""
+
+    def __init__(self, **tables):
+        self._tables = tables
+
+    def table(self, name):
+        return Table(self._tables.get(name, ()))
+
+
+def operation(op_id, process=1, complete_ns=None, outcome="ok"):
+    return {"op_id": op_id, "process": process, "complete_ns": complete_ns or op_id * 10, "outcome": outcome}
+
+
+def record(op_id, seq, offset, value=0, *, direction="read", partition=0):
+    return {
+        "op_id": op_id,
+        "seq": seq,
+        "offset": offset,
+        "value": value,
+        "direction": direction,
+        "topic": "t",
+        "partition": partition,
+    }
+
+
+def position(op_id, high_watermark):
+    return {"op_id": op_id, "topic": "t", "partition": 0, "high_watermark": high_watermark}
+
+
+def end(asked_ns, high_watermark, source="list_offsets"):
+    return {"asked_ns": asked_ns, "source": source, "topic": "t", "partition": 0, "high_watermark": high_watermark}
+
+
+def verdicts(shortcomings):
+    return [each.verdict for each in shortcomings]
+
+
+# --- reads ascend
+
+
+def test_ascending_reads_of_two_processes_are_fine():
+    history = History(
+        operations=[operation(1, 1), operation(2, 2), operation(3, 1)],
+        records=[record(3, 0, 2), record(1, 0, 0), record(1, 1, 1), record(2, 0, 0), record(2, 1, 4)],
+    )
+    assert reads_ascend(history) == []
+
+
+def test_a_repeated_and_a_backward_read_are_violations():
+    for offsets in ([0, 1, 1], [0, 2, 1]):
+        history = History(
+            operations=[operation(1)], records=[record(1, seq, offset) for seq, offset in enumerate(offsets)]
+        )
+        (found,) = reads_ascend(history)
+        assert found.verdict is Verdict.VIOLATION
+        assert found.topic == "t"
+        assert "process 1 read offset 1 of t-0 after offset" in found.text
+
+
+def test_a_backward_read_across_two_polls_is_a_violation():
+    history = History(operations=[operation(1), operation(2)], records=[record(2, 0, 3), record(1, 0, 7)])
+    assert verdicts(reads_ascend(history)) == [Verdict.VIOLATION]
+
+
+def test_partitions_are_told_apart():
+    history = History(operations=[operation(1)], records=[record(1, 0, 7), record(1, 1, 3, partition=1)])
+    assert reads_ascend(history) == []
+
+
+def test_without_reads_nothing_is_known():
+    assert verdicts(reads_ascend(History(records=[record(1, 0, 0, direction="send")]))) == [Verdict.UNKNOWN]
+
+
+# --- reads stay below the watermark
+
+
+def watched(*, high_watermark=2, later_end=2, asked_ns=100):
+    return History(
+        operations=[operation(1, complete_ns=50)],
+        records=[record(1, 0, 0), record(1, 1, 1)],
+        positions=[position(1, high_watermark)],
+        states=[end(10, 0), end(asked_ns, later_end), end(200, 0, source="metadata")],
+    )
+
+
+def test_reads_below_both_are_fine():
+    assert reads_stay_below_watermark(watched()) == []
+
+
+def test_a_record_at_the_watermark_of_its_own_answer_is_a_violation():
+    (found,) = reads_stay_below_watermark(watched(high_watermark=1))
+    assert found.text == "offset 1 of t-0 (op 1) came with a high watermark of 1"
+
+
+def test_a_record_at_an_end_that_is_answered_later_is_a_violation():
+    (found,) = reads_stay_below_watermark(watched(later_end=1))
+    assert found.text == "offset 1 of t-0 (op 1) was read before ListOffsets answered an end of 1"
+
+
+def test_an_end_that_was_asked_for_before_the_read_completed_says_nothing():
+    assert reads_stay_below_watermark(watched(later_end=1, asked_ns=49)) == []
+
+
+def test_without_a_watermark_nothing_is_known():
+    assert verdicts(reads_stay_below_watermark(watched(high_watermark=None))) == [Verdict.UNKNOWN]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12), st.integers(0, 30))
+def test_the_lowest_later_end_is_found(ends, at_ns):
+    history = History(states=[end(asked_ns, answered) for asked_ns, answered in ends])
+    lowest = min((answered for asked_ns, answered in ends if asked_ns > at_ns), default=None)
+    assert _first_asked_after(_end_offsets(history)["t", 0], at_ns) == lowest
+
+
+# --- acknowledged offsets
+
+
+def sent(op_id, offset, value):
+    return record(op_id, 0, offset, value, direction="send")
+
+
+def test_offsets_of_their_own_are_fine():
+    history = History(operations=[operation(1), operation(2)], records=[sent(1, 0, 10), sent(2, 1, 11)])
+    assert acknowledged_offsets_are_unique(history) == []
+
+
+def test_one_offset_for_two_values_is_a_violation():
+    history = History(operations=[operation(1), operation(2)], records=[sent(1, 0, 10), sent(2, 0, 11)])
+    (found,) = acknowledged_offsets_are_unique(history)
+    assert found.text == "values 10 and 11 were both acknowledged at offset 0 of t-0"
+
+
+def test_only_what_was_acknowledged_counts():
+    unknown = History(operations=[operation(1), operation(2, outcome="info")], records=[sent(1, 0, 10), sent(2, 0, 11)])
+    assert acknowledged_offsets_are_unique(unknown) == []
+    nothing = History(operations=[operation(1)], records=[sent(1, None, 10)])
+    assert verdicts(acknowledged_offsets_are_unique(nothing)) == [Verdict.UNKNOWN]
