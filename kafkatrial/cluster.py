@@ -14,8 +14,6 @@ from typing import Any, Self
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from kafkatrial.exit_codes import ExitCode
-
 _STOP_TIMEOUT_S = 30
 _REQUEST_TIMEOUT_S = 120
 """A restarted JVM takes a while to serve."""
@@ -23,10 +21,6 @@ _REQUEST_TIMEOUT_S = 120
 
 class ClusterError(Exception):
     """The cluster did not start, or refused what it was asked. The message is one line."""
-
-    def __init__(self, message: str, exit_code: int = ExitCode.INTERNAL) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +49,9 @@ class KafkaCluster:
         """Start a cluster and wait until it takes and returns records.
 
         Raises:
-            ClusterError: it did not start; `exit_code` says whether something is not installed (4).
+            ClusterError: it did not start, or is not installed.
         """
-        command = [sys.executable, "-m", "kafkatrial", "broker", "--exit-with-stdin", "--target", target]
+        command = [sys.executable, "-P", "-m", "kafkatrial", "broker", "--exit-with-stdin", "--target", target]
         if nodes is not None:
             command += ["--nodes", str(nodes)]
         with tempfile.TemporaryFile("w+") as errors:
@@ -71,7 +65,7 @@ class KafkaCluster:
                 code = process.wait(_STOP_TIMEOUT_S)
                 errors.seek(0)
                 lines = errors.read().strip().splitlines() or [f"kafkatrial broker ended with {code}, and said nothing"]
-                raise ClusterError(lines[-1], code or ExitCode.INTERNAL)
+                raise ClusterError(lines[-1])
         return cls(process, bootstrap_servers, control_url)
 
     @property

@@ -32,6 +32,7 @@ KNOWN_ERRORS = {
     "linearizability.history.errors.HistoryError": ExitCode.INTERNAL,
     "conformance.expectations.ExpectationsError": ExitCode.USAGE,
     "reports.results.ResultsError": ExitCode.INTERNAL,
+    "reports.spark.session.EngineUnavailableError": ExitCode.USAGE,
 }
 """By qualified name, so that naming an error costs no import; a subclass counts as its nearest base in this table."""
 

@@ -20,7 +20,7 @@ import pytest
 
 from kafkatrial.exit_codes import ExitCode
 
-_KAFKATRIAL = (sys.executable, "-m", "kafkatrial")
+_KAFKATRIAL = (sys.executable, "-P", "-m", "kafkatrial")
 _STOP_TIMEOUT_S = 60
 
 

@@ -164,6 +164,6 @@ def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
     try:
         cluster = KafkaCluster.start(targets[0], nodes=nodes)
     except ClusterError as error:
-        pytest.exit(str(error), returncode=error.exit_code)
+        pytest.fail(str(error), pytrace=False)
     with cluster:
         yield cluster

@@ -42,19 +42,13 @@ def histories_in(directory: Path) -> dict[str, Path]:
 
 
 def judge_function(engine: str) -> Callable[[Path], Judgement]:
-    """The function that judges one history.
-
-    Raises:
-        UsageError: the engine is not installed.
-    """
+    """The function that judges one history: `local` or `spark`, both say the same."""
     if engine == "local":
         from linearizability.check import judge
 
         return judge
-    try:
-        from reports.spark.check import judge_with_spark
-    except ImportError as error:
-        raise UsageError(f"--engine spark: {error}; install it with: pip install 'kafkatrial[spark]'") from error
+    from reports.spark.check import judge_with_spark
+
     return judge_with_spark
 
 
