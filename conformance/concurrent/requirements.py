@@ -133,7 +133,7 @@ def _follower_cut(target: Target) -> SearchStrategy[Script]:
     cut = Cut(Role.FOLLOWER, Role.LEADER, at_ms=0, for_ms=2 * lag_ms + 3_000)
 
     def of(sends: tuple[int, int, int]) -> Script:
-        held = (Pause(400), Send(sends[1]), Pause(lag_ms), Send(sends[2]))
+        held = (Pause(100), Send(sends[1]), Pause(lag_ms), Send(sends[2]))
         clients: list[Client] = [
             OneShotProducer(idempotent=True, steady=(Send(sends[0]),), faulty=held, healed=(Send(1),)),
             PipelinedProducer(linger_ms=5, steady=(Send(sends[0]), AwaitOutcomes()), faulty=held, healed=(Send(1),)),

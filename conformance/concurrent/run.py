@@ -16,7 +16,7 @@ from typing import Self
 
 from conformance.concurrent.actors import Actor, Replicas, Surroundings, actor_of
 from conformance.concurrent.script import Cut, Phase, Role, Script, TopicSettings
-from fixtures.clients.answers import EARLIEST_TIMESTAMP
+from fixtures.clients.answers import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from fixtures.clients.confluent import RecordedConsumer
 from fixtures.clients.outcomes import Outcome
 from fixtures.clients.raw import RawClient
@@ -135,13 +135,13 @@ class HistoryRun:
         """Read everything back. What is not read by then shows in the history as `unseen`."""
         topic = surroundings.topic
         replicas = _await_full_isr(admin, topic, settings) or surroundings.replicas
+        deadline = time.monotonic() + DRAIN_TIMEOUT_S
         starts: dict[tuple[str, int], int] = {}
         ends: dict[int, int] = {}
         for partition, of_partition in replicas.items():
-            with surroundings.raw_client(of_partition.leader) as raw:
-                starts[topic, partition] = raw.list_offsets(topic, partition, EARLIEST_TIMESTAMP).offset or 0
-                ends[partition] = raw.list_offsets(topic, partition).offset or 0
-        deadline = time.monotonic() + DRAIN_TIMEOUT_S
+            with surroundings.raw_client(of_partition.leader) as leader:
+                starts[topic, partition] = _ask_offset(leader, topic, partition, EARLIEST_TIMESTAMP, deadline)
+                ends[partition] = _ask_offset(leader, topic, partition, LATEST_TIMESTAMP, deadline)
         with RecordedConsumer(
             self.target.bootstrap_servers, self._recorder, next(self._processes), topic_ids=self._topic_ids
         ) as consumer:
@@ -151,8 +151,8 @@ class HistoryRun:
             ):
                 consumer.poll()
         for partition, of_partition in replicas.items():
-            with surroundings.raw_client(of_partition.leader) as raw:
-                raw.list_offsets(topic, partition)
+            with surroundings.raw_client(of_partition.leader) as leader:
+                leader.list_offsets(topic, partition)
 
 
 class _Cutter:
@@ -164,8 +164,20 @@ class _Cutter:
         self._source = source
         self._destination = destination
         self._cut = cut
+        self._holds = threading.Event()
+
+    def await_hold(self) -> None:
+        """Return once the cut is in force, if it is there from the beginning of the phase."""
+        if self._cut.at_ms == 0:
+            self._holds.wait()
 
     def __call__(self) -> None:
+        try:
+            self._cut_and_heal()
+        finally:
+            self._holds.set()  # also when there is nothing to wait for any more
+
+    def _cut_and_heal(self) -> None:
         time.sleep(self._cut.at_ms / 1000)
         # In the history the fault begins before the link is cut, and ends after it is whole again.
         listener = None if self._cut.source is Role.CLIENT else Listener.REPLICATION
@@ -173,23 +185,38 @@ class _Cutter:
             self._recorder.fault("cut", f"{self._source}->{self._destination}", str(self._cut.lost)),
             self._control.cut(self._source, self._destination, listener, self._cut.lost),
         ):
+            self._holds.set()
             time.sleep(self._cut.for_ms / 1000)
 
 
 def _run_phase(phase: Phase, actors: Sequence[Actor], cutters: Sequence[_Cutter]) -> None:
-    """All actors at once; over when every writer has done its steps and every cut is healed."""
+    """All actors at once; over when every writer has done its steps and every cut is healed.
+
+    A cut at 0 ms holds before the first step, so that nothing sent in this phase went through before it.
+    """
     over = threading.Event()
     with ThreadPoolExecutor(max_workers=max(1, len(actors) + len(cutters))) as pool:
         readers = [pool.submit(actor.act, phase, over) for actor in actors if not actor.is_writer]
-        awaited: list[Future[None]] = [pool.submit(actor.act, phase, over) for actor in actors if actor.is_writer]
-        awaited += (pool.submit(cutter) for cutter in cutters)
         try:
+            awaited: list[Future[None]] = [pool.submit(cutter) for cutter in cutters]
+            for cutter in cutters:
+                cutter.await_hold()
+            awaited += (pool.submit(actor.act, phase, over) for actor in actors if actor.is_writer)
             for each in awaited:
                 each.result()
         finally:
             over.set()
         for each in readers:
             each.result()
+
+
+def _ask_offset(leader: RecordedRawClient, topic: str, partition: int, timestamp: int, deadline: float) -> int:
+    """An offset from a leader that may still be settling; 0 if it never tells, so that nothing counts as read."""
+    while (offset := leader.list_offsets(topic, partition, timestamp).offset) is None:
+        if time.monotonic() >= deadline:
+            return 0
+        time.sleep(_ASK_AGAIN_S)
+    return offset
 
 
 def _await_full_isr(admin: RecordedRawClient, topic: str, settings: TopicSettings) -> Mapping[int, Replicas] | None:
