@@ -29,8 +29,8 @@ class Disk(Protocol):
         """Bytes from a position; fewer than asked for where the file ends."""
         ...
 
-    def append(self, path: str, data: bytes | bytearray) -> None:
-        """Write at the end of a file, which is made if need be."""
+    def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
+        """Write parts, one behind the other, at the end of a file, which is made if need be."""
         ...
 
     def truncate(self, path: str, size: int) -> None:
@@ -85,11 +85,13 @@ class MemoryDisk:
 
     def read(self, path: str, position: int, length: int) -> bytes:
         """Bytes from a position."""
-        return bytes(self._file(path)[position : position + length])
+        return bytes(memoryview(self._file(path))[position : position + length])
 
-    def append(self, path: str, data: bytes | bytearray) -> None:
+    def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
         """Write at the end of a file."""
-        self.files.setdefault(path, bytearray()).extend(data)
+        file = self.files.setdefault(path, bytearray())
+        for part in parts:
+            file += part
 
     def truncate(self, path: str, size: int) -> None:
         """Cut a file down to a size."""

@@ -15,11 +15,12 @@ Rules of this file:
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Self
+from typing import NamedTuple, Self
 
 from crc32c import crc32c
+
+Bytes = bytes | bytearray | memoryview
 
 HEADER_SIZE_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
@@ -30,10 +31,7 @@ NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_OFFSET_AND_LENGTH = struct.Struct(">qi")
 _ATTRIBUTES_POSITION = 21
-_CRC_POSITION = 17
-_MAX_TIMESTAMP_POSITION = 35
 _CODEC_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
@@ -50,12 +48,18 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
+class TimestampType(IntEnum):
+    """Whose time the records carry, bit 3 of the attributes: their producers', or the broker's (KIP-32)."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
 class BatchError(ValueError):
     """These bytes are no batch, or a torn one."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchHeader:
+class BatchHeader(NamedTuple):
     """The header of one batch. Offsets and timestamps are those written in it."""
 
     base_offset: int
@@ -73,15 +77,19 @@ class BatchHeader:
     records_count: int
 
     @classmethod
-    def parse(cls, data: bytes | bytearray | memoryview, position: int = 0) -> Self:
+    def parse(cls, data: Bytes, position: int = 0) -> Self:
         """The header at a position.
 
         :raises BatchError: fewer bytes are there than a header has.
         """
         try:
-            return cls(*_HEADER.unpack_from(data, position))
+            return cls._make(_HEADER.unpack_from(data, position))
         except struct.error:
-            raise BatchError(f"{len(data) - position} bytes at position {position} are less than a header") from None
+            raise BatchError(f"the bytes end inside the header at position {position}") from None
+
+    def pack(self) -> bytes:
+        """The 61 bytes."""
+        return _HEADER.pack(*self)
 
     @property
     def size_bytes(self) -> int:
@@ -114,95 +122,101 @@ class BatchHeader:
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
-    def has_log_append_time(self) -> bool:
-        """The max timestamp is the broker's and holds for every record."""
-        return bool(self.attributes & _LOG_APPEND_TIME)
+    def timestamp_type(self) -> TimestampType:
+        """Under LogAppendTime the max timestamp holds for every record."""
+        return TimestampType(bool(self.attributes & _LOG_APPEND_TIME))
 
 
-def batch_size_bytes(data: bytes | memoryview, position: int = 0) -> int:
-    """Size of the batch at a position, by its length field alone; the bytes may end before it."""
-    if len(data) - position < LOG_OVERHEAD_BYTES:
-        raise BatchError("fewer bytes than the start of a batch")
-    size: int = _OFFSET_AND_LENGTH.unpack_from(data, position)[1] + LOG_OVERHEAD_BYTES
-    if size < HEADER_SIZE_BYTES:
-        raise BatchError(f"a batch of {size} bytes is smaller than its header")
-    return size
-
-
-def iterate_headers(data: bytes | memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of every whole batch; a torn one at the end is left out."""
-    position = 0
-    while len(data) - position >= HEADER_SIZE_BYTES:
-        header = BatchHeader.parse(data, position)
-        if header.size_bytes < HEADER_SIZE_BYTES or position + header.size_bytes > len(data):
-            return
-        yield position, header
-        position += header.size_bytes
-
-
-def checksum(batch: bytes | bytearray | memoryview) -> int:
-    """The CRC-32C that the header of these bytes should carry."""
+def checksum(batch: Bytes) -> int:
+    """The CRC-32C that the header of exactly these bytes should carry."""
     return crc32c(memoryview(batch)[_ATTRIBUTES_POSITION:])
 
 
-def place(batch: bytes | bytearray, base_offset: int, leader_epoch: int) -> bytearray:
-    """The batch at its place in the log. The checksum covers neither field."""
-    placed = bytearray(batch)
-    struct.pack_into(">q", placed, 0, base_offset)
-    struct.pack_into(">i", placed, 12, leader_epoch)
-    return placed
+def with_timestamp(header: BatchHeader, records: Bytes, timestamp_type: TimestampType, max_ms: int) -> BatchHeader:
+    """The header with another timestamp type and max timestamp, and a checksum that fits (KIP-32).
+
+    :param records: what follows the header.
+    """
+    attributes = header.attributes & ~_LOG_APPEND_TIME | timestamp_type * _LOG_APPEND_TIME
+    changed = header._replace(attributes=attributes, max_timestamp_ms=max_ms)
+    return changed._replace(crc=crc32c(records, crc32c(changed.pack()[_ATTRIBUTES_POSITION:])))
 
 
-def stamp_log_append_time(batch: bytearray, now_ms: int) -> None:
-    """Give every record the broker's time (KIP-32), in place."""
-    attributes = struct.unpack_from(">h", batch, _ATTRIBUTES_POSITION)[0] | _LOG_APPEND_TIME
-    struct.pack_into(">h", batch, _ATTRIBUTES_POSITION, attributes)
-    struct.pack_into(">q", batch, _MAX_TIMESTAMP_POSITION, now_ms)
-    struct.pack_into(">I", batch, _CRC_POSITION, checksum(batch))
-
-
-@dataclass(frozen=True, slots=True)
-class RecordSummary:
+class RecordSummary(NamedTuple):
     """What the broker may want of one record."""
 
     offset_delta: int
-    timestamp_delta_ms: int
+    timestamp_ms: int
     has_key: bool
 
 
-def iterate_records(batch: bytes | memoryview) -> Iterator[RecordSummary]:
+def iterate_records(header: BatchHeader, records: Bytes) -> Iterator[RecordSummary]:
     """The records of one batch, decompressed where need be.
 
+    :param records: what follows the header.
     :raises BatchError: the records do not fit their batch.
     """
-    header = BatchHeader.parse(batch)
     try:
-        data = _decompress(header.codec, bytes(memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]))
-        position = 0
-        for _ in range(header.records_count):
-            length, start = _varint(data, position)
-            timestamp_delta_ms, position = _varint(data, start + 1)
-            offset_delta, position = _varint(data, position)
-            key_length, position = _varint(data, position)
-            position = start + length
-            if length < 0 or position > len(data):
-                raise BatchError("a record ends after its batch")
-            yield RecordSummary(offset_delta, timestamp_delta_ms, key_length >= 0)
-    except (IndexError, zlib.error, OSError) as error:
+        yield from _summaries(header, _decompress(header.codec, bytes(records)))
+    except (IndexError, ValueError, OSError, struct.error, zlib.error) as error:
         raise BatchError(f"records that cannot be read: {error}") from error
+
+
+def _summaries(header: BatchHeader, data: bytes) -> Iterator[RecordSummary]:
+    position = 0
+    append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    for _ in range(header.records_count):
+        length, start = _varint(data, position)
+        timestamp_delta_ms, position = _varint(data, start + 1)
+        offset_delta, position = _varint(data, position)
+        key_length, position = _varint(data, position)
+        position = start + length
+        if length < 0 or position > len(data):
+            raise BatchError("a record ends after its batch")
+        timestamp_ms = header.max_timestamp_ms if append_time else header.base_timestamp_ms + timestamp_delta_ms
+        yield RecordSummary(offset_delta, timestamp_ms, key_length >= 0)
     if position != len(data):
         raise BatchError(f"{len(data) - position} bytes stand behind the last record")
 
 
+def count_records(batch: Bytes, end: int) -> int:
+    """How many records an uncompressed batch holds, by their lengths alone. Every append pays for this loop.
+
+    :param end: where the batch ends.
+    :raises BatchError: the last record ends elsewhere.
+    """
+    data, position, count = batch, HEADER_SIZE_BYTES, 0
+    try:
+        while position < end:
+            length = data[position]
+            position += 1
+            if length >= 0x80:
+                length, position = _unsigned_varint(data, position - 1)
+            if length & 1:
+                raise BatchError("a record of a negative length")
+            position += length >> 1
+            count += 1
+    except IndexError:
+        position = -1
+    if position != end:
+        raise BatchError("a record ends after its batch")
+    return count
+
+
 def _varint(data: bytes, position: int) -> tuple[int, int]:
     """A zigzag varint and the position behind it."""
+    value, position = _unsigned_varint(data, position)
+    return (value >> 1) ^ -(value & 1), position
+
+
+def _unsigned_varint(data: Bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
+            return value, position
         shift += 7
         if shift > 63:
             raise BatchError("a varint longer than ten bytes")
@@ -250,10 +264,5 @@ def _snappy_block(block: bytes) -> bytes:
     """A snappy block begins with its decompressed size as a plain varint."""
     import pyarrow as pa
 
-    size = shift = 0
-    for byte in block:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
+    size, _ = _unsigned_varint(block, 0)
     return bytes(pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True))

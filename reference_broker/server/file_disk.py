@@ -47,12 +47,22 @@ class FileDisk:
             data += more
         return data
 
-    def append(self, path: str, data: bytes | bytearray) -> None:
-        """Write at the end of a file, which is made if need be."""
+    def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
+        """Write at the end of a file, which is made if need be. What a failed write left there is cut off again."""
         descriptor = self._descriptor(path, os.O_CREAT)
-        written = os.write(descriptor, data)
-        while written < len(data):
-            written += os.write(descriptor, memoryview(data)[written:])
+        size_bytes = sum(map(len, parts))
+        written = os.writev(descriptor, parts) if size_bytes else 0
+        if written < size_bytes:
+            self._write_rest(descriptor, memoryview(b"".join(parts))[written:], written)
+
+    def _write_rest(self, descriptor: int, rest: memoryview, written: int) -> None:
+        start = os.fstat(descriptor).st_size - written
+        try:
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        except OSError:
+            os.ftruncate(descriptor, start)
+            raise
 
     def truncate(self, path: str, size: int) -> None:
         """Cut a file down to a size."""

@@ -1,20 +1,24 @@
 """What a batch must keep before a log takes it: Kafka's checks, in Kafka's order, with Kafka's errors.
 
-1. The bytes are exactly one whole batch of magic 2 (Produce version 3 and above).   INVALID_RECORD, CORRUPT_MESSAGE
-2. It is not larger than `max.message.bytes`.                                       MESSAGE_TOO_LARGE
-3. Its checksum is right.                                                            CORRUPT_MESSAGE
-4. Its offsets begin at 0, its counts agree, it is no control batch.                 INVALID_RECORD
-5. Every record has a key if the topic is compacted.                                 INVALID_RECORD, per record
-6. Every timestamp lies within the topic's bounds, under CreateTime (KIP-937).       INVALID_TIMESTAMP, per record
-7. It fits a segment.                                                                RECORD_LIST_TOO_LARGE
+1. The bytes are one whole batch of magic 2 (Produce from version 3 on).             INVALID_RECORD, CORRUPT_MESSAGE
+2. Its base offset is 0.                                                             INVALID_RECORD
+3. It is not larger than `max.message.bytes`.                                        MESSAGE_TOO_LARGE
+4. Its checksum is right.                                                            CORRUPT_MESSAGE
+5. Its counts agree, it is no control batch, an idempotent producer has a sequence.  INVALID_RECORD
+6. It holds as many records as it says.                                              INVALID_RECORD
+7. Every record has a key if the topic is compacted.                                 INVALID_RECORD, per record
+8. Under CreateTime every timestamp lies within the topic's bounds (KIP-937); under
+   LogAppendTime the producer has not claimed to be the broker.                      INVALID_TIMESTAMP, per record
+9. It fits a segment.                                                                RECORD_LIST_TOO_LARGE
 
-The sequence of an idempotent producer is looked at last (`producers`). Records are decoded for rule 5, and for rule 6
-where the header's two timestamps leave a doubt; otherwise they stay opaque.
+The sequence of an idempotent producer comes after these (`producers`). Records are decoded for rule 7, and for rule 8
+where the header's two timestamps leave a doubt; rule 6 walks over their lengths, unless they are compressed.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from enum import Enum
 
-from reference_broker.core.log.config import LogConfig
+from reference_broker.core.log.config import NEVER, LogConfig
 from reference_broker.core.log.errors import AppendError, RecordError
 from reference_broker.protocol.record_batch import (
     HEADER_SIZE_BYTES,
@@ -24,8 +28,12 @@ from reference_broker.protocol.record_batch import (
     NO_TIMESTAMP,
     BatchError,
     BatchHeader,
+    Bytes,
+    Codec,
     RecordSummary,
+    TimestampType,
     checksum,
+    count_records,
     iterate_records,
 )
 
@@ -34,26 +42,23 @@ _SIZE_UP_TO_MAGIC_BYTES = 17
 _MAGIC_POSITION = 16
 
 
-def validate(records: bytes | memoryview, config: LogConfig, now_ms: int) -> BatchHeader:
-    """The header of the one batch in `records`.
+def validate(batch: Bytes, config: LogConfig, now_ms: int) -> BatchHeader:
+    """The header of the one batch that these bytes are.
 
     :raises AppendError: the first rule that it breaks.
     """
-    header = _the_one_batch(records)
+    header = _the_one_batch(batch)
+    if header.base_offset != 0:
+        raise AppendError("INVALID_RECORD", f"the base offset is {header.base_offset} where a client sends 0")
     if header.size_bytes > config.max_message_bytes:
         raise AppendError(
             "MESSAGE_TOO_LARGE",
             f"a batch of {header.size_bytes} bytes where max.message.bytes is {config.max_message_bytes}",
         )
-    if header.crc != checksum(records):
-        raise AppendError(
-            "CORRUPT_MESSAGE", f"the checksum is {checksum(records):#010x}, the batch says {header.crc:#010x}"
-        )
+    if header.crc != checksum(memoryview(batch)[: header.size_bytes]):
+        raise AppendError("CORRUPT_MESSAGE", f"the checksum {header.crc:#010x} is not that of the batch")
     _check_header(header)
-    if config.compacts:
-        _check_each(records, lambda record: None if record.has_key else _NO_KEY, "INVALID_RECORD")
-    if not config.uses_log_append_time:
-        _check_timestamps(records, header, config, now_ms)
+    _check_records(header, batch, config, now_ms)
     if header.size_bytes > config.segment_bytes:
         raise AppendError(
             "RECORD_LIST_TOO_LARGE",
@@ -62,43 +67,40 @@ def validate(records: bytes | memoryview, config: LogConfig, now_ms: int) -> Bat
     return header
 
 
-_NO_KEY = "Compacted topic cannot accept message without key"
-
-
-def _the_one_batch(records: bytes | memoryview) -> BatchHeader:
-    size = _first_batch_size(records)
-    if size is None or size > len(records):
+def _the_one_batch(batch: Bytes) -> BatchHeader:
+    size_bytes = _claimed_size_bytes(batch)
+    if size_bytes is None or size_bytes > len(batch):
+        raise AppendError("INVALID_RECORD", "here is no whole batch where a produce request carries one per partition")
+    if batch[_MAGIC_POSITION] != MAGIC:
+        raise AppendError("INVALID_RECORD", f"batches of magic {batch[_MAGIC_POSITION]} ended with Produce version 2")
+    if size_bytes < HEADER_SIZE_BYTES:
+        raise AppendError("CORRUPT_MESSAGE", f"a batch of {size_bytes} bytes is smaller than its header")
+    behind = memoryview(batch)[size_bytes:]
+    behind_bytes = _claimed_size_bytes(behind)
+    if behind_bytes is not None and behind_bytes <= len(behind):
         raise AppendError(
-            "INVALID_RECORD", "a produce request carries exactly one whole batch per partition, here is none"
+            "INVALID_RECORD", "here is more than the one batch that a produce request carries per partition"
         )
-    if records[_MAGIC_POSITION] != MAGIC:
-        raise AppendError("INVALID_RECORD", f"batches of magic {records[_MAGIC_POSITION]} ended with Produce version 2")
-    if size < HEADER_SIZE_BYTES:
-        raise AppendError("CORRUPT_MESSAGE", f"a batch of {size} bytes is smaller than its header")
-    if size < len(records) and _first_batch_size(records[size:]) is not None:
-        raise AppendError("INVALID_RECORD", "a produce request carries exactly one batch per partition, here are more")
-    return BatchHeader.parse(records)
+    return BatchHeader.parse(batch)
 
 
-def _first_batch_size(records: bytes | memoryview) -> int | None:
-    """The size that the first batch claims; null where too few bytes are left to say."""
-    if len(records) < LOG_OVERHEAD_BYTES:
+def _claimed_size_bytes(batch: Bytes) -> int | None:
+    """The size that the first batch claims; null where too few bytes are left to say, which Kafka passes over."""
+    if len(batch) < LOG_OVERHEAD_BYTES:
         return None
-    length = int.from_bytes(records[8:LOG_OVERHEAD_BYTES], "big", signed=True)
+    length = int.from_bytes(batch[8:LOG_OVERHEAD_BYTES], "big", signed=True)
     if length < _LEGACY_RECORD_SIZE_MIN_BYTES:
         raise AppendError("CORRUPT_MESSAGE", f"a record of {length} bytes is smaller than any")
-    if len(records) < _SIZE_UP_TO_MAGIC_BYTES:
+    if len(batch) < _SIZE_UP_TO_MAGIC_BYTES:
         return None
-    if records[_MAGIC_POSITION] > MAGIC:
-        raise AppendError("CORRUPT_MESSAGE", f"no batch has magic {records[_MAGIC_POSITION]}")
+    if batch[_MAGIC_POSITION] > MAGIC:
+        raise AppendError("CORRUPT_MESSAGE", f"no batch has magic {batch[_MAGIC_POSITION]}")
     return length + LOG_OVERHEAD_BYTES
 
 
 def _check_header(header: BatchHeader) -> None:
     broken = None
-    if header.base_offset != 0:
-        broken = f"the base offset is {header.base_offset} where a client sends 0"
-    elif header.last_offset_delta < 0 or header.records_count != header.last_offset_delta + 1:
+    if header.last_offset_delta < 0 or header.records_count != header.last_offset_delta + 1:
         broken = f"{header.records_count} records where the offsets tell of {header.last_offset_delta + 1}"
     elif header.is_control:
         broken = "clients do not write control batches"
@@ -108,29 +110,54 @@ def _check_header(header: BatchHeader) -> None:
         raise AppendError("INVALID_RECORD", broken)
 
 
-def _check_timestamps(records: bytes | memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """Between the bounds around the broker's time. Both timestamps of the header inside them leave no doubt."""
-    earliest_ms, latest_ms = (
-        now_ms - config.message_timestamp_before_max_ms,
-        now_ms + config.message_timestamp_after_max_ms,
-    )
+class _Fault(Enum):
+    """What may be wrong with a record: Kafka's error, and its text."""
 
-    def problem(timestamp_ms: int) -> str | None:
-        if timestamp_ms == NO_TIMESTAMP or earliest_ms <= timestamp_ms <= latest_ms:
-            return None
-        return f"Timestamp {timestamp_ms} of message is out of range [{earliest_ms}, {latest_ms}]"
-
-    if problem(header.base_timestamp_ms) or problem(header.max_timestamp_ms):
-        base_ms = header.base_timestamp_ms
-        _check_each(records, lambda record: problem(base_ms + record.timestamp_delta_ms), "INVALID_TIMESTAMP")
+    NO_KEY = ("INVALID_RECORD", "Compacted topic cannot accept message without key")
+    OUT_OF_RANGE = ("INVALID_TIMESTAMP", "Timestamp of message is out of range")
+    APPEND_TIME = ("INVALID_TIMESTAMP", "Producer should not set timestamp type to LogAppendTime")
 
 
-def _check_each(records: bytes | memoryview, problem: Callable[[RecordSummary], str | None], error: str) -> None:
-    """Raise with every record that has a problem."""
+def _check_records(header: BatchHeader, batch: Bytes, config: LogConfig, now_ms: int) -> None:
     try:
-        found = [(index, problem(record)) for index, record in enumerate(iterate_records(records))]
+        if config.compacts or _has_doubtful_timestamp(header, config, now_ms):
+            records = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
+            faults = tuple(_faults(header, iterate_records(header, records), config, now_ms))
+        else:
+            faults = ()
+            if header.codec == Codec.NONE and count_records(batch, header.size_bytes) != header.records_count:
+                raise AppendError(
+                    "INVALID_RECORD", f"the batch does not hold the {header.records_count} records it says"
+                )
     except BatchError as broken:
         raise AppendError("INVALID_RECORD", str(broken)) from None
-    errors = tuple(RecordError(index, message) for index, message in found if message)
-    if errors:
-        raise AppendError(error, "One or more records have been rejected", errors)
+    if faults:
+        errors = {fault.value[0] for _, fault in faults}
+        error = "INVALID_TIMESTAMP" if "INVALID_TIMESTAMP" in errors else "INVALID_RECORD"
+        record_errors = tuple(RecordError(index, fault.value[1]) for index, fault in faults)
+        raise AppendError(error, "One or more records have been rejected", record_errors)
+
+
+def _has_doubtful_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
+    """Both of the header's timestamps within the bounds settle it, unless records between them may be too old."""
+    if config.uses_log_append_time or header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    if config.message_timestamp_before_max_ms < NEVER:
+        return True
+    latest_ms = now_ms + config.message_timestamp_after_max_ms
+    return header.base_timestamp_ms > latest_ms or header.max_timestamp_ms > latest_ms
+
+
+def _faults(
+    header: BatchHeader, records: Iterator[RecordSummary], config: LogConfig, now_ms: int
+) -> Iterator[tuple[int, _Fault]]:
+    earliest_ms = now_ms - config.message_timestamp_before_max_ms
+    latest_ms = now_ms + config.message_timestamp_after_max_ms
+    for index, record in enumerate(records):
+        if config.compacts and not record.has_key:
+            yield index, _Fault.NO_KEY
+        elif not config.uses_log_append_time and record.timestamp_ms != NO_TIMESTAMP:
+            if not earliest_ms <= record.timestamp_ms <= latest_ms:
+                yield index, _Fault.OUT_OF_RANGE
+        elif header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            yield index, _Fault.APPEND_TIME

@@ -71,11 +71,6 @@ class LeaderEpochs:
             in_force = self._entries[following - 1][0]
             self._replace([(in_force, start_offset), *self._entries[following:]])
 
-    def rebuild(self, entries: list[tuple[int, int]]) -> None:
-        """Take over what a recovery found in the records."""
-        if entries != self._entries:
-            self._replace(entries)
-
     def _replace(self, entries: list[tuple[int, int]]) -> None:
         write_epochs(self._disk, self._path, entries)
         self._entries = entries

@@ -4,79 +4,87 @@
     .timeindex  timestamp 8 | relative offset 4     the largest timestamp so far, and the last offset of its batch
 
 Rules of this file:
-- An index is derived from its `.log`. One that is missing, cut short or out of order is made again, never trusted.
-- It is held in memory as it stands on disk, so that memory is that of the file and an append is one small write.
+- An index is derived from its `.log` and is never trusted beyond that: whoever follows an entry holds it against the
+  batch that it names, and has the index made again if they differ.
+- Entries stay on disk. In memory are their number and the last one, which answers readers at the tail; others cost a
+  dozen small reads. So a log of a thousand segments opens without reading any index.
+- Kafka allocates the index of an active segment in full and cuts it on closing. These files only ever hold entries.
 """
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from typing import NamedTuple
 
 from reference_broker.core.disk import Disk
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
+class OffsetPosition(NamedTuple):
+    """A batch, by its last offset and its position in the file."""
+
+    last_offset: int
+    position: int
+
+
+class TimestampOffset(NamedTuple):
+    """A largest timestamp so far, and the last offset of the first batch that has it."""
+
+    timestamp_ms: int
+    last_offset: int
+
+
 class _Index:
-    """Entries of a fixed size, in a file and in memory."""
+    """Entries of a fixed size in a file."""
 
     _entry: struct.Struct
 
     def __init__(self, disk: Disk, path: str, base_offset: int) -> None:
+        self.path = path
         self._disk = disk
-        self._path = path
         self._base_offset = base_offset
-        self._data = bytearray(disk.read(path, 0, disk.size(path)) if disk.exists(path) else b"")
+        size_bytes = disk.size(path) if disk.exists(path) else 0
+        self.is_whole = size_bytes % self._entry.size == 0
+        """Whether the file holds entries and nothing else."""
+        self._count = size_bytes // self._entry.size
+        self._last = self._raw(self._count - 1) if self._count else None
+        self._is_durable = True
 
     def __len__(self) -> int:
-        return len(self._data) // self._entry.size
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the file."""
-        return len(self._data)
-
-    def _at(self, number: int) -> tuple[int, int]:
-        first, second = self._entry.unpack_from(self._data, number * self._entry.size)
-        return first, second
-
-    def _floor(self, key: int) -> int:
-        """Number of the last entry whose first field is at most `key`; -1 where there is none."""
-        return bisect_right(range(len(self)), key, key=lambda number: self._at(number)[0]) - 1
-
-    def _entries(self) -> Iterator[tuple[int, int]]:
-        return self._entry.iter_unpack(self._data)
-
-    def _append(self, first: int, second: int) -> None:
-        entry = self._entry.pack(first, second)
-        self._disk.append(self._path, entry)
-        self._data += entry
-
-    def _keep(self, count: int) -> None:
-        if count < len(self):
-            del self._data[count * self._entry.size :]
-            self._disk.truncate(self._path, len(self._data))
+        return self._count
 
     def clear(self) -> None:
         """Begin again with an empty file."""
-        self._data.clear()
-        self._disk.replace(self._path, b"")
+        self._disk.replace(self.path, b"")
+        self.is_whole, self._count, self._last, self._is_durable = True, 0, None, True
 
-    def make_durable(self) -> None:
-        """Flush the file."""
-        if self._disk.exists(self._path):
-            self._disk.flush(self._path)
+    def flush(self) -> None:
+        """Make the entries durable."""
+        if not self._is_durable:
+            self._disk.flush(self.path)
+            self._is_durable = True
 
-    def is_sane(self) -> bool:
-        """Whole entries, and both fields rise (a position or offset of an index that is no lie)."""
-        if len(self._data) % self._entry.size:
-            return False
-        before = (-1, -1)
-        for entry in self._entries():
-            if entry[0] <= before[0] or entry[1] <= before[1]:
-                return False
-            before = entry
-        return True
+    def _raw(self, number: int) -> tuple[int, int]:
+        size = self._entry.size
+        first, second = self._entry.unpack(self._disk.read(self.path, number * size, size))
+        return first, second
+
+    def _floor(self, key: int, field: int) -> int:
+        """Number of the last entry with a field of at most `key`; -1 where there is none."""
+        if self._last is None or self._last[field] <= key:
+            return self._count - 1
+        return bisect_right(range(self._count), key, key=lambda number: self._raw(number)[field]) - 1
+
+    def _append(self, first: int, second: int) -> None:
+        self._disk.append(self.path, self._entry.pack(first, second))
+        self._count += 1
+        self._last, self._is_durable = (first, second), False
+
+    def _keep(self, count: int) -> None:
+        if count < self._count:
+            self._disk.truncate(self.path, count * self._entry.size)
+            self._count, self._is_durable = count, False
+            self._last = self._raw(count - 1) if count else None
 
 
 class OffsetIndex(_Index):
@@ -85,27 +93,35 @@ class OffsetIndex(_Index):
     _entry = struct.Struct(">ii")
 
     def append(self, last_offset: int, position: int) -> None:
-        """Note a batch by its last offset."""
+        """Note a batch."""
         self._append(last_offset - self._base_offset, position)
 
-    def position_at_or_below(self, offset: int) -> int:
-        """A position from which a scan finds the batch of `offset`."""
-        number = self._floor(offset - self._base_offset)
-        return self._at(number)[1] if number >= 0 else 0
-
-    def boundary_at_or_below(self, position: int) -> int:
-        """The highest indexed start of a batch that is not behind `position`."""
-        number = bisect_right(range(len(self)), position, key=lambda number: self._at(number)[1]) - 1
-        return self._at(number)[1] if number >= 0 else 0
-
     @property
-    def last_position(self) -> int:
-        """Start of the last indexed batch; 0 where there is none."""
-        return self._at(len(self) - 1)[1] if len(self) else 0
+    def last(self) -> OffsetPosition | None:
+        """The batch noted last."""
+        return self._entry_at(self._count - 1)
+
+    def floor(self, offset: int) -> OffsetPosition | None:
+        """The last noted batch that ends at `offset` or below: where a scan for `offset` begins."""
+        return self._entry_at(self._floor(offset - self._base_offset, field=0))
+
+    def floor_of_position(self, position: int) -> OffsetPosition | None:
+        """The last noted batch that begins at `position` or below."""
+        return self._entry_at(self._floor(position, field=1))
+
+    def is_full(self, size_max_bytes: int) -> bool:
+        """Whether another entry would exceed `segment.index.bytes`."""
+        return self._count >= size_max_bytes // self._entry.size
 
     def truncate_to(self, offset: int) -> None:
         """Forget batches that end at `offset` or above."""
-        self._keep(self._floor(offset - 1 - self._base_offset) + 1)
+        self._keep(self._floor(offset - 1 - self._base_offset, field=0) + 1)
+
+    def _entry_at(self, number: int) -> OffsetPosition | None:
+        if number < 0:
+            return None
+        relative, position = self._last if number == self._count - 1 and self._last else self._raw(number)
+        return OffsetPosition(relative + self._base_offset, position)
 
 
 class TimeIndex(_Index):
@@ -113,25 +129,30 @@ class TimeIndex(_Index):
 
     _entry = struct.Struct(">qi")
 
-    def append_if_later(self, timestamp_ms: int, last_offset: int) -> None:
+    def append_if_later(self, largest: TimestampOffset) -> None:
         """Note a largest timestamp; one that does not rise is not worth an entry."""
-        if timestamp_ms > self.last[0] and last_offset > self.last[1]:
-            self._append(timestamp_ms, last_offset - self._base_offset)
+        if self._last is None or largest.timestamp_ms > self._last[0]:
+            self._append(largest.timestamp_ms, largest.last_offset - self._base_offset)
 
     @property
-    def last(self) -> tuple[int, int]:
-        """Largest timestamp noted and the last offset of its batch; -1 and the offset before the segment at first."""
-        if not len(self):
-            return -1, self._base_offset - 1
-        timestamp_ms, relative_offset = self._at(len(self) - 1)
-        return timestamp_ms, relative_offset + self._base_offset
+    def last(self) -> TimestampOffset | None:
+        """The largest timestamp noted."""
+        return self._entry_at(self._count - 1)
 
-    def offset_before(self, timestamp_ms: int) -> int:
-        """An offset up to which every record is older than `timestamp_ms`, so that a scan may begin there."""
-        number = self._floor(timestamp_ms - 1)
-        return self._at(number)[1] + self._base_offset if number >= 0 else self._base_offset
+    def before(self, timestamp_ms: int) -> TimestampOffset | None:
+        """The last entry below a timestamp: no record up to the end of its batch is as late."""
+        return self._entry_at(self._floor(timestamp_ms - 1, field=0))
+
+    def is_full(self, size_max_bytes: int) -> bool:
+        """As for offsets, but the last place is kept for the entry that is made when the segment is closed."""
+        return self._count >= size_max_bytes // self._entry.size - 1
 
     def truncate_to(self, offset: int) -> None:
         """Forget entries at `offset` or above."""
-        relative = offset - self._base_offset
-        self._keep(bisect_right(range(len(self)), relative - 1, key=lambda number: self._at(number)[1]))
+        self._keep(self._floor(offset - 1 - self._base_offset, field=1) + 1)
+
+    def _entry_at(self, number: int) -> TimestampOffset | None:
+        if number < 0:
+            return None
+        timestamp_ms, relative = self._last if number == self._count - 1 and self._last else self._raw(number)
+        return TimestampOffset(timestamp_ms, relative + self._base_offset)

@@ -4,58 +4,61 @@ Rules of this file:
 - Offsets are given at the append and rise; a batch is never changed afterwards. `log_start_offset` and
   `log_end_offset` bound what can be read.
 - Nothing below `recovery_point` is lost by a crash. On opening after one, batches from there on are held against their
-  checksums and the log ends before the first that is torn.
+  checksums and the log ends before the first that is torn (`loading`).
 - Segments, indexes, epochs and producer state agree at every return: a refused batch changes none of them.
 - The clock and the disk are arguments. An `OSError` of the disk passes through: the directory is lost.
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Iterator
+from typing import NamedTuple, Self
 
 from reference_broker.core.disk import Disk
 from reference_broker.core.log.append_validation import validate
-from reference_broker.core.log.config import UNLIMITED, LogConfig
+from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.epochs import LeaderEpochs
-from reference_broker.core.log.errors import OffsetOutOfRangeError
+from reference_broker.core.log.errors import AppendError, OffsetOutOfRangeError
+from reference_broker.core.log.loading import SegmentLoader
 from reference_broker.core.log.producers import AppendedBatch, Producers
-from reference_broker.core.log.segment import Segment, TimestampAndOffset
+from reference_broker.core.log.retention import below_log_start, over_age, over_size
+from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.snapshots import ProducerSnapshots
+from reference_broker.core.log.timestamp_and_offset import TimestampAndOffset
 from reference_broker.protocol.record_batch import (
+    HEADER_SIZE_BYTES,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
-    place,
-    stamp_log_append_time,
+    Bytes,
+    TimestampType,
+    with_timestamp,
 )
 
-_SNAPSHOT_SUFFIX = ".snapshot"
 
-
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """Where a batch stands in the log; for a duplicate, where it stood already."""
 
     base_offset: int
     last_offset: int
     log_append_time_ms: int
-    """-1 under CreateTime."""
+    """-1 under CreateTime; for a duplicate, as Kafka has it, the largest timestamp that the batch was appended with."""
     log_start_offset: int
-    duplicate: bool = False
 
 
 class PartitionLog:
     """Made by `open`; let go of by `close`."""
 
-    def __init__(self, disk: Disk, directory: str, config: LogConfig, segments: list[Segment], log_start: int) -> None:
+    def __init__(self, disk: Disk, directory: str, config: LogConfig) -> None:
         self.config = config
         self.producers = Producers()
         self.epochs = LeaderEpochs(disk, directory)
-        self.log_start_offset = log_start
-        self.recovery_point = segments[-1].end_offset
+        self.log_start_offset = 0
+        self.recovery_point = 0
         self._disk = disk
         self._directory = directory
-        self._segments = segments
-        self._active_created_ms = 0
+        self._snapshots = ProducerSnapshots(disk, directory)
+        self._segments: list[Segment] = []
+        self._has_new_files = True
 
     # Opening and closing
 
@@ -73,62 +76,72 @@ class PartitionLog:
     ) -> Self:
         """Open a log, or make an empty one.
 
-        :param clean: the last run closed it; segments are then trusted and only their tails are looked at.
-        :param recovery_point: after a crash, segments that end below it are trusted.
+        :param clean: the last run closed it: segments are trusted, and only the last one's tail is looked at.
+        :param recovery_point: after a crash, segments that end at it or below are trusted.
         :param log_start_offset: from the checkpoint of log starts.
         :raises OSError: the disk fails.
         """
         disk.make_directory(directory)
-        names = disk.list(directory)
-        bases = sorted(int(name[:20]) for name in names if name.endswith(".log") and name[:20].isdigit())
-        segments = [Segment(disk, directory, base, config.index_interval_bytes) for base in bases]
-        if not segments:
-            segments = [Segment(disk, directory, log_start_offset, config.index_interval_bytes)]
-            disk.flush_directory(directory)
-        kept = _load(segments, clean=clean, recovery_point=recovery_point)
-        for orphan in segments[len(kept) :]:
-            orphan.delete()
-        log = cls(disk, directory, config, kept, max(log_start_offset, kept[0].base_offset))
-        log._active_created_ms = now_ms
-        log._restore_state(clean)
+        log = cls(disk, directory, config)
+        log._load(now_ms, clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset)
         return log
 
-    def _restore_state(self, clean: bool) -> None:
-        """Producers and epochs, from their files as far as these can be trusted and from the batches beyond."""
+    def _load(self, now_ms: int, *, clean: bool, recovery_point: int, log_start_offset: int) -> None:
+        loader = self._loader(now_ms)
+        recovered: list[tuple[int, int]] = []
+
+        def observe(header: BatchHeader) -> None:
+            if not recovered or header.leader_epoch > recovered[-1][0]:
+                recovered.append((header.leader_epoch, header.base_offset))
+
+        self._segments = loader.load(
+            clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset, observe=observe
+        )
+        self.log_start_offset = max(log_start_offset, self._segments[0].base_offset)
+        self.recovery_point = self.log_end_offset if clean else min(recovery_point, self.log_end_offset)
+        self._restore_epochs(recovered)
+        self._restore_producers(is_complete=clean)
+        self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+
+    def _loader(self, now_ms: int) -> SegmentLoader:
+        return SegmentLoader(self._disk, self._directory, self.config.index_interval_bytes, now_ms)
+
+    def _restore_epochs(self, recovered: list[tuple[int, int]]) -> None:
+        """From the checkpoint, and from the batches that it may not know; from all of them where it is lost."""
         self.epochs.truncate_from_end(self.log_end_offset)
-        if not clean:
-            self.epochs.rebuild(self._epochs_in_batches())
+        if not self.epochs.entries:
+            for header in self._headers(self.log_start_offset):
+                if header.leader_epoch > self.epochs.latest:
+                    self.epochs.assign(header.leader_epoch, header.base_offset)
+        for epoch, start_offset in recovered:
+            if epoch > self.epochs.latest:
+                self.epochs.assign(epoch, start_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
-        snapshot_offset = self._load_latest_snapshot()
-        for segment in self._segments:
-            if segment.end_offset > snapshot_offset:
-                for _, header in segment.headers():
-                    if header.base_offset >= snapshot_offset and header.producer_id != NO_PRODUCER_ID:
-                        self.producers.note(header, header.base_offset, header.max_timestamp_ms)
 
-    def _epochs_in_batches(self) -> list[tuple[int, int]]:
-        found: list[tuple[int, int]] = []
-        for segment in self._segments:
-            for _, header in segment.headers():
-                if not found or header.leader_epoch > found[-1][0]:
-                    found.append((header.leader_epoch, header.base_offset))
-        return found
+    def _restore_producers(self, *, is_complete: bool) -> None:
+        """From the latest snapshot and the batches behind it.
 
-    def _load_latest_snapshot(self) -> int:
-        """Offset up to which the producers are known; damaged snapshots, and those beyond the end, are removed."""
-        for offset in sorted(self._snapshot_offsets(), reverse=True):
-            path = self._snapshot_path(offset)
-            if offset <= self.log_end_offset and self.producers.load(self._disk, path):
-                return offset
-            self._disk.delete(path)
-        return 0
+        :param is_complete: where there is no snapshot, there was no producer.
+        """
+        self.producers.clear()
+        snapshot_offset = self._snapshots.restore(self.producers, self.log_end_offset)
+        if snapshot_offset is None and is_complete:
+            return
+        for header in self._headers(max(snapshot_offset or 0, self.log_start_offset)):
+            if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+                self.producers.note(header)
+
+    def _headers(self, from_offset: int) -> Iterator[BatchHeader]:
+        for segment in self._segments[self._segment_number(from_offset) :]:
+            yield from segment.headers(max(from_offset, segment.base_offset))
 
     def close(self, *, clean: bool) -> None:
         """Make everything durable, with a snapshot of the producers, unless the log is to be deleted anyway."""
         if clean:
-            self.producers.save(self._disk, self._snapshot_path(self.log_end_offset))
-            self._segments[-1].seal()
-            self.recovery_point = self.log_end_offset
+            self._segments[-1].close()
+            self._snapshots.take(self.producers, self.log_end_offset)
+            self.flush()
+            self._segments[-1].flush_indexes()
 
     # What it holds
 
@@ -161,80 +174,87 @@ class PartitionLog:
         return None
 
     def max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp of all."""
+        """The first record with the largest timestamp of all (KIP-734)."""
         latest = max(self._segments, key=lambda segment: segment.max_timestamp_ms)
-        return latest.max_timestamp()
+        if latest.max_timestamp_ms == NO_TIMESTAMP:
+            return None
+        return latest.first_at_or_after(latest.max_timestamp_ms, latest.base_offset)
 
     # Appending
 
-    def append(self, records: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
+    def append(self, batch: Bytes, *, leader_epoch: int, now_ms: int) -> Appended:
         """Take one batch of a client.
 
         :raises AppendError: it breaks a rule; the log is as it was.
         """
-        header = validate(records, self.config, now_ms)
-        idempotent = header.producer_id != NO_PRODUCER_ID
-        if idempotent:
-            duplicate = self.producers.duplicate_of(header)
+        header = validate(batch, self.config, now_ms)
+        if header.producer_id != NO_PRODUCER_ID:
+            duplicate = self._check_producer(header)
             if duplicate is not None:
-                return self._appended(duplicate, NO_TIMESTAMP, duplicate=True)
-            self.producers.check(header)
-        base_offset = self.log_end_offset
-        batch = place(bytes(records[: header.size_bytes]), base_offset, leader_epoch)
-        if self.config.uses_log_append_time:
-            stamp_log_append_time(batch, now_ms)
-        placed = BatchHeader.parse(batch)
+                where = duplicate.base_offset, duplicate.last_offset, duplicate.timestamp_ms
+                return Appended(*where, self.log_start_offset)
+        records = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
+        placed = self._place(header, records, leader_epoch, now_ms)
         self._roll_if_due(placed, now_ms)
-        self.epochs.assign(leader_epoch, base_offset)
-        self._segments[-1].append(batch, placed)
-        if idempotent:
-            self.producers.note(placed, base_offset, placed.max_timestamp_ms)
+        self.epochs.assign(leader_epoch, placed.base_offset)
+        self._segments[-1].append(placed, records)
+        if placed.producer_id != NO_PRODUCER_ID:
+            self.producers.note(placed)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
-        stamp = now_ms if self.config.uses_log_append_time else NO_TIMESTAMP
-        return self._appended(_as_appended(placed), stamp)
+        append_time_ms = now_ms if self.config.uses_log_append_time else NO_TIMESTAMP
+        return Appended(placed.base_offset, placed.last_offset, append_time_ms, self.log_start_offset)
 
-    def _appended(self, batch: AppendedBatch, log_append_time_ms: int, *, duplicate: bool = False) -> Appended:
-        return Appended(batch.base_offset, batch.last_offset, log_append_time_ms, self.log_start_offset, duplicate)
+    def _check_producer(self, header: BatchHeader) -> AppendedBatch | None:
+        duplicate = self.producers.duplicate_of(header)
+        if duplicate is None:
+            if header.is_transactional:
+                raise AppendError("INVALID_TXN_STATE", "Record was not part of an ongoing transaction")
+            self.producers.check(header)
+        return duplicate
+
+    def _place(self, header: BatchHeader, records: memoryview, leader_epoch: int, now_ms: int) -> BatchHeader:
+        """The header as it stands in the log. Offset and epoch lie before what the checksum covers."""
+        placed = header._replace(base_offset=self.log_end_offset, leader_epoch=leader_epoch)
+        if self.config.uses_log_append_time:
+            return with_timestamp(placed, records, TimestampType.LOG_APPEND_TIME, now_ms)
+        if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            return with_timestamp(placed, records, TimestampType.CREATE_TIME, header.max_timestamp_ms)
+        return placed
 
     def _roll_if_due(self, header: BatchHeader, now_ms: int) -> None:
         active = self._segments[-1]
-        fits = active.has_room(header, header.last_offset, self.config.segment_bytes, self.config.segment_index_bytes)
-        if not fits or self._is_over_age(header.max_timestamp_ms, now_ms):
+        if active.size_bytes and (
+            active.is_full(header, self.config.segment_bytes, self.config.segment_index_bytes)
+            or active.waited_ms(now_ms, header.max_timestamp_ms) > self.config.segment_ms
+        ):
             self.roll(now_ms)
 
-    def _is_over_age(self, timestamp_ms: int, now_ms: int) -> bool:
-        """`segment.ms`, measured in the records' own time where they have one, as Kafka does."""
-        active = self._segments[-1]
-        if not active.size_bytes:
-            return False
-        if active.first_timestamp_ms is not None and active.first_timestamp_ms != NO_TIMESTAMP:
-            return timestamp_ms - active.first_timestamp_ms > self.config.segment_ms
-        return now_ms - self._active_created_ms > self.config.segment_ms
-
     def roll(self, now_ms: int) -> None:
-        """Close the active segment and begin another at the end."""
-        self._segments[-1].seal()
-        self.producers.save(self._disk, self._snapshot_path(self.log_end_offset))
-        self.recovery_point = self.log_end_offset
-        self._segments.append(
-            Segment(self._disk, self._directory, self.log_end_offset, self.config.index_interval_bytes)
-        )
-        self._disk.flush_directory(self._directory)
-        self._active_created_ms = now_ms
+        """Close the active segment and begin another at the end. What it holds is made durable by the next `flush`."""
+        self._segments[-1].close()
+        self._snapshots.take(self.producers, self.log_end_offset)
+        self._segments.append(self._loader(now_ms).create(self.log_end_offset))
+        self._has_new_files = True
 
     def flush(self) -> None:
         """Make every batch durable."""
-        self._segments[-1].flush()
+        for segment in self._segments[self._segment_number(self.recovery_point) :]:
+            segment.flush()
+            if segment is not self._segments[-1]:
+                segment.flush_indexes()
+        if self._has_new_files:
+            self._disk.flush_directory(self._directory)
+            self._has_new_files = False
         self.recovery_point = self.log_end_offset
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one that holds `offset` and below `end_offset`, of one segment.
+    def read(self, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool = True) -> bytes:
+        """Whole batches from the one that holds `offset` and below `end_offset`, of one segment; empty at the end.
 
-        At most `max_bytes`, but always one batch (KIP-74); empty at the end.
-
+        :param max_bytes: bound of the answer.
+        :param whole_first_batch: give the first batch even if it is larger, so that a reader gets on (KIP-74).
         :raises OffsetOutOfRangeError: below the log's start or above its end.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -242,8 +262,10 @@ class PartitionLog:
         if offset >= end_offset:
             return b""
         for segment in self._segments[self._segment_number(offset) :]:
-            if offset < segment.end_offset:
-                return segment.read(max(offset, segment.base_offset), max_bytes, end_offset)
+            start = max(offset, segment.base_offset)
+            batches = segment.read(start, max_bytes, end_offset, whole_first_batch=whole_first_batch)
+            if batches is not None:
+                return batches
         return b""
 
     def _segment_number(self, offset: int) -> int:
@@ -252,93 +274,47 @@ class PartitionLog:
     # Getting shorter
 
     def delete_records_before(self, offset: int) -> None:
-        """Move the log start up (KIP-107); whole segments below it go at the next `apply_retention`."""
+        """Move the log start up (KIP-107); whole segments below it go at the next `apply_retention`.
+
+        :raises OffsetOutOfRangeError: above the log's end.
+        """
         if offset > self.log_end_offset:
             raise OffsetOutOfRangeError(f"{offset} is above the end {self.log_end_offset}")
-        self.log_start_offset = max(self.log_start_offset, offset)
-        self.epochs.truncate_from_start(self.log_start_offset)
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.epochs.truncate_from_start(offset)
 
-    def apply_retention(self, now_ms: int, high_watermark: int) -> int:
-        """Remove whole segments that time, size or the log start let go, and producers that have expired.
-
-        Nothing at or above the high watermark goes. An active segment whose records are all too old is rolled first.
-
-        :returns: how many segments were removed.
-        """
+    def apply_retention(self, now_ms: int, high_watermark: int) -> None:
+        """Remove the segments that time, size or the log start let go, and the producers that have expired."""
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
-        if self.config.deletes and self._segments[-1].size_bytes and self._has_expired(self._segments[-1], now_ms):
+        self._delete_oldest(below_log_start(self._segments, self.log_start_offset), now_ms)
+        if self.config.deletes:
+            self._delete_oldest(over_size(self._segments, self.config, high_watermark), now_ms)
+            self._delete_oldest(over_age(self._segments, self.config, high_watermark, now_ms), now_ms)
+
+    def _delete_oldest(self, count: int, now_ms: int) -> None:
+        if not count:
+            return
+        if count == len(self._segments):
             self.roll(now_ms)
-        removed = 0
-        while len(self._segments) > 1 and self._may_go(self._segments[0], now_ms, high_watermark):
-            self._segments.pop(0).delete()
-            removed += 1
-        if removed:
-            self.delete_records_before(max(self._segments[0].base_offset, self.log_start_offset))
-            self._delete_snapshots_below(self._segments[0].base_offset)
-        return removed
-
-    def _may_go(self, segment: Segment, now_ms: int, high_watermark: int) -> bool:
-        if segment.end_offset > high_watermark:
-            return False
-        if segment.end_offset <= self.log_start_offset:
-            return True
-        too_large = self.config.retention_bytes != UNLIMITED and (
-            self.size_bytes - segment.size_bytes >= self.config.retention_bytes
-        )
-        return self.config.deletes and (too_large or self._has_expired(segment, now_ms))
-
-    def _has_expired(self, segment: Segment, now_ms: int) -> bool:
-        return (
-            self.config.retention_ms != UNLIMITED
-            and segment.max_timestamp_ms != NO_TIMESTAMP
-            and now_ms - segment.max_timestamp_ms > self.config.retention_ms
-        )
+        self.delete_records_before(self._segments[count].base_offset)
+        for segment in self._segments[:count]:
+            segment.delete()
+        del self._segments[:count]
+        self._snapshots.delete_below(self._segments[0].base_offset)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drop everything from `offset` on, as a follower does whose log has parted from the leader's."""
         if offset >= self.log_end_offset:
             return
-        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
+        while self._segments and self._segments[-1].base_offset >= offset:
             self._segments.pop().delete()
-        self._segments[-1].truncate_to(offset)
-        self._active_created_ms = now_ms
+        if self._segments:
+            self._segments[-1].truncate_to(offset)
+        else:
+            self._segments = [self._loader(now_ms).create(offset)]
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        self.producers.clear()
-        self._restore_state(clean=True)
-
-    def configure(self, **changes: int | str | frozenset[str]) -> None:
-        """Take over changed topic properties."""
-        self.config = replace(self.config, **changes)  # type: ignore[arg-type]
-
-    # Snapshots of the producers
-
-    def _snapshot_path(self, offset: int) -> str:
-        return f"{self._directory}/{offset:020d}{_SNAPSHOT_SUFFIX}"
-
-    def _snapshot_offsets(self) -> list[int]:
-        names = self._disk.list(self._directory)
-        return [int(name[:20]) for name in names if name.endswith(_SNAPSHOT_SUFFIX) and name[:20].isdigit()]
-
-    def _delete_snapshots_below(self, offset: int) -> None:
-        for snapshot_offset in self._snapshot_offsets():
-            if snapshot_offset < offset:
-                self._disk.delete(self._snapshot_path(snapshot_offset))
-
-
-def _load(segments: list[Segment], *, clean: bool, recovery_point: int) -> list[Segment]:
-    """The segments that stand: after a torn one none does."""
-    kept: list[Segment] = []
-    for number, segment in enumerate(segments):
-        next_base = segments[number + 1].base_offset if number + 1 < len(segments) else None
-        kept.append(segment)
-        if clean or (next_base is not None and next_base <= recovery_point):
-            segment.load()
-        elif segment.recover():
-            break
-    return kept
-
-
-def _as_appended(header: BatchHeader) -> AppendedBatch:
-    return AppendedBatch(
-        header.base_sequence, header.last_sequence, header.base_offset, header.last_offset, header.max_timestamp_ms
-    )
+        self.epochs.truncate_from_end(self.log_end_offset)
+        self._snapshots.delete_above(self.log_end_offset)
+        self._restore_producers(is_complete=False)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from crc32c import crc32c
 
-from reference_broker.core.disk import Disk
 from reference_broker.core.log.errors import AppendError
 from reference_broker.protocol.record_batch import BatchHeader
 
@@ -89,14 +88,19 @@ class Producers:
                 f"sequence {header.base_sequence} of producer {header.producer_id} where {expected} is next",
             )
 
-    def note(self, header: BatchHeader, base_offset: int, timestamp_ms: int) -> None:
-        """A batch was appended."""
+    def note(self, header: BatchHeader) -> None:
+        """A batch has its place in the log."""
         state = self._states.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:
             state = self._states[header.producer_id] = ProducerState(header.producer_epoch)
-        last_offset = base_offset + header.last_offset_delta
         state.batches.append(
-            AppendedBatch(header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp_ms)
+            AppendedBatch(
+                header.base_sequence,
+                header.last_sequence,
+                header.base_offset,
+                header.last_offset,
+                header.max_timestamp_ms,
+            )
         )
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
@@ -111,10 +115,10 @@ class Producers:
         """Forget all, before what is in the log is read again."""
         self._states.clear()
 
-    def save(self, disk: Disk, path: str) -> None:
-        """Write a snapshot of the state as it is."""
+    def snapshot(self) -> bytes:
+        """The content of a `.snapshot` file."""
         entries = [_COUNT.pack(len(self._states))]
-        for producer_id, state in self.items():
+        for producer_id, state in sorted(self._states.items()):
             last = state.batches[-1]
             delta = last.last_offset - last.base_offset
             entries.append(
@@ -124,11 +128,10 @@ class Producers:
                 )
             )  # fmt: skip
         body = b"".join(entries)
-        disk.replace(path, _PREFIX.pack(_VERSION, crc32c(body)) + body)
+        return _PREFIX.pack(_VERSION, crc32c(body)) + body
 
-    def load(self, disk: Disk, path: str) -> bool:
+    def load(self, data: bytes) -> bool:
         """Take over a snapshot; false, and nothing taken, where it is damaged."""
-        data = disk.read(path, 0, disk.size(path))
         try:
             version, crc = _PREFIX.unpack_from(data)
             body = memoryview(data)[_PREFIX.size :]
@@ -142,6 +145,8 @@ class Producers:
             body[_COUNT.size :]
         ):
             base_sequence = (last_sequence - delta) & SEQUENCE_MAX
+            if last_offset < 0:
+                continue  # no batch of it is left, only markers of transactions
             batch = AppendedBatch(base_sequence, last_sequence, last_offset - delta, last_offset, timestamp_ms)
             self._states[producer_id] = ProducerState(epoch, deque([batch], maxlen=BATCHES_REMEMBERED))
         return True

@@ -1,165 +1,223 @@
 """One segment of a log: `NNN.log` with its `.index` and `.timeindex`, named by the offset at which it begins.
 
 Rules of this file:
-- Batches lie end to end in `.log`; the indexes say no more than the file does and are made from it again if in doubt.
-- As Kafka does, a batch is indexed when more than `index.interval.bytes` were written since the last indexed one.
-- Where a batch lies is found by the index and then header by header, never by a list of all batches: a segment costs
-  the memory of its indexes.
+- Batches lie end to end in `.log`. As Kafka does, a batch is indexed when more than `index.interval.bytes` were written
+  since the last indexed one, and the time index gets a last entry when the segment is closed.
+- Where a batch lies is found by the index and then header by header; the records of a batch are read only to find one
+  by its time. A segment costs the same memory whatever its size.
+- An index that is missing, cut or contradicts the `.log` is made again where that is noticed. Only `recover` ever cuts
+  the `.log` itself.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 from reference_broker.core.disk import Disk
-from reference_broker.core.log.index import RELATIVE_OFFSET_MAX, OffsetIndex, TimeIndex
+from reference_broker.core.log.index import RELATIVE_OFFSET_MAX, OffsetIndex, TimeIndex, TimestampOffset
+from reference_broker.core.log.timestamp_and_offset import TimestampAndOffset
 from reference_broker.protocol.record_batch import (
     HEADER_SIZE_BYTES,
     MAGIC,
     NO_TIMESTAMP,
     BatchHeader,
+    Bytes,
     checksum,
     iterate_records,
 )
 
-_SCAN_BYTES = 16 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class TimestampAndOffset:
-    """A record's timestamp, its offset, and the leader epoch of its batch."""
-
-    timestamp_ms: int
-    offset: int
-    leader_epoch: int
+_SCAN_BYTES = 8 * 1024
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
 
 
 class Segment:
-    """A run of batches. Only the last segment of a log is appended to."""
+    """A run of batches. Only the last segment of a log is appended to.
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int, index_interval_bytes: int) -> None:
+    Made for a file that exists without reading it: `end_offset` is what the caller knows (the start of the next
+    segment), or must be found by `load_tail` or `recover`.
+    """
+
+    __slots__ = (
+        "_bytes_since_indexed",
+        "_directory",
+        "_disk",
+        "_first_timestamp_ms",
+        "_index_interval_bytes",
+        "_is_durable",
+        "_largest",
+        "_offset_index",
+        "_time_index",
+        "base_offset",
+        "created_ms",
+        "end_offset",
+        "log_path",
+        "size_bytes",
+    )
+
+    def __init__(
+        self, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, end_offset: int, now_ms: int
+    ) -> None:
         stem = f"{directory}/{base_offset:020d}"
         self.base_offset = base_offset
-        self.log_path = f"{stem}.log"
-        self._index_paths = (f"{stem}.index", f"{stem}.timeindex")
+        self.end_offset = end_offset
+        self.created_ms = now_ms
+        self.log_path = stem + LOG_SUFFIX
         self._disk = disk
+        self._directory = directory
         self._index_interval_bytes = index_interval_bytes
-        self._offset_index = OffsetIndex(disk, self._index_paths[0], base_offset)
-        self._time_index = TimeIndex(disk, self._index_paths[1], base_offset)
+        self._offset_index = OffsetIndex(disk, stem + INDEX_SUFFIX, base_offset)
+        self._time_index = TimeIndex(disk, stem + TIME_INDEX_SUFFIX, base_offset)
         self._bytes_since_indexed = 0
-        self.size_bytes = disk.size(self.log_path) if disk.exists(self.log_path) else 0
-        self.end_offset = base_offset
-        self.max_timestamp_ms, self._max_timestamp_offset = self._time_index.last
-        self.first_timestamp_ms: int | None = None
-        if not disk.exists(self.log_path):
-            for path in (self.log_path, *self._index_paths):
-                disk.append(path, b"")
+        self._largest = self._time_index.last
+        self._first_timestamp_ms: int | None = None
+        self._is_durable = False
+        self.size_bytes = disk.size(self.log_path)
+
+    @classmethod
+    def create(
+        cls, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int
+    ) -> "Segment":
+        """An empty one."""
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            disk.append(f"{directory}/{base_offset:020d}{suffix}", b"")
+        return cls(
+            disk,
+            directory,
+            base_offset,
+            index_interval_bytes=index_interval_bytes,
+            end_offset=base_offset,
+            now_ms=now_ms,
+        )
 
     # Opening
 
-    def load(self) -> None:
-        """Trust the file; read headers from the last indexed batch on. Damaged indexes are made again."""
-        missing = any(not self._disk.exists(path) for path in self._index_paths)
-        if missing or not self._indexes_fit():
-            self.recover()
-            return
-        for _, header in self._headers_from(self._offset_index.last_position):
-            self._take_in(header)
-            self._bytes_since_indexed += header.size_bytes
-        self._note_first_timestamp()
+    def load_tail(self) -> None:
+        """Find the end, from the last indexed batch on, in a file that was closed in order."""
+        last = self._offset_index.last
+        self.end_offset = self.base_offset
+        for _, header in self._headers_from(last.position if last else 0):
+            self.end_offset = header.last_offset + 1
+            self._note_timestamp(header)
 
-    def _indexes_fit(self) -> bool:
-        sane = self._offset_index.is_sane() and self._time_index.is_sane()
-        if not sane or self._offset_index.last_position >= max(self.size_bytes, 1):
-            return False
-        return (
-            bool(len(self._offset_index)) or self.size_bytes <= 2 * self._index_interval_bytes or self._is_one_batch()
-        )
+    def recover(self, observe: Callable[[BatchHeader], None]) -> int:
+        """Hold every batch against its checksum, cut the file behind the last good one, make the indexes again.
 
-    def _is_one_batch(self) -> bool:
-        first = next(self._headers_from(0), None)
-        return first is None or first[1].size_bytes * 2 >= self.size_bytes
-
-    def recover(self) -> int:
-        """Hold every batch against its checksum, cut the file behind the last whole one and make the indexes again.
-
+        :param observe: called with the header of each good batch.
         :returns: how many bytes were cut off.
         """
-        self._offset_index.clear()
-        self._time_index.clear()
-        self.end_offset, self._bytes_since_indexed = self.base_offset, 0
-        self.max_timestamp_ms, self._max_timestamp_offset = self._time_index.last
-        valid_bytes = 0
-        for position, header in self._valid_batches():
+        self._clear_indexes()
+        self.end_offset = self.base_offset
+        position = 0
+        while (header := self._valid_batch(position)) is not None:
             self._index(header, position)
-            self._take_in(header)
-            valid_bytes = position + header.size_bytes
-        cut_bytes = self.size_bytes - valid_bytes
+            observe(header)
+            self.end_offset = header.last_offset + 1
+            position += header.size_bytes
+        cut_bytes = self.size_bytes - position
         if cut_bytes:
-            self._disk.truncate(self.log_path, valid_bytes)
-            self.size_bytes = valid_bytes
-        self._note_first_timestamp()
+            self._disk.truncate(self.log_path, position)
+            self.size_bytes = position
         return cut_bytes
 
-    def _valid_batches(self) -> Iterator[tuple[int, BatchHeader]]:
-        position, next_offset = 0, self.base_offset
-        while self.size_bytes - position >= HEADER_SIZE_BYTES:
-            header = BatchHeader.parse(self._disk.read(self.log_path, position, HEADER_SIZE_BYTES))
-            fits = HEADER_SIZE_BYTES <= header.size_bytes <= self.size_bytes - position
-            if not fits or header.magic != MAGIC or header.base_offset < next_offset or header.last_offset_delta < 0:
-                return
-            if header.crc != checksum(self._disk.read(self.log_path, position, header.size_bytes)):
-                return
-            yield position, header
-            position += header.size_bytes
-            next_offset = header.last_offset + 1
+    def _valid_batch(self, position: int) -> BatchHeader | None:
+        if self.size_bytes - position < HEADER_SIZE_BYTES:
+            return None
+        header = BatchHeader.parse(self._disk.read(self.log_path, position, HEADER_SIZE_BYTES))
+        fits = header.magic == MAGIC and HEADER_SIZE_BYTES <= header.size_bytes <= self.size_bytes - position
+        follows = self.end_offset <= header.base_offset <= header.last_offset <= self.base_offset + RELATIVE_OFFSET_MAX
+        if not fits or not follows:
+            return None
+        return header if header.crc == checksum(self._disk.read(self.log_path, position, header.size_bytes)) else None
 
-    def _note_first_timestamp(self) -> None:
-        first = next(self._headers_from(0), None)
-        self.first_timestamp_ms = first[1].max_timestamp_ms if first else None
+    def ensure_indexes(self) -> None:
+        """Kafka makes both again where one is missing; an empty one beside a long file tells of the same loss."""
+        indexes = (self._offset_index, self._time_index)
+        lost = not all(self._disk.exists(index.path) and index.is_whole for index in indexes)
+        if lost or (not self._offset_index and self._has_indexable_batch()):
+            self._rebuild_indexes()
+
+    def _has_indexable_batch(self) -> bool:
+        since_indexed = 0
+        for _, header in self._headers_from(0):
+            if since_indexed > self._index_interval_bytes:
+                return True
+            since_indexed += header.size_bytes
+        return False
+
+    def _rebuild_indexes(self) -> None:
+        """From the headers. The file's end is not in question here, so that no body is read."""
+        self._clear_indexes()
+        for position, header in self._headers_from(0):
+            self._index(header, position)
+        if self._largest:
+            self._time_index.append_if_later(self._largest)
+
+    def _clear_indexes(self) -> None:
+        self._offset_index.clear()
+        self._time_index.clear()
+        self._largest, self._bytes_since_indexed = None, 0
 
     # Writing
 
-    def append(self, batch: bytes | bytearray, header: BatchHeader) -> None:
-        """Write a batch that has its place; `header` is the placed batch's own."""
-        self._disk.append(self.log_path, batch)
+    def append(self, header: BatchHeader, records: Bytes) -> None:
+        """Write a batch that has its place. `records` is what follows the header."""
+        if not self.size_bytes:
+            self._first_timestamp_ms = header.max_timestamp_ms
+        self._disk.append(self.log_path, header.pack(), records)
+        self._is_durable = False
         self._index(header, self.size_bytes)
-        self._take_in(header)
         self.size_bytes += header.size_bytes
-        if self.first_timestamp_ms is None:
-            self.first_timestamp_ms = header.max_timestamp_ms
+        self.end_offset = header.last_offset + 1
 
     def _index(self, header: BatchHeader, position: int) -> None:
-        if header.max_timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms, self._max_timestamp_offset = header.max_timestamp_ms, header.last_offset
+        self._note_timestamp(header)
         if self._bytes_since_indexed > self._index_interval_bytes:
             self._offset_index.append(header.last_offset, position)
-            self._time_index.append_if_later(self.max_timestamp_ms, self._max_timestamp_offset)
+            if self._largest:
+                self._time_index.append_if_later(self._largest)
             self._bytes_since_indexed = 0
         self._bytes_since_indexed += header.size_bytes
 
-    def _take_in(self, header: BatchHeader) -> None:
-        self.end_offset = header.last_offset + 1
+    def _note_timestamp(self, header: BatchHeader) -> None:
         if header.max_timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms, self._max_timestamp_offset = header.max_timestamp_ms, header.last_offset
+            self._largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
 
-    def has_room(self, header: BatchHeader, last_offset: int, segment_bytes: int, segment_index_bytes: int) -> bool:
-        """Whether a batch still belongs here by size; an empty segment takes any."""
-        if not self.size_bytes:
-            return True
-        index_full = max(self._offset_index.size_bytes + 8, self._time_index.size_bytes + 12) > segment_index_bytes
-        too_far = last_offset - self.base_offset > RELATIVE_OFFSET_MAX
-        return self.size_bytes + header.size_bytes <= segment_bytes and not index_full and not too_far
+    def is_full(self, header: BatchHeader, segment_bytes: int, index_bytes: int) -> bool:
+        """Whether a batch belongs into a next segment: by size, by a full index, or by offsets too far apart."""
+        return (
+            self.size_bytes > segment_bytes - header.size_bytes
+            or self._offset_index.is_full(index_bytes)
+            or self._time_index.is_full(index_bytes)
+            or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX
+        )
 
-    def seal(self) -> None:
-        """No more will be appended: the time index says the largest timestamp, and all is made durable."""
-        self._time_index.append_if_later(self.max_timestamp_ms, self._max_timestamp_offset)
-        self.flush()
-        self._offset_index.make_durable()
-        self._time_index.make_durable()
+    def waited_ms(self, now_ms: int, timestamp_ms: int) -> int:
+        """How long the segment has been filling, for `segment.ms`: by the records' own time, as far as they have one.
+
+        :param timestamp_ms: of the batch that is next.
+        """
+        if self._first_timestamp_ms is None:
+            first = next(self._headers_from(0), None)
+            self._first_timestamp_ms = first[1].max_timestamp_ms if first else None
+        if self._first_timestamp_ms is not None and self._first_timestamp_ms >= 0:
+            return timestamp_ms - self._first_timestamp_ms
+        return now_ms - self.created_ms
+
+    def close(self) -> None:
+        """No more will be appended for now: the time index says the largest timestamp."""
+        if self._largest:
+            self._time_index.append_if_later(self._largest)
 
     def flush(self) -> None:
         """Make the batches durable."""
-        self._disk.flush(self.log_path)
+        if not self._is_durable:
+            self._disk.flush(self.log_path)
+            self._is_durable = True
+
+    def flush_indexes(self) -> None:
+        """Make the indexes durable, which only a clean stop relies on."""
+        self._offset_index.flush()
+        self._time_index.flush()
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batch that holds `offset` and all after it."""
@@ -167,33 +225,38 @@ class Segment:
         if position is None:
             return
         self._disk.truncate(self.log_path, position)
+        self.size_bytes = position
         self._offset_index.truncate_to(offset)
         self._time_index.truncate_to(offset)
-        self.size_bytes, self.end_offset = position, self.base_offset
-        self.max_timestamp_ms, self._max_timestamp_offset = self._time_index.last
+        self._largest, self._first_timestamp_ms = self._time_index.last, None
         self._bytes_since_indexed = 0
-        self.load()
+        self.load_tail()
 
     def delete(self) -> None:
         """Remove the files."""
-        for path in (self.log_path, *self._index_paths):
+        for path in (self.log_path, self._offset_index.path, self._time_index.path):
             if self._disk.exists(path):
                 self._disk.delete(path)
 
     # Reading
 
-    def headers(self) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of every batch."""
-        return self._headers_from(0)
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The largest timestamp; -1 where no record has one."""
+        return self._largest.timestamp_ms if self._largest else NO_TIMESTAMP
+
+    def headers(self, from_offset: int) -> Iterator[BatchHeader]:
+        """The header of every batch that ends at `from_offset` or above."""
+        position = self.position_of(from_offset)
+        return (header for _, header in self._headers_from(self.size_bytes if position is None else position))
 
     def _headers_from(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Headers one after the other, read in chunks; the body of a large batch is never read."""
+        """Position and header of one batch after the other, read in chunks; the body of a large one is not read."""
         while position < self.size_bytes:
-            chunk = self._disk.read(self.log_path, position, _SCAN_BYTES)
-            start = position
+            start, chunk = position, self._disk.read(self.log_path, position, _SCAN_BYTES)
             while position - start + HEADER_SIZE_BYTES <= len(chunk):
                 header = BatchHeader.parse(chunk, position - start)
-                if header.size_bytes < HEADER_SIZE_BYTES or position + header.size_bytes > self.size_bytes:
+                if header.magic != MAGIC or not HEADER_SIZE_BYTES <= header.size_bytes <= self.size_bytes - position:
                     return
                 yield position, header
                 position += header.size_bytes
@@ -204,37 +267,55 @@ class Segment:
         """Where the first batch lies that ends at `offset` or above; null where none does."""
         if offset >= self.end_offset:
             return None
-        for position, header in self._headers_from(self._offset_index.position_at_or_below(offset)):
-            if header.last_offset >= offset:
-                return position
-        return None
+        entry = self._offset_index.floor(offset)
+        headers = self._headers_from(entry.position if entry else 0)
+        position, header = next(headers, (0, None))
+        if header is None or (entry is not None and header.last_offset != entry.last_offset):
+            return self._position_without_index(offset) if entry else None
+        while header is not None and header.last_offset < offset:
+            position, header = next(headers, (0, None))
+        return position if header is not None else None
 
-    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one that holds `offset`, below `end_offset`, at most `max_bytes` but at least one."""
+    def _position_without_index(self, offset: int) -> int | None:
+        self._rebuild_indexes()
+        return next((position for position, header in self._headers_from(0) if header.last_offset >= offset), None)
+
+    def read(self, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool) -> bytes | None:
+        """Whole batches from the one that holds `offset`, below `end_offset`, at most `max_bytes`.
+
+        Null where no batch ends at `offset` or above.
+
+        :param whole_first_batch: give the first batch even if it is larger.
+        """
         start = self.position_of(offset)
-        limit = self.size_bytes if end_offset >= self.end_offset else self.position_of(end_offset)
-        if start is None or limit is None or start >= limit:
-            return b""
-        if limit - start > max_bytes:
-            limit = self._boundary(start, start + max_bytes)
-        return self._disk.read(self.log_path, start, limit - start)
+        if start is None:
+            return None
+        end = self.size_bytes if end_offset >= self.end_offset else self.position_of(end_offset)
+        if end is None:
+            end = self.size_bytes
+        if end - start > max_bytes:
+            end = self._last_boundary(start, start + max_bytes)
+            if end == start and whole_first_batch:
+                end += BatchHeader.parse(self._disk.read(self.log_path, start, HEADER_SIZE_BYTES)).size_bytes
+        return self._disk.read(self.log_path, start, end - start) if end > start else b""
 
-    def _boundary(self, start: int, limit: int) -> int:
-        """The end of the last batch from `start` that ends at `limit` or below, or of the first batch."""
-        scan_from = max(start, self._offset_index.boundary_at_or_below(limit))
-        end = scan_from
-        for position, header in self._headers_from(scan_from):
-            if position + header.size_bytes > limit and position > start:
+    def _last_boundary(self, start: int, limit: int) -> int:
+        """The last position from `start` to `limit` at which a batch begins."""
+        entry = self._offset_index.floor_of_position(limit)
+        boundary = max(start, entry.position) if entry else start
+        for position, header in self._headers_from(boundary):
+            if position + header.size_bytes > limit:
                 break
-            end = position + header.size_bytes
-            if end >= limit:
-                break
-        return end
+            boundary = position + header.size_bytes
+        return boundary
 
     def first_at_or_after(self, timestamp_ms: int, from_offset: int) -> TimestampAndOffset | None:
         """The first record from `from_offset` on whose timestamp is `timestamp_ms` or later (KIP-79)."""
-        start = max(self._time_index.offset_before(timestamp_ms), from_offset)
-        position = self.position_of(start)
+        entry = self._time_index.before(timestamp_ms)
+        if entry is not None and not self._confirms(entry):
+            self._rebuild_indexes()
+            entry = self._time_index.before(timestamp_ms)
+        position = self.position_of(max(from_offset, entry.last_offset if entry else self.base_offset))
         if position is None:
             return None
         for batch_position, header in self._headers_from(position):
@@ -244,20 +325,17 @@ class Segment:
                     return found
         return None
 
-    def max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp (KIP-734)."""
-        if self.max_timestamp_ms == NO_TIMESTAMP:
-            return None
-        return self.first_at_or_after(self.max_timestamp_ms, self.base_offset)
+    def _confirms(self, entry: TimestampOffset) -> bool:
+        header = next(self.headers(entry.last_offset), None)
+        return header is not None and (header.max_timestamp_ms, header.last_offset) == entry
 
     def _first_record(
         self, position: int, header: BatchHeader, timestamp_ms: int, from_offset: int
     ) -> TimestampAndOffset | None:
-        batch = self._disk.read(self.log_path, position, header.size_bytes)
-        for record in iterate_records(batch):
+        start = position + HEADER_SIZE_BYTES
+        records = self._disk.read(self.log_path, start, header.size_bytes - HEADER_SIZE_BYTES)
+        for record in iterate_records(header, records):
             offset = header.base_offset + record.offset_delta
-            stamped = header.base_timestamp_ms + record.timestamp_delta_ms
-            time_ms = header.max_timestamp_ms if header.has_log_append_time else stamped
-            if time_ms >= timestamp_ms and offset >= from_offset:
-                return TimestampAndOffset(time_ms, offset, header.leader_epoch)
+            if record.timestamp_ms >= timestamp_ms and offset >= from_offset:
+                return TimestampAndOffset(record.timestamp_ms, offset, header.leader_epoch)
         return None

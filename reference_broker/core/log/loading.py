@@ -1,0 +1,91 @@
+"""Finding a log on disk again: after a clean stop by its file sizes, after a crash by its batches.
+
+The rules are those of Kafka's `LogLoader`:
+- A segment that ends below the recovery point was flushed and is trusted, and after a clean stop every one is. The
+  others are recovered in order; behind the first torn batch nothing stands, neither in its segment nor in a later one.
+- Files that no segment owns are left of a crash between two steps, and go.
+- A log that ends below its start (checkpointed, while the segments were lost) begins again, empty, at its start.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from reference_broker.core.disk import Disk
+from reference_broker.core.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
+from reference_broker.protocol.record_batch import BatchHeader
+
+_LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".swap", ".tmp")
+_OFFSET_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLoader:
+    """Opens the segments of one directory."""
+
+    disk: Disk
+    directory: str
+    index_interval_bytes: int
+    now_ms: int
+
+    def load(
+        self, *, clean: bool, recovery_point: int, log_start_offset: int, observe: Callable[[BatchHeader], None]
+    ) -> list[Segment]:
+        """The segments that stand, offsets ascending; at least one.
+
+        :param observe: called with the header of every batch that is recovered.
+        """
+        bases = self._tidy()
+        segments: list[Segment] = []
+        for base_offset, next_base in zip_longest(bases, bases[1:]):
+            segment = self._open(base_offset, next_base)
+            segments.append(segment)
+            is_trusted = clean or (next_base is not None and next_base <= recovery_point)
+            if not is_trusted and segment.recover(observe):
+                break
+            if is_trusted:
+                segment.ensure_indexes()
+            if is_trusted and next_base is None:
+                segment.load_tail()
+        for base_offset in bases[len(segments) :]:
+            self._open(base_offset, None).delete()
+        if segments and segments[-1].end_offset >= log_start_offset:
+            return segments
+        for segment in segments:
+            segment.delete()
+        return [self.create(log_start_offset)]
+
+    def create(self, base_offset: int) -> Segment:
+        """An empty segment."""
+        return Segment.create(
+            self.disk,
+            self.directory,
+            base_offset,
+            index_interval_bytes=self.index_interval_bytes,
+            now_ms=self.now_ms,
+        )
+
+    def _open(self, base_offset: int, next_base: int | None) -> Segment:
+        return Segment(
+            self.disk,
+            self.directory,
+            base_offset,
+            index_interval_bytes=self.index_interval_bytes,
+            end_offset=base_offset if next_base is None else next_base,
+            now_ms=self.now_ms,
+        )
+
+    def _tidy(self) -> list[int]:
+        """Remove what no segment owns; the base offsets of the segments."""
+        names = self.disk.list(self.directory)
+        bases = [int(name[:_OFFSET_DIGITS]) for name in names if _is_segment_file(name, LOG_SUFFIX)]
+        for name in names:
+            is_index = _is_segment_file(name, INDEX_SUFFIX) or _is_segment_file(name, TIME_INDEX_SUFFIX)
+            is_orphan = is_index and int(name[:_OFFSET_DIGITS]) not in bases
+            if is_orphan or name.endswith(_LEFTOVER_SUFFIXES):
+                self.disk.delete(f"{self.directory}/{name}")
+        return sorted(bases)
+
+
+def _is_segment_file(name: str, suffix: str) -> bool:
+    return name.endswith(suffix) and len(name) == _OFFSET_DIGITS + len(suffix) and name[:_OFFSET_DIGITS].isdigit()

@@ -1,0 +1,48 @@
+"""Which segments of a log may go: whole ones, oldest first, never above the high watermark. The rules are Kafka's.
+
+- Those whose every record lies below the log start, whatever the cleanup policy.
+- Under the policy `delete`: those whose removal leaves at least `retention.bytes`, and those whose largest timestamp is
+  more than `retention.ms` ago. A segment without any timestamp counts from when it was made.
+- The search ends at the first segment that stays. It may reach the active segment; the log then rolls before that goes.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from reference_broker.core.log.config import UNLIMITED, LogConfig
+from reference_broker.core.log.segment import Segment
+
+
+def below_log_start(segments: Sequence[Segment], log_start_offset: int) -> int:
+    """How many of the oldest segments hold nothing from the log start on; never the active one."""
+    return _leading(segments[:-1], lambda segment: segment.end_offset <= log_start_offset)
+
+
+def over_size(segments: Sequence[Segment], config: LogConfig, high_watermark: int) -> int:
+    """How many of the oldest segments `retention.bytes` lets go."""
+    if config.retention_bytes == UNLIMITED:
+        return 0
+    spare_bytes = sum(segment.size_bytes for segment in segments) - config.retention_bytes
+    removed_bytes = accumulate(segment.size_bytes for segment in segments)
+    fitting = sum(1 for total in removed_bytes if total <= spare_bytes)
+    return _leading(segments[:fitting], lambda segment: _may_go(segment, high_watermark))
+
+
+def over_age(segments: Sequence[Segment], config: LogConfig, high_watermark: int, now_ms: int) -> int:
+    """How many of the oldest segments `retention.ms` lets go."""
+    if config.retention_ms == UNLIMITED:
+        return 0
+
+    def is_expired(segment: Segment) -> bool:
+        latest_ms = segment.max_timestamp_ms if segment.max_timestamp_ms >= 0 else segment.created_ms
+        return _may_go(segment, high_watermark) and now_ms - latest_ms > config.retention_ms
+
+    return _leading(segments, is_expired)
+
+
+def _may_go(segment: Segment, high_watermark: int) -> bool:
+    return segment.size_bytes > 0 and segment.end_offset <= high_watermark
+
+
+def _leading(segments: Sequence[Segment], is_deletable: Callable[[Segment], bool]) -> int:
+    return next((number for number, segment in enumerate(segments) if not is_deletable(segment)), len(segments))
