@@ -9,11 +9,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from linearizability.history import layout
@@ -21,6 +20,9 @@ from linearizability.history.conform import check_schema, conform, has_types_of
 from linearizability.history.errors import HistoryError, NotARunError, one_line
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 __all__ = ["History", "HistoryError", "NotARunError", "open_history"]
 
@@ -59,8 +61,10 @@ class History:
             yield from _read(name, path, wanted)
         yield self.unfinished(name).select(wanted)
 
-    def dataset(self, name: str) -> ds.Dataset:
-        """A table to scan in pieces, with exactly the types of `SCHEMAS`."""
+    def dataset(self, name: str) -> "ds.Dataset":
+        """A table to query, with exactly the types of `SCHEMAS`."""
+        import pyarrow.dataset as ds  # which imports pandas, where there is one: a second that most runs need not spend
+
         schema = SCHEMAS[name]
         exact = [path for path in self._files[name] if has_types_of(schema, pq.read_schema(path))]
         converted = [

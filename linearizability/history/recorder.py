@@ -142,9 +142,9 @@ class Recorder:
         if outcome not in OUTCOMES:
             raise ValueError(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
         _check_operation_columns(operation_columns)
-        invoked = self._invoked.pop(op_id, None)
+        invoked = self._invoked.get(op_id)
         if invoked is None:
-            raise HistoryError(f"operation {op_id} was not invoked, or has completed already")
+            raise _not_invoked(op_id)
         ended = {"complete_ns": complete_ns, "outcome": outcome, "error": error}
         row = {**invoked.row, **operation_columns, **ended}
         rows: list[Rows | Block] = [Rows("operations", (row,))]
@@ -156,6 +156,8 @@ class Recorder:
             rows.append(_read_block(op_id, reads))
         if positions:
             rows.append(_position_block(op_id, positions))
+        if self._invoked.pop(op_id, None) is None:  # another thread was faster
+            raise _not_invoked(op_id)
         self._writer.end(invoked, rows)
 
     def state(self, **columns: Any) -> None:
@@ -202,6 +204,10 @@ class Recorder:
                 if name not in known:
                     raise TypeError(f"{table} has no column {name}")
         self._writer.append_rows(table, rows)
+
+
+def _not_invoked(op_id: int) -> HistoryError:
+    return HistoryError(f"operation {op_id} was not invoked, or has completed already")
 
 
 def _check_operation_columns(columns: Mapping[str, Any]) -> None:

@@ -57,7 +57,7 @@ def readers(draw):
     return tables
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tables=readers())
 def test_the_derived_table_follows_the_rule(tables, tmp_path_factory):
     history = open_history(write_history(tmp_path_factory.mktemp("reads") / "run", tables))

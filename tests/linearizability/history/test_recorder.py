@@ -197,7 +197,8 @@ def test_a_column_that_is_not_there_is_named(tmp_path):
             recorder.complete(op, "OK")
         with pytest.raises(ValueError, match="operation 1: 2 offsets for 1 sends"):
             recorder.complete(op, "ok", offsets=[1, 2])
-    assert open_history(tmp_path / "run").table("operations")["outcome"].to_pylist() == ["info"]
+        recorder.complete(op, "ok", offsets=[1])
+    assert open_history(tmp_path / "run").table("operations")["outcome"].to_pylist() == ["ok"]
 
 
 def test_an_operation_completes_once(tmp_path):

@@ -225,7 +225,7 @@ def mutations(draw):
     return tables
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(tables=mutations(), batch_rows=st.sampled_from([1, 2, 100]))
 @example(tables=lawful_tables(), batch_rows=1)
 def test_the_validator_refuses_exactly_what_breaks_a_rule(tables, batch_rows, tmp_path_factory):
