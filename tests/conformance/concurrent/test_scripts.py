@@ -4,7 +4,7 @@ import math
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import conformance.concurrent.script as script_module
@@ -40,6 +40,7 @@ def test_the_same_seed_draws_the_same_scripts(promise, target):
 
 
 @PROMISES
+@settings(deadline=None)
 @given(data=st.data())
 def test_a_printed_program_holds_the_same_script(promise, data):
     script = data.draw(promise.scripts(THREE_NODES))
