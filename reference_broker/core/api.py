@@ -1,0 +1,32 @@
+"""What an entry of the API table is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reference_broker.core.broker import Broker
+from reference_broker.core.clock import Now
+from reference_broker.core.request import Request
+
+Handler = Callable[[Broker, Request, Now], Any]
+"""Gives the response, kio's dataclass of the request's version, or an `Outcome`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An API that this broker has: its versions, and what answers it.
+
+    :param advertised_min_version: told in ApiVersions in place of `min_version`.
+    """
+
+    key: int
+    min_version: int
+    max_version: int
+    handle: Handler
+    advertised_min_version: int | None = None
+
+    @property
+    def advertised(self) -> tuple[int, int]:
+        """Lowest and highest version, as ApiVersions tells."""
+        lowest = self.min_version if self.advertised_min_version is None else self.advertised_min_version
+        return lowest, self.max_version

@@ -1,0 +1,103 @@
+"""One property: its type, default and bounds; and the rules by which a text becomes its value.
+
+Types and messages are those of Kafka's `ConfigDef`, whose numbers DescribeConfigs shows (KIP-226, KIP-569).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+class ConfigType(IntEnum):
+    """The type of a property, as DescribeConfigs numbers them."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+class ConfigSource(IntEnum):
+    """Where a property's value comes from, as DescribeConfigs numbers them; the strongest first."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class InvalidConfigError(Exception):
+    """A property that does not exist, or a value that it may not have. The message is Kafka's."""
+
+
+Value = bool | int | float | str
+
+_INTEGER_BOUNDS = {
+    ConfigType.SHORT: (-(2**15), 2**15 - 1),
+    ConfigType.INT: (-(2**31), INT_MAX),
+    ConfigType.LONG: (-(2**63), LONG_MAX),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """A property that exists.
+
+    :param default: as text; null for a property that is unset unless somebody sets it.
+    :param synonyms: broker properties that a topic takes the value from where it sets none, the strongest first, each
+        with the number of its units that make one of this property's (`log.retention.hours` is in 3,600,000 ms).
+    """
+
+    name: str
+    type: ConfigType
+    default: str | None
+    minimum: float | None = None
+    maximum: float | None = None
+    allowed: tuple[str, ...] = ()
+    synonyms: tuple[tuple[str, int], ...] = ()
+
+    def parse(self, text: str) -> Value:
+        """The value of a text. Raises `InvalidConfigError`."""
+        value = self._typed(text.strip())
+        if self.minimum is not None and not isinstance(value, str) and value < self.minimum:
+            raise self._invalid(text, f"Value must be at least {self.minimum}")
+        if self.maximum is not None and not isinstance(value, str) and value > self.maximum:
+            raise self._invalid(text, f"Value must be no more than {self.maximum}")
+        if self.allowed:
+            chosen = str(value).split(",") if self.type is ConfigType.LIST else [str(value)]
+            if not all(part.strip() in self.allowed for part in chosen):
+                raise self._invalid(text, f"String must be one of: {', '.join(self.allowed)}")
+        return value
+
+    def _typed(self, text: str) -> Value:
+        match self.type:
+            case ConfigType.BOOLEAN:
+                if text.lower() not in {"true", "false"}:
+                    raise self._invalid(text, "Expected value to be either true or false")
+                return text.lower() == "true"
+            case ConfigType.STRING | ConfigType.LIST:
+                return text
+            case ConfigType.DOUBLE:
+                return self._read(text, float)
+            case _:
+                value = int(self._read(text, int))
+                lowest, highest = _INTEGER_BOUNDS[self.type]
+                if not lowest <= value <= highest:
+                    raise self._invalid(text, f"Not a number of type {self.type.name}")
+                return value
+
+    def _read(self, text: str, number: Callable[[str], float]) -> float:
+        try:
+            return number(text)
+        except ValueError:
+            raise self._invalid(text, f"Not a number of type {self.type.name}") from None
+
+    def _invalid(self, text: str, reason: str) -> InvalidConfigError:
+        return InvalidConfigError(f"Invalid value {text} for configuration {self.name}: {reason}")

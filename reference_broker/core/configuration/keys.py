@@ -1,0 +1,138 @@
+"""The properties that exist, with the defaults of Apache Kafka 4.3. Source: its configuration reference.
+
+A topic has all of Kafka's properties, those of features that are not here included, since clients set and compare them.
+A broker has those that this one heeds, and those that a topic's defaults come from.
+"""
+
+from reference_broker.core.configuration.key import INT_MAX, LONG_MAX, ConfigKey, ConfigType
+
+_BOOLEAN, _STRING, _INT, _SHORT, _LONG, _DOUBLE, _LIST = ConfigType
+
+_DAY_MS = 86_400_000
+_MEBIBYTE = 1024 * 1024
+_COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+
+
+def _same(name: str) -> tuple[tuple[str, int], ...]:
+    return ((name, 1),)
+
+
+_TOPIC = (
+    ConfigKey("cleanup.policy", _LIST, "delete", allowed=("compact", "delete"), synonyms=_same("log.cleanup.policy")),
+    ConfigKey("compression.gzip.level", _INT, "-1", -1, 9, synonyms=_same("compression.gzip.level")),
+    ConfigKey("compression.lz4.level", _INT, "9", 1, 17, synonyms=_same("compression.lz4.level")),
+    ConfigKey("compression.type", _STRING, "producer", allowed=_COMPRESSION_TYPES, synonyms=_same("compression.type")),
+    ConfigKey("compression.zstd.level", _INT, "3", -131072, 22, synonyms=_same("compression.zstd.level")),
+    ConfigKey("delete.retention.ms", _LONG, f"{_DAY_MS}", 0, synonyms=_same("log.cleaner.delete.retention.ms")),
+    ConfigKey("file.delete.delay.ms", _LONG, "60000", 0, synonyms=_same("log.segment.delete.delay.ms")),
+    ConfigKey("flush.messages", _LONG, f"{LONG_MAX}", 1, synonyms=_same("log.flush.interval.messages")),
+    ConfigKey(
+        "flush.ms",
+        _LONG,
+        f"{LONG_MAX}",
+        0,
+        synonyms=(("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
+    ),
+    ConfigKey("follower.replication.throttled.replicas", _LIST, ""),
+    ConfigKey("index.interval.bytes", _INT, "4096", 0, synonyms=_same("log.index.interval.bytes")),
+    ConfigKey("leader.replication.throttled.replicas", _LIST, ""),
+    ConfigKey("local.retention.bytes", _LONG, "-2", -2, synonyms=_same("log.local.retention.bytes")),
+    ConfigKey("local.retention.ms", _LONG, "-2", -2, synonyms=_same("log.local.retention.ms")),
+    ConfigKey("max.compaction.lag.ms", _LONG, f"{LONG_MAX}", 1, synonyms=_same("log.cleaner.max.compaction.lag.ms")),
+    ConfigKey("max.message.bytes", _INT, f"{_MEBIBYTE + 12}", 0, synonyms=_same("message.max.bytes")),
+    ConfigKey(
+        "message.timestamp.after.max.ms", _LONG, "3600000", 0, synonyms=_same("log.message.timestamp.after.max.ms")
+    ),
+    ConfigKey(
+        "message.timestamp.before.max.ms",
+        _LONG,
+        f"{LONG_MAX}",
+        0,
+        synonyms=_same("log.message.timestamp.before.max.ms"),
+    ),
+    ConfigKey(
+        "message.timestamp.type",
+        _STRING,
+        "CreateTime",
+        allowed=("CreateTime", "LogAppendTime"),
+        synonyms=_same("log.message.timestamp.type"),
+    ),
+    ConfigKey("min.cleanable.dirty.ratio", _DOUBLE, "0.5", 0, 1, synonyms=_same("log.cleaner.min.cleanable.ratio")),
+    ConfigKey("min.compaction.lag.ms", _LONG, "0", 0, synonyms=_same("log.cleaner.min.compaction.lag.ms")),
+    ConfigKey("min.insync.replicas", _INT, "1", 1, synonyms=_same("min.insync.replicas")),
+    ConfigKey("preallocate", _BOOLEAN, "false", synonyms=_same("log.preallocate")),
+    ConfigKey("remote.log.copy.disable", _BOOLEAN, "false"),
+    ConfigKey("remote.log.delete.on.disable", _BOOLEAN, "false"),
+    ConfigKey("remote.storage.enable", _BOOLEAN, "false"),
+    ConfigKey("retention.bytes", _LONG, "-1", synonyms=_same("log.retention.bytes")),
+    ConfigKey(
+        "retention.ms",
+        _LONG,
+        f"{7 * _DAY_MS}",
+        -1,
+        synonyms=(("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
+    ),
+    ConfigKey("segment.bytes", _INT, f"{1024 * _MEBIBYTE}", _MEBIBYTE, synonyms=_same("log.segment.bytes")),
+    ConfigKey("segment.index.bytes", _INT, f"{10 * _MEBIBYTE}", 4, synonyms=_same("log.index.size.max.bytes")),
+    ConfigKey(
+        "segment.jitter.ms",
+        _LONG,
+        "0",
+        0,
+        synonyms=(("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000)),
+    ),
+    ConfigKey("segment.ms", _LONG, f"{7 * _DAY_MS}", 1, synonyms=(("log.roll.ms", 1), ("log.roll.hours", 3_600_000))),
+    ConfigKey("unclean.leader.election.enable", _BOOLEAN, "false", synonyms=_same("unclean.leader.election.enable")),
+)
+
+TOPIC_CONFIG_KEYS = {key.name: key for key in _TOPIC}
+"""Every property of a topic by name, names ascending."""
+
+
+def _like(topic_property: str, name: str) -> ConfigKey:
+    """The broker property that a topic property takes its value from, of the same type and bounds."""
+    key = TOPIC_CONFIG_KEYS[topic_property]
+    return ConfigKey(name, key.type, key.default, key.minimum, key.maximum, key.allowed)
+
+
+_SOLE_SYNONYMS = tuple(_like(key.name, key.synonyms[0][0]) for key in _TOPIC if len(key.synonyms) == 1)
+
+_BROKER = (
+    *_SOLE_SYNONYMS,
+    ConfigKey("auto.create.topics.enable", _BOOLEAN, "true"),
+    ConfigKey("default.replication.factor", _INT, "1"),
+    ConfigKey("delete.topic.enable", _BOOLEAN, "true"),
+    ConfigKey("fetch.max.bytes", _INT, f"{55 * _MEBIBYTE}", 1024),
+    ConfigKey("log.dirs", _LIST, None),
+    ConfigKey("log.flush.interval.ms", _LONG, None),
+    ConfigKey("log.flush.offset.checkpoint.interval.ms", _INT, "60000", 0),
+    ConfigKey("log.flush.scheduler.interval.ms", _LONG, f"{LONG_MAX}"),
+    ConfigKey("log.retention.check.interval.ms", _LONG, "300000", 1),
+    ConfigKey("log.retention.hours", _INT, "168"),
+    ConfigKey("log.retention.minutes", _INT, None),
+    ConfigKey("log.retention.ms", _LONG, None),
+    ConfigKey("log.roll.hours", _INT, "168", 1),
+    ConfigKey("log.roll.jitter.hours", _INT, "0", 0),
+    ConfigKey("log.roll.jitter.ms", _LONG, None),
+    ConfigKey("log.roll.ms", _LONG, None),
+    ConfigKey("node.id", _INT, None, 0),
+    ConfigKey("num.partitions", _INT, "1", 1),
+    ConfigKey("offset.metadata.max.bytes", _INT, "4096"),
+    ConfigKey("offsets.topic.num.partitions", _INT, "50", 1),
+    ConfigKey("offsets.topic.replication.factor", _SHORT, "1", 1),  # Kafka: 3, which one node cannot give
+    ConfigKey("offsets.topic.segment.bytes", _INT, f"{100 * _MEBIBYTE}", 1),
+    ConfigKey("producer.id.expiration.ms", _INT, f"{_DAY_MS}", 1),
+    ConfigKey("socket.request.max.bytes", _INT, f"{100 * _MEBIBYTE}", 1, INT_MAX),
+)
+
+BROKER_CONFIG_KEYS = {key.name: key for key in _BROKER}
+"""Every property of the broker by name."""
+
+DYNAMIC_BROKER_CONFIGS = frozenset(key.name for key in _SOLE_SYNONYMS) | {
+    "log.flush.interval.ms",
+    "log.retention.ms",
+    "log.roll.jitter.ms",
+    "log.roll.ms",
+    "producer.id.expiration.ms",
+}
+"""Those that Kafka lets an administrator change while the broker runs; the others are read-only."""

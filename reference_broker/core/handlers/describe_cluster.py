@@ -1,0 +1,50 @@
+"""DescribeCluster (60), versions 0-2: the cluster's id, controller and brokers (KIP-700).
+
+- From version 1 a client says which kind of endpoint it wants; this listener is a broker's, so controllers (2) are
+  MISMATCHED_ENDPOINT_TYPE(114) and any other number UNSUPPORTED_ENDPOINT_TYPE(115) (KIP-919).
+- Version 2 may ask for fenced brokers (KIP-1073). There is none while there is one broker.
+"""
+
+from typing import Any
+
+from reference_broker.core.broker import Broker
+from reference_broker.core.clock import Now
+from reference_broker.core.handlers.operations import CLUSTER_OPERATIONS
+from reference_broker.core.request import Request
+from reference_broker.protocol.errors import ErrorCode
+
+_BROKERS, _CONTROLLERS = 1, 2
+
+
+def handle(broker: Broker, request: Request, now: Now) -> Any:
+    """The cluster."""
+    new = request.replies
+    endpoint_type = getattr(request.body, "endpoint_type", _BROKERS)
+    if endpoint_type != _BROKERS:
+        return _wrong_endpoint(request, endpoint_type)
+    operations = CLUSTER_OPERATIONS if request.body.include_cluster_authorized_operations else -(2**31)
+    return new.DescribeClusterResponse(
+        error_code=ErrorCode.none,
+        cluster_id=broker.identity.cluster_id,
+        controller_id=broker.identity.node_id,
+        brokers=tuple(
+            new.DescribeClusterBroker(
+                broker_id=node.broker_id,
+                host=node.end_points[0].host,
+                port=node.end_points[0].port,
+                rack=node.rack,
+                is_fenced=node.fenced,
+            )
+            for node in broker.image.brokers.values()
+        ),
+        cluster_authorized_operations=operations,
+    )
+
+
+def _wrong_endpoint(request: Request, endpoint_type: int) -> Any:
+    if endpoint_type == _CONTROLLERS:
+        error = ErrorCode.mismatched_endpoint_type
+        message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+    else:
+        error, message = ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {endpoint_type}"
+    return request.replies.DescribeClusterResponse(error_code=error, error_message=message, cluster_id="", brokers=())

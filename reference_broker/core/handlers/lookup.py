@@ -1,0 +1,29 @@
+"""Which partition a request means, by topic name or, in newer versions, by topic id (KIP-516)."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from reference_broker.core.broker import Broker
+from reference_broker.core.metadata.image import TopicImage
+from reference_broker.core.partition import Partition
+from reference_broker.protocol.errors import ErrorCode
+
+
+def find_topic(broker: Broker, topic: Any) -> TopicImage | ErrorCode:
+    """The topic of a request's element, by its `topic_id`, `name` or `topic`; an error where there is none."""
+    if hasattr(topic, "topic_id"):
+        return broker.image.topics_by_id.get(topic.topic_id, ErrorCode.unknown_topic_id)
+    name = topic.name if hasattr(topic, "name") else topic.topic
+    return broker.image.topics.get(name, ErrorCode.unknown_topic_or_partition)
+
+
+def find_partition(broker: Broker, topic: TopicImage | ErrorCode, index: int) -> Partition | ErrorCode:
+    """A partition of a topic that was looked for."""
+    if isinstance(topic, ErrorCode):
+        return topic
+    return broker.partitions.get(topic.name, index) or ErrorCode.unknown_topic_or_partition
+
+
+def as_datetime(timestamp_ms: int) -> datetime | None:
+    """A timestamp as kio writes it; null for -1, none."""
+    return None if timestamp_ms < 0 else datetime.fromtimestamp(timestamp_ms / 1000, UTC)

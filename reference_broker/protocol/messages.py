@@ -1,0 +1,126 @@
+"""Requests in, responses out, for one version of one API at a time. The schemas and readers are kio's.
+
+Rules of this file:
+- Lazy: a version's classes are imported, and its reader and writer built, when the first request of it arrives; a
+  broker that serves one modern client loads a dozen modules of kio's eight hundred.
+- A handler is written once for all versions of its API. It reads with `getattr(request, field, default)` where a field
+  is not in every version, and answers through `Replies`, which leaves out what the version at hand does not have.
+- Unknown tagged fields are skipped (KIP-482). The answer to ApiVersions has a version 0 header always (KIP-511), which
+  is in kio's schema of it.
+"""
+
+import io
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from kio.index import load_payload_module, load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+from kio.static.constants import EntityType
+
+from reference_broker.protocol.bounds import bounds_walk
+from reference_broker.protocol.errors import MalformedRequestError
+
+_KEY_AND_VERSION = struct.Struct(">hhi")
+_SIZE_AND_CORRELATION_ID = struct.Struct(">ii")
+_NO_TAGGED_FIELDS = b"\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """What every request begins with. `body_position` is where the body starts in its frame."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None = None
+    body_position: int = _KEY_AND_VERSION.size
+
+
+def read_key_and_version(frame: bytes) -> RequestHeader:
+    """The first eight bytes, which mean the same in every header version. Raises `MalformedRequestError`."""
+    if len(frame) < _KEY_AND_VERSION.size:
+        raise MalformedRequestError(f"a request of {len(frame)} bytes is too short for a header")
+    return RequestHeader(*_KEY_AND_VERSION.unpack_from(frame))
+
+
+class Replies:
+    """The response classes of one API version, as functions that drop the fields which this version lacks.
+
+    `replies.PartitionProduceResponse(index=0, base_offset=7, log_start_offset=0)` leaves out `log_start_offset` in
+    version 3. A class that the version lacks gives null. `throttle_time` is zero where nothing else is said: this
+    broker has no quotas.
+    """
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        make = _maker(getattr(self._module, name, None))
+        setattr(self, name, make)  # the next time this method is not asked
+        return make
+
+
+def _maker(entity_type: Any) -> Callable[..., Any]:
+    if entity_type is None:
+        return lambda **_: None
+    names = frozenset(field.name for field in fields(entity_type))
+    implied = {"throttle_time": timedelta(0)} if "throttle_time" in names else {}
+
+    def make(**values: Any) -> Any:
+        return entity_type(**implied, **{name: value for name, value in values.items() if name in names})
+
+    return make
+
+
+class MessageCodec:
+    """Reader of the requests and writer of the responses of one version of one API."""
+
+    def __init__(self, api_key: int, version: int) -> None:
+        request_type = load_request_schema(api_key, version)
+        response_type = load_response_schema(api_key, version)
+        self._read_header = entity_reader(request_type.__header_schema__)
+        self._walk_body = bounds_walk(request_type)
+        self._read_body = entity_reader(request_type)
+        self._write_body: Callable[[Any, Any], None] = entity_writer(response_type)
+        self._header_end = _NO_TAGGED_FIELDS if response_type.__header_schema__.__flexible__ else b""
+        self.replies = Replies(load_payload_module(api_key, version, EntityType.response))
+
+    def read(self, frame: bytes) -> tuple[RequestHeader, Any]:
+        """Header and body (kio's dataclass) of a request. Raises `MalformedRequestError`."""
+        try:
+            header, position = self._read_header(frame, 0)  # readers return the number of bytes they took
+            self._walk_body(frame, position)
+            body, _ = self._read_body(frame, position)
+        except MalformedRequestError:
+            raise
+        except Exception as error:  # kio's native reader raises SerialError, ValueError, OverflowError, MemoryError, …
+            raise MalformedRequestError(f"{type(error).__name__}: {error}") from error
+        return _header_of(header, position), body
+
+    def write(self, correlation_id: int, response: Any) -> bytes:
+        """A response as it goes on the wire, its length first."""
+        buffer = io.BytesIO()
+        buffer.write(_SIZE_AND_CORRELATION_ID.pack(0, correlation_id))
+        buffer.write(self._header_end)
+        self._write_body(buffer, response)
+        size_bytes = buffer.tell() - 4
+        buffer.seek(0)
+        buffer.write(struct.pack(">i", size_bytes))
+        return buffer.getvalue()
+
+
+def _header_of(header: Any, position: int) -> RequestHeader:
+    return RequestHeader(
+        header.request_api_key, header.request_api_version, header.correlation_id, header.client_id, position
+    )
+
+
+@cache
+def message_codec(api_key: int, version: int) -> MessageCodec:
+    """The codec of an API version that kio has; made on first use."""
+    return MessageCodec(api_key, version)

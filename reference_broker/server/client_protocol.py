@@ -1,0 +1,84 @@
+"""One client's TCP connection: bytes in, frames to the core, its effects out.
+
+A raw asyncio protocol, because a request costs tens of microseconds here and a stream's task switch would cost as much.
+While the core has a request in hand (`busy`), or the client does not read its answers, frames wait in the buffer; when
+too much waits, the socket is no longer read and TCP holds the client back.
+"""
+
+import asyncio
+
+from reference_broker.core.connection import Connection
+from reference_broker.protocol.errors import MalformedRequestError
+from reference_broker.protocol.framing import FrameBuffer
+from reference_broker.server.node import Node
+
+_BUFFERED_MAX_BYTES = 1024 * 1024
+"""What may wait while a request is in hand before reading stops."""
+
+
+class ClientProtocol(asyncio.Protocol):
+    """The shell of one connection."""
+
+    def __init__(self, node: Node, frame_size_max_bytes: int) -> None:
+        self._node = node
+        self._frames = FrameBuffer(frame_size_max_bytes)
+        self._transport: asyncio.Transport | None = None
+        self._writable = True
+        self.connection = Connection()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client connected."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._node.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone, by whosever will."""
+        self._node.remove(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes of requests."""
+        self._frames.feed(data)
+        self.proceed()
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        self._writable = True
+        self.proceed()
+
+    def proceed(self) -> None:
+        """Give the core the requests that are here, as long as it takes them."""
+        assert self._transport is not None
+        try:
+            while not self.connection.busy and self._writable and not self._transport.is_closing():
+                frame = self._frames.next_frame()
+                if frame is None:
+                    break
+                self._node.handle(self, frame)
+        except MalformedRequestError as error:
+            self.close(str(error))
+            return
+        self._hold_back()
+
+    def _hold_back(self) -> None:
+        assert self._transport is not None
+        waiting = self.connection.busy or not self._writable
+        if waiting and len(self._frames) > _BUFFERED_MAX_BYTES:
+            self._transport.pause_reading()
+        elif not self._transport.is_reading() and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def write(self, data: bytes) -> None:
+        """Send a response."""
+        assert self._transport is not None
+        self._transport.write(data)
+
+    def close(self, reason: str) -> None:
+        """End the connection after what was written."""
+        assert self._transport is not None
+        self._node.note(f"closed {self._transport.get_extra_info('peername')}: {reason}")
+        self._transport.close()

@@ -1,0 +1,77 @@
+"""The data directory around the partitions: who may use it, and whose it is.
+
+- `.lock` is held while a broker runs, so that two never write one log.
+- `meta.properties` names the cluster, the node and the directory (KIP-858's version 1); a directory of another node or
+  cluster is refused rather than overwritten.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from reference_broker.protocol.uuids import format_uuid, parse_uuid
+from reference_broker.server.errors import ServerError
+from reference_broker.server.file_disk import FileDisk
+
+_LOCK = ".lock"
+_META_PROPERTIES = "meta.properties"
+
+
+class LogDirectory:
+    """A data directory that this process holds.
+
+    `cluster_id` and `directory_id` are those of `meta.properties`, written at the first start.
+
+    :raises ServerError: another broker holds it, it is another node's, or it cannot be used.
+    """
+
+    def __init__(self, path: Path, node_id: int, cluster_id: str | None) -> None:
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = self._take_lock()
+            self.disk = FileDisk(path)
+            self.cluster_id, self.directory_id = self._identify(node_id, cluster_id)
+        except OSError as error:
+            raise ServerError(f"cannot use the data directory {path}: {error.strerror or error}") from error
+
+    def _take_lock(self) -> int:
+        descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise ServerError(f"the data directory {self.path} is in use by another broker") from None
+        return descriptor
+
+    def _identify(self, node_id: int, cluster_id: str | None) -> tuple[str, UUID]:
+        if not self.disk.exists(_META_PROPERTIES):
+            made = cluster_id or format_uuid(uuid4())
+            directory_id = uuid4()
+            self.disk.replace(_META_PROPERTIES, _meta_properties(made, node_id, directory_id))
+            return made, directory_id
+        found = self._read_meta_properties()
+        if found.get("node.id") != str(node_id):
+            raise ServerError(f"{self.path} is the directory of node {found.get('node.id')}, not of node {node_id}")
+        if cluster_id is not None and found["cluster.id"] != cluster_id:
+            raise ServerError(f"{self.path} is of cluster {found['cluster.id']}, not of cluster {cluster_id}")
+        return found["cluster.id"], parse_uuid(found["directory.id"])
+
+    def _read_meta_properties(self) -> dict[str, str]:
+        text = self.disk.read(_META_PROPERTIES, 0, self.disk.size(_META_PROPERTIES)).decode(errors="replace")
+        pairs = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
+        found = {name: value for name, _, value in pairs}
+        try:
+            parse_uuid(found["directory.id"])
+            found["cluster.id"], found["node.id"]
+        except (KeyError, ValueError):
+            raise ServerError(
+                f"{self.path / _META_PROPERTIES} is damaged; restore it or start on an empty directory"
+            ) from None
+        return found
+
+
+def _meta_properties(cluster_id: str, node_id: int, directory_id: UUID) -> bytes:
+    lines = ("version=1", f"cluster.id={cluster_id}", f"directory.id={format_uuid(directory_id)}", f"node.id={node_id}")
+    return ("\n".join(lines) + "\n").encode()
