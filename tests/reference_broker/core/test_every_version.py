@@ -1,0 +1,57 @@
+"""Row NE4: every advertised version of every API decodes a request that kio made and answers one that kio reads.
+
+The requests are of any content: topics that exist and others, hostile names, all numbers. A handler that raises fails
+the test, and so does an answer that leaves bytes over or has the wrong correlation id (see `ScriptedBroker`).
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.index import load_request_schema
+
+from reference_broker.core.apis import APIS
+from tests.reference_broker.scripted import API_KEYS, CLOSED, ScriptedBroker, batch, request
+
+VERSIONS = [(api.key, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)]
+NAMES = {key: name for name, key in API_KEYS.items()}
+
+
+@pytest.fixture(scope="module")
+def broker() -> ScriptedBroker:
+    broker = ScriptedBroker(offsets_topic_num_partitions="1")
+    broker.create_topic()
+    broker.produce(batch(b"a"))
+    return broker
+
+
+@pytest.mark.parametrize(("api_key", "version"), VERSIONS, ids=str)
+def test_the_emptiest_request_is_answered(broker, api_key, version):
+    sent = broker.send(NAMES[api_key], version)
+    if api_key == 0:
+        assert sent == []  # acks is 0
+    else:
+        [(connection, response)] = sent
+        assert connection is broker.connection
+        assert (response.__api_key__, response.__version__) == (api_key, version)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data())
+def test_any_request_is_answered(broker, data):
+    api_key, version = data.draw(st.sampled_from(VERSIONS))
+    entity: Any = data.draw(st.from_type(load_request_schema(api_key, version)))
+    sent = broker.send_entity(entity)
+    assert all(connection is broker.connection for connection, _ in sent)
+    if not sent:
+        assert api_key in {0, 1}
+        broker.advance(2**31)
+    assert all(response is not CLOSED or api_key == 0 for _, response in sent)
+    assert broker.ask("ApiVersions", 0).error_code == 0
+
+
+def test_the_sweep_covers_what_is_told(broker):
+    answer = broker.ask("ApiVersions", 0)
+    assert {entry.api_key for entry in answer.api_keys} == {api_key for api_key, _ in VERSIONS}
+    assert request("Metadata", 12).topics is None

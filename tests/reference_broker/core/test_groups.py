@@ -1,0 +1,130 @@
+"""FindCoordinator, OffsetCommit and OffsetFetch for a group without members: rows GR6 and GR7 of Kafka's behaviours."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from reference_broker.core.group_offsets import java_hash, partition_for_group
+from tests.reference_broker.scripted import ScriptedBroker
+
+
+@pytest.fixture
+def broker() -> ScriptedBroker:
+    broker = ScriptedBroker(offsets_topic_num_partitions="3")
+    broker.create_topic(partitions=2)
+    return broker
+
+
+def commit(broker, offset, group="g", version=9, generation=-1, topic="orders", **fields):
+    partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": "", **fields}
+    asked = {"topics": [{"name": topic, "partitions": [partition]}], "generation_id_or_member_epoch": generation}
+    [found] = broker.ask("OffsetCommit", version, group_id=group, **asked).topics[0].partitions
+    return found.error_code
+
+
+def committed(broker, group="g", version=7, topics=(("orders", (0,)),)):
+    """(topic, partition, offset, leader epoch, metadata, error) of each answer."""
+    asked = topics and [{"name": name, "partition_indexes": indexes} for name, indexes in topics]
+    answer = broker.ask("OffsetFetch", version, group_id=group, topics=asked)
+    return [
+        (topic.name, found.partition_index, found.committed_offset, found.committed_leader_epoch, found.metadata)
+        for topic in answer.topics
+        for found in topic.partitions
+    ]
+
+
+def test_a_commit_is_fetched_with_its_epoch_and_metadata(broker):
+    assert committed(broker) == [("orders", 0, -1, -1, "")]
+    assert commit(broker, 5, committed_leader_epoch=0, committed_metadata="note") == 0
+    assert commit(broker, 7, committed_leader_epoch=0, committed_metadata="later") == 0
+    assert committed(broker) == [("orders", 0, 7, 0, "later")]
+    assert committed(broker, group="other") == [("orders", 0, -1, -1, "")]
+    assert committed(broker, topics=None) == [("orders", 0, 7, 0, "later")]
+
+
+def test_several_groups_by_topic_id(broker):
+    assert commit(broker, 5) == 0
+    topic_id = broker.broker.image.topics["orders"].topic_id
+    asked = [{"topic_id": topic_id, "partition_indexes": [0, 1]}, {"topic_id": UUID(int=99), "partition_indexes": [0]}]
+    groups = [{"group_id": "g", "topics": asked}, {"group_id": "h", "topics": None}]
+    first, second = broker.ask("OffsetFetch", 10, groups=groups).groups
+    known, unknown = first.topics
+    assert [found.committed_offset for found in known.partitions] == [5, -1]
+    assert unknown.partitions[0].error_code == ErrorCode.unknown_topic_id
+    assert second.topics == ()
+
+
+def test_metadata_that_is_too_long(broker):
+    assert commit(broker, 1, committed_metadata="x" * 4096) == 0
+    assert commit(broker, 2, committed_metadata="x" * 4097) == ErrorCode.offset_metadata_too_large
+    assert committed(broker)[0][2] == 1
+
+
+def test_a_generation_without_a_member(broker):
+    assert commit(broker, 1, version=8, generation=3) == ErrorCode.illegal_generation
+    assert commit(broker, 1, version=9, generation=3) == ErrorCode.group_id_not_found
+    assert commit(broker, 1) == 0
+    assert commit(broker, 2, generation=3) == ErrorCode.unknown_member_id
+    assert committed(broker)[0][2] == 1
+
+
+def test_an_unknown_partition(broker):
+    assert commit(broker, 1, partition_index=9) == ErrorCode.unknown_topic_or_partition
+    assert commit(broker, 1, topic="nowhere") == ErrorCode.unknown_topic_or_partition
+
+
+def test_offsets_go_with_their_topic(broker):
+    assert commit(broker, 5) == 0
+    broker.ask("DeleteTopics", 5, topic_names=["orders"])
+    broker.create_topic(partitions=2)
+    assert committed(broker) == [("orders", 0, -1, -1, "")]
+    broker.restart()
+    assert committed(broker, topics=None) == []
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_offsets_survive_a_restart(broker, clean):
+    for group in ("g", "h", "i", "j"):
+        assert commit(broker, len(group), group=group) == 0
+    assert commit(broker, 9, group="j") == 0
+    broker.restart(clean=clean)
+    assert [committed(broker, group=group)[0][2] for group in "ghij"] == [1, 1, 1, 9]
+
+
+def test_the_coordinator(broker):
+    one = broker.ask("FindCoordinator", 3, key="g", key_type=0)
+    assert (one.error_code, one.node_id, one.host, one.port) == (0, 1, "localhost", 9092)
+    several = broker.ask("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "h"]).coordinators
+    assert [(found.key, found.node_id) for found in several] == [("g", 1), ("h", 1)]
+    assert len(broker.broker.image.topics["__consumer_offsets"].partitions) == 3
+    refused = broker.ask("FindCoordinator", 3, key="t", key_type=1)
+    assert (refused.error_code, refused.node_id) == (ErrorCode.invalid_request, -1)
+
+
+def test_no_coordinator_while_its_topic_cannot_be_created():
+    broker = ScriptedBroker(offsets_topic_replication_factor="3")
+    assert broker.ask("FindCoordinator", 3, key="g").error_code == ErrorCode.coordinator_not_available
+    broker.create_topic()
+    assert commit(broker, 1) == ErrorCode.coordinator_not_available
+
+
+@pytest.mark.parametrize(
+    ("text", "hashed"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("my-group", -1906497762),
+        ("console-consumer-12345", 158455506),
+        ("polygenelubricants", -(2**31)),
+    ],
+)
+def test_java_hash(text, hashed):
+    assert java_hash(text) == hashed
+
+
+@given(st.text(), st.integers(1, 100))
+def test_every_group_has_a_partition(group, partitions):
+    assert 0 <= partition_for_group(group, partitions) < partitions

@@ -1,0 +1,82 @@
+"""ApiVersions and what is no request: rows NE of Kafka's behaviours."""
+
+import struct
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from reference_broker.core.apis import APIS
+from reference_broker.core.connection import Close, Connection, Respond
+from tests.reference_broker.scripted import ScriptedBroker
+
+
+@pytest.fixture
+def broker() -> ScriptedBroker:
+    return ScriptedBroker()
+
+
+def test_every_api_is_told(broker):
+    answer = broker.ask("ApiVersions", 4, client_software_name="test", client_software_version="1.0")
+    told = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
+    assert set(told) == set(APIS)
+    assert told[0] == (0, 13)
+    assert told[1] == (4, 18)
+    assert [(feature.name, feature.max_version_level) for feature in answer.finalized_features] == [
+        ("metadata.version", 30)
+    ]
+    assert answer.finalized_features_epoch == broker.broker.metadata_offset
+
+
+@pytest.mark.parametrize("software", [("", "1"), ("a", ""), ("-a", "1"), ("a", "1-"), ("a b", "1"), ("ä", "1")])
+def test_software_that_cannot_be_a_metric(broker, software):
+    name, version = software
+    answer = broker.ask("ApiVersions", 3, client_software_name=name, client_software_version=version)
+    assert (answer.error_code, answer.api_keys) == (ErrorCode.invalid_request, ())
+
+
+@pytest.mark.parametrize("version", [5, 99, 32767])
+def test_a_version_above_the_highest_is_answered_in_version_0(broker, version):
+    frame = struct.pack(">hhi", 18, version, 42) + b"whatever a newer header may hold"
+    [effect] = broker.send_bytes(frame)
+    assert isinstance(effect, Respond)
+    assert effect.data == struct.pack(">iihihhh", 16, 42, ErrorCode.unsupported_version, 1, 18, 0, 4)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        b"\x00\x03",
+        struct.pack(">hhih", 9999, 0, 1, -1),
+        struct.pack(">hhih", -1, 0, 1, -1),
+        struct.pack(">hhih", 3, 14, 1, -1),
+        struct.pack(">hhih", 3, -1, 1, -1),
+        struct.pack(">hhih", 0, 0, 1, -1),
+        struct.pack(">hhih", 18, -1, 1, -1),
+        struct.pack(">hhih", 3, 1, 1, -1),
+        struct.pack(">hhih", 3, 1, 1, 500) + b"short",
+        struct.pack(">hhihi", 3, 1, 1, -1, 2**31 - 1),
+        struct.pack(">hhih", 3, 12, 1, -1) + b"\x00\xff\xff\xff\xff\x0f",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+    ids=repr,
+)
+def test_what_is_no_request_closes_its_connection_and_no_other(broker, frame):
+    bad, good = Connection(), Connection()
+    [effect] = broker.send_bytes(frame, bad)
+    assert isinstance(effect, Close)
+    assert effect.connection is bad
+    assert broker.ask("ApiVersions", 0, good).error_code == 0
+
+
+def test_unknown_tagged_fields_are_passed_over(broker):
+    tag = b"\x01\x63\x03abc"  # one field: tag 99, three bytes
+    header = struct.pack(">hhih", 18, 3, 7, -1) + tag
+    [effect] = broker.send_bytes(header + b"\x05test" + b"\x021" + tag)
+    assert isinstance(effect, Respond)
+    assert struct.unpack_from(">ih", effect.data, 4) == (7, 0)
+
+
+def test_a_client_may_leave_out_its_id(broker):
+    [effect] = broker.send_bytes(struct.pack(">hhih", 18, 0, 7, -1))
+    assert isinstance(effect, Respond)

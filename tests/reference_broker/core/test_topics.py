@@ -1,0 +1,225 @@
+"""CreateTopics, DeleteTopics, Metadata, DescribeCluster, DescribeConfigs: rows AD and MD of Kafka's behaviours."""
+
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from tests.reference_broker.scripted import ScriptedBroker, batch
+
+
+@pytest.fixture
+def broker() -> ScriptedBroker:
+    return ScriptedBroker(auto_create_topics_enable="false")
+
+
+def create(broker, name="orders", version=7, **fields):
+    """One topic with one partition and replica unless told otherwise; its result."""
+    only = {"validate_only": fields.pop("validate_only", False)}
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1, **fields}
+    [result] = broker.ask("CreateTopics", version, topics=[topic], **only).topics
+    return result
+
+
+def metadata(broker, *names, version=12, **fields):
+    asked = [{"name": name, "topic_id": None} for name in names]
+    return broker.ask("Metadata", version, topics=asked, **{"allow_auto_topic_creation": True, **fields}).topics
+
+
+def config(name, value):
+    return [{"name": name, "value": value}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"name": "a/b"}, ErrorCode.invalid_topic_exception),
+        ({"name": ""}, ErrorCode.invalid_topic_exception),
+        ({"name": ".."}, ErrorCode.invalid_topic_exception),
+        ({"name": "x" * 250}, ErrorCode.invalid_topic_exception),
+        ({"name": "taken.name"}, ErrorCode.invalid_topic_exception),
+        ({"name": "taken_name"}, ErrorCode.topic_already_exists),
+        ({"name": "__cluster_metadata"}, ErrorCode.topic_authorization_failed),
+        ({"num_partitions": 0}, ErrorCode.invalid_partitions),
+        ({"num_partitions": -2}, ErrorCode.invalid_partitions),
+        ({"replication_factor": 0}, ErrorCode.invalid_replication_factor),
+        ({"replication_factor": 2}, ErrorCode.invalid_replication_factor),
+        ({"configs": config("no.such", "1")}, ErrorCode.invalid_config),
+        ({"configs": config("retention.ms", "soon")}, ErrorCode.invalid_config),
+        ({"configs": config("retention.ms", None)}, ErrorCode.invalid_config),
+        ({"configs": config("cleanup.policy", "burn")}, ErrorCode.invalid_config),
+        ({"configs": config("segment.bytes", "100")}, ErrorCode.invalid_config),
+        ({"assignments": [{"partition_index": 0, "broker_ids": [1]}]}, ErrorCode.invalid_request),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_created(broker, fields, error):
+    create(broker, "taken_name")
+    assert create(broker, **fields).error_code == error
+    assert list(broker.broker.image.topics) == ["taken_name"]
+
+
+@pytest.mark.parametrize(
+    ("assignments", "error"),
+    [
+        ([(0, [1]), (1, [1])], ErrorCode.none),
+        ([(1, [1])], ErrorCode.invalid_replica_assignment),
+        ([(0, [2])], ErrorCode.invalid_replica_assignment),
+        ([(0, [])], ErrorCode.invalid_replica_assignment),
+        ([(0, [1, 1])], ErrorCode.invalid_replica_assignment),
+        ([(0, [1]), (0, [1])], ErrorCode.invalid_replica_assignment),
+    ],
+    ids=str,
+)
+def test_manual_assignment(broker, assignments, error):
+    asked = [{"partition_index": index, "broker_ids": nodes} for index, nodes in assignments]
+    result = create(broker, num_partitions=-1, replication_factor=-1, assignments=asked)
+    assert result.error_code == error
+    assert ("orders" in broker.broker.image.topics) == (error == 0)
+
+
+def test_defaults_and_the_configuration_are_told(broker):
+    result = create(broker, num_partitions=-1, replication_factor=-1, configs=config("retention.ms", "7"))
+    assert (result.num_partitions, result.replication_factor) == (1, 1)
+    told = {entry.name: (entry.value, entry.config_source) for entry in result.configs}
+    assert told["retention.ms"] == ("7", 1)
+    assert told["segment.ms"] == ("604800000", 5)
+
+
+def test_validate_only_leaves_nothing(broker):
+    assert create(broker, validate_only=True).error_code == 0
+    assert broker.broker.image.topics == {}
+    assert create(broker, num_partitions=0, validate_only=True).error_code == ErrorCode.invalid_partitions
+
+
+def test_a_name_twice_in_one_request(broker):
+    topic = {"name": "orders", "num_partitions": 1, "replication_factor": 1}
+    [result] = broker.ask("CreateTopics", 7, topics=[topic, topic]).topics
+    assert result.error_code == ErrorCode.invalid_request
+
+
+def test_a_topic_created_again_is_another(broker):
+    first = broker.create_topic()
+    broker.produce(batch(b"old"))
+    [deleted] = broker.ask("DeleteTopics", 6, topics=[{"name": None, "topic_id": first}]).responses
+    assert (deleted.name, deleted.topic_id, deleted.error_code) == ("orders", first, 0)
+    assert broker.create_topic() != first
+    assert broker.fetch(0).high_watermark == 0
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [
+        ({"name": "nowhere"}, ErrorCode.unknown_topic_or_partition),
+        ({"topic_id": UUID(int=999)}, ErrorCode.unknown_topic_id),
+        ({"name": "orders", "topic_id": UUID(int=999)}, ErrorCode.invalid_request),
+        ({}, ErrorCode.invalid_request),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_deleted(broker, topic, error):
+    broker.create_topic()
+    [result] = broker.ask("DeleteTopics", 6, topics=[topic]).responses
+    assert result.error_code == error
+    assert "orders" in broker.broker.image.topics
+
+
+def test_deletion_can_be_disabled():
+    broker = ScriptedBroker(delete_topic_enable="false")
+    broker.create_topic()
+    for version, error in ((2, ErrorCode.invalid_request), (5, ErrorCode.topic_deletion_disabled)):
+        [result] = broker.ask("DeleteTopics", version, topic_names=["orders"]).responses
+        assert result.error_code == error
+
+
+def test_metadata_of_a_topic(broker):
+    topic_id = broker.create_topic(partitions=2)
+    [topic] = metadata(broker, "orders")
+    assert (topic.error_code, topic.name, topic.topic_id, topic.is_internal) == (0, "orders", topic_id, False)
+    assert [(found.partition_index, found.leader_id, found.leader_epoch) for found in topic.partitions] == [
+        (0, 1, 0),
+        (1, 1, 0),
+    ]
+    assert all(found.replica_nodes == found.isr_nodes == (1,) for found in topic.partitions)
+    asked = [{"name": None, "topic_id": topic_id}, {"name": None, "topic_id": UUID(int=999)}]
+    by_id = broker.ask("Metadata", 12, topics=asked).topics
+    assert [(found.name, found.error_code) for found in by_id] == [("orders", 0), (None, ErrorCode.unknown_topic_id)]
+
+
+def test_unknown_and_illegal_names(broker):
+    unknown, illegal = metadata(broker, "nowhere", "a/b")
+    assert unknown.error_code == ErrorCode.unknown_topic_or_partition
+    assert illegal.error_code == ErrorCode.invalid_topic_exception
+
+
+def test_all_topics_and_no_topics(broker):
+    broker.create_topic()
+    assert [topic.name for topic in broker.ask("Metadata", 0, topics=[]).topics] == ["orders"]
+    assert broker.ask("Metadata", 1, topics=[]).topics == ()
+    assert [topic.name for topic in broker.ask("Metadata", 12, topics=None).topics] == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("enabled", "allowed", "made"), [("true", True, True), ("true", False, False), ("false", True, False)]
+)
+def test_automatic_creation_needs_broker_and_client(enabled, allowed, made):
+    broker = ScriptedBroker(auto_create_topics_enable=enabled, num_partitions="3")
+    [topic] = metadata(broker, "fresh", allow_auto_topic_creation=allowed)
+    assert (len(topic.partitions), "fresh" in broker.broker.image.topics) == ((3, True) if made else (0, False))
+
+
+def test_the_cluster(broker):
+    cluster = broker.ask("DescribeCluster", 1, endpoint_type=1, include_cluster_authorized_operations=True)
+    assert (cluster.cluster_id, cluster.controller_id, cluster.cluster_authorized_operations) == ("cluster", 1, 8096)
+    assert [(node.broker_id, node.host, node.port) for node in cluster.brokers] == [(1, "localhost", 9092)]
+    for endpoint_type, error in ((2, ErrorCode.mismatched_endpoint_type), (3, ErrorCode.unsupported_endpoint_type)):
+        assert broker.ask("DescribeCluster", 1, endpoint_type=endpoint_type).error_code == error
+
+
+def describe(broker, resource_type, name, *keys):
+    resource = {"resource_type": resource_type, "resource_name": name, "configuration_keys": keys or None}
+    [result] = broker.ask("DescribeConfigs", 4, resources=[resource], include_synonyms=True).results
+    return result
+
+
+def test_sources_and_synonyms_of_a_topics_properties():
+    broker = ScriptedBroker(log_retention_hours="2")
+    broker.create_topic(max_message_bytes="2000")
+    found = {entry.name: entry for entry in describe(broker, 2, "orders").configs}
+    assert len(found) == 33
+    retention, size, segment = found["retention.ms"], found["max.message.bytes"], found["segment.ms"]
+    assert (retention.value, retention.config_source, retention.config_type) == ("7200000", 4, 5)
+    assert [(synonym.name, synonym.value, synonym.source) for synonym in retention.synonyms] == [
+        ("log.retention.hours", "2", 4)
+    ]
+    assert [(synonym.name, synonym.value, synonym.source) for synonym in size.synonyms] == [
+        ("max.message.bytes", "2000", 1),
+        ("message.max.bytes", "1048588", 5),
+    ]
+    assert (segment.value, segment.config_source, segment.synonyms) == ("604800000", 5, ())
+
+
+def test_a_brokers_properties(broker):
+    found = {entry.name: entry for entry in describe(broker, 4, "1").configs}
+    enabled = found["auto.create.topics.enable"]
+    assert (enabled.value, enabled.config_source, enabled.read_only) == ("false", 4, True)
+    assert not found["log.retention.bytes"].read_only
+    [only] = describe(broker, 4, "1", "num.partitions", "no.such").configs
+    assert (only.name, only.value) == ("num.partitions", "1")
+
+
+@pytest.mark.parametrize(
+    ("resource", "error"),
+    [
+        ((2, "nowhere"), ErrorCode.unknown_topic_or_partition),
+        ((2, "a/b"), ErrorCode.invalid_topic_exception),
+        ((4, "7"), ErrorCode.invalid_request),
+        ((4, "x"), ErrorCode.invalid_request),
+        ((77, "x"), ErrorCode.invalid_request),
+        ((4, ""), ErrorCode.none),
+    ],
+    ids=str,
+)
+def test_resources_that_have_no_properties(broker, resource, error):
+    result = describe(broker, *resource)
+    assert (result.error_code, result.configs) == (error, ())

@@ -1,0 +1,98 @@
+"""Reading requests: what kio wrote is walked to its last byte, and what is damaged is refused, never a crash."""
+
+import contextlib
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.index import load_request_schema
+
+from fixtures.clients.raw import encode_request
+from reference_broker.core.apis import APIS
+from reference_broker.protocol.errors import MalformedRequestError
+from reference_broker.protocol.messages import RequestHeader, message_codec, read_header
+from tests.reference_broker.scripted import API_KEYS, request
+
+VERSIONS = [(api.key, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)]
+NAMES = {key: name for name, key in API_KEYS.items()}
+many = settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@many
+@given(data=st.data())
+def test_a_request_is_read_as_it_was_written(data):
+    api_key, version = data.draw(st.sampled_from(VERSIONS))
+    entity: Any = data.draw(st.from_type(load_request_schema(api_key, version)))
+    client_id = data.draw(st.none() | st.text(max_size=10))
+    frame = encode_request(entity, 7, client_id)
+    assert read_header(frame) == RequestHeader(api_key, version, 7)
+    assert message_codec(api_key, version).read(frame) == (client_id, entity)
+
+
+@many
+@given(data=st.data())
+def test_damaged_requests_are_refused_or_read(data):
+    api_key, version = data.draw(st.sampled_from(VERSIONS))
+    frame = bytearray(encode_request(data.draw(st.from_type(load_request_schema(api_key, version))), 7, "me"))
+    for _ in range(data.draw(st.integers(1, 4))):
+        position = data.draw(st.integers(8, len(frame) - 1)) if len(frame) > 8 else 0
+        frame[position : position + 4] = data.draw(st.binary(max_size=8) | st.just(b"\xff\xff\xff\x7f"))
+    damaged = bytes(frame[: data.draw(st.integers(8, max(len(frame), 8)))])
+    with contextlib.suppress(MalformedRequestError):
+        message_codec(api_key, version).read(damaged)
+
+
+@pytest.mark.parametrize("length", [2**31 - 1, 2**20])
+def test_an_array_cannot_be_longer_than_its_request(length):
+    frame = struct.pack(">hhihi", 3, 1, 1, -1, length)
+    with pytest.raises(MalformedRequestError, match=str(length)):
+        message_codec(3, 1).read(frame)
+
+
+def test_a_header_that_is_too_short():
+    with pytest.raises(MalformedRequestError):
+        read_header(b"\x00\x00\x00")
+
+
+UNKNOWN_TAGS = st.lists(st.binary(max_size=200), max_size=3)
+
+
+def tagged(contents: list[bytes], first_tag: int = 100) -> bytes:
+    """Tagged fields that no schema has, as they follow their count."""
+    return b"".join(
+        varint(first_tag + number) + varint(len(content)) + content for number, content in enumerate(contents)
+    )
+
+
+def varint(value: int) -> bytes:
+    return bytes([value & 0x7F | 0x80]) + varint(value >> 7) if value >= 0x80 else bytes([value])
+
+
+@given(in_header=UNKNOWN_TAGS, in_partition=UNKNOWN_TAGS, in_state=UNKNOWN_TAGS, at_end=UNKNOWN_TAGS)
+def test_unknown_tagged_fields_are_passed_over_wherever_they_are(in_header, in_partition, in_state, at_end):
+    """A Fetch 15 by hand: tags of a nested struct, and of a struct that is a tagged field itself, among known ones."""
+    replica_state = struct.pack(">iq", 9, 8) + varint(len(in_state)) + tagged(in_state)
+    known = varint(1) + varint(len(replica_state)) + replica_state
+    partition = struct.pack(">iiqiqi", 5, 4, 3, 2, 1, 6) + varint(len(in_partition)) + tagged(in_partition)
+    topic = bytes(15) + b"\x07" + b"\x02" + partition + b"\x00"
+    body = struct.pack(">iiibii", 10, 11, 12, 1, 13, 14) + b"\x02" + topic + b"\x01" + b"\x01"
+    header = struct.pack(">hhih", 1, 15, 7, -1) + varint(len(in_header)) + tagged(in_header)
+    frame = header + body + varint(1 + len(at_end)) + known + tagged(at_end)
+    _, fetch = message_codec(1, 15).read(frame)
+    assert (fetch.replica_state.replica_id, fetch.replica_state.replica_epoch) == (9, 8)
+    assert (fetch.session_id, fetch.rack_id) == (13, "")
+    [[asked]] = [topic.partitions for topic in fetch.topics]
+    assert (asked.partition, asked.fetch_offset, asked.partition_max_bytes) == (5, 3, 6)
+
+
+def test_replies_leave_out_what_a_version_lacks():
+    old, new = message_codec(0, 3).replies, message_codec(0, 10).replies
+    told = {"index": 1, "error_code": 0, "base_offset": 2, "log_start_offset": 3, "record_errors": ()}
+    assert not hasattr(old.PartitionProduceResponse(**told), "log_start_offset")
+    assert new.PartitionProduceResponse(**told).log_start_offset == 3
+    assert old.NodeEndpoint(node_id=1) is None
+    assert request("Produce", 3).acks == 0

@@ -1,0 +1,70 @@
+"""A broker process for a test: `with running(directory) as broker: broker.address`."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+
+
+@dataclass
+class RunningBroker:
+    """A process that has said `ready`."""
+
+    process: subprocess.Popen[str]
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def stop(self) -> tuple[int, str]:
+        """SIGTERM; the exit code and what it wrote on standard error."""
+        self.process.send_signal(signal.SIGTERM)
+        _, errors = self.process.communicate(timeout=20)
+        return self.process.returncode, errors
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.process.kill()
+        self.process.communicate(timeout=20)
+
+
+def command(data: Path, *arguments: str, listener: str = "127.0.0.1:0") -> Sequence[str]:
+    fixed = [sys.executable, "-m", "reference_broker.server", "--node-id", "1", "--data", str(data)]
+    return [*fixed, "--listener", listener, *arguments]
+
+
+def run_to_end(data: Path, *arguments: str, listener: str = "127.0.0.1:0") -> subprocess.CompletedProcess[str]:
+    """A broker that does not start: its exit code and lines."""
+    done = command(data, *arguments, listener=listener)
+    return subprocess.run(done, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+
+
+@contextmanager
+def running(data: Path, *arguments: str, listener: str = "127.0.0.1:0") -> Iterator[RunningBroker]:
+    """A broker that serves; killed at the end unless it has ended."""
+    process = subprocess.Popen(
+        [*command(data, *arguments, listener=listener), "--exit-with-stdin"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        word, _, address = process.stdout.readline().strip().partition(" ")
+        if word != "ready":
+            raise AssertionError(process.communicate(timeout=20))
+        host, _, port = address.rpartition(":")
+        yield RunningBroker(process, host, int(port))
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate(timeout=20)

@@ -1,0 +1,112 @@
+"""The life of the process: ready, stopped, killed, and the clear line where it cannot be."""
+
+import socket
+import subprocess
+
+import pytest
+
+from fixtures.clients.raw import RawClient
+from tests.reference_broker.scripted import batch, request
+from tests.reference_broker.server.process import run_to_end, running
+
+
+def produce_one(client):
+    topic = {"name": "orders", "num_partitions": 1, "replication_factor": 1}
+    client.request(request("CreateTopics", 7, topics=[topic]))
+    data = [{"name": "orders", "partition_data": [{"index": 0, "records": batch(b"kept")}]}]
+    response = client.request(request("Produce", 9, acks=-1, topic_data=data))
+    return response.responses[0].partition_responses[0].base_offset
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_it_serves_again_what_it_had(tmp_path, how):
+    for round_number in range(2):
+        with running(tmp_path / "data") as broker:
+            with RawClient(broker.host, broker.port) as client:
+                assert produce_one(client) == round_number
+            getattr(broker, how)()
+            assert (tmp_path / "data/.kafka_cleanshutdown").exists() == (how == "stop")
+
+
+def test_a_clean_stop_is_quiet(tmp_path):
+    with running(tmp_path / "data") as broker:
+        assert broker.stop() == (0, "")
+
+
+def test_it_ends_with_its_standard_input(tmp_path):
+    with running(tmp_path / "data") as broker:
+        broker.process.stdin.close()
+        broker.process.stdin = None
+        assert broker.process.wait(timeout=20) == 0
+    assert (tmp_path / "data/.kafka_cleanshutdown").exists()
+
+
+def test_what_clients_are_told(tmp_path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("# ours\n127.0.0.1 b1.kafka.test b1\n")
+    advertised = ("--advertised", "proxy.test:9999", "--hosts-file", str(hosts), "--cluster-id", "c" * 22)
+    with running(tmp_path / "data", *advertised, listener="b1.kafka.test:0") as broker:
+        assert broker.host == "b1.kafka.test"
+        with RawClient("127.0.0.1", broker.port) as client:
+            cluster = client.request(request("DescribeCluster", 0))
+    assert cluster.cluster_id == "c" * 22
+    assert [(node.host, node.port) for node in cluster.brokers] == [("proxy.test", 9999)]
+
+
+def test_a_property_that_means_nothing_is_said_so(tmp_path):
+    with running(tmp_path / "data", "--set", "replica.lag.time.max.ms=3000", "--set", "num.partitions=2") as broker:
+        code, errors = broker.stop()
+    assert code == 0
+    assert errors == "warning: properties that mean nothing to this broker: replica.lag.time.max.ms\n"
+
+
+def test_a_port_in_use(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        listener = f"127.0.0.1:{taken.getsockname()[1]}"
+        failed(run_to_end(tmp_path / "data", listener=listener), 3, f"error: cannot listen on {listener}: ")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_data_directory_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    failed(run_to_end(tmp_path / "file"), 3, f"error: cannot use the data directory {tmp_path / 'file'}: ")
+
+
+def test_a_data_directory_in_use(tmp_path):
+    with running(tmp_path / "data"):
+        failed(run_to_end(tmp_path / "data"), 3, f"error: the data directory {tmp_path / 'data'} is in use")
+
+
+def test_a_data_directory_of_another(tmp_path):
+    with running(tmp_path / "data", "--cluster-id", "a" * 22) as broker:
+        broker.stop()
+    failed(run_to_end(tmp_path / "data", "--cluster-id", "b" * 22), 3, f"error: {tmp_path / 'data'} is of cluster aaaa")
+    failed(run_to_end(tmp_path / "data", "--node-id", "2"), 3, f"error: {tmp_path / 'data'} is the directory of node 1")
+    (tmp_path / "data/meta.properties").write_text("version=1\n")
+    failed(run_to_end(tmp_path / "data"), 3, f"error: {tmp_path / 'data/meta.properties'} is damaged")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--listener", "nowhere"), "'nowhere' is not HOST:PORT"),
+        (("--listener", "localhost:99999"), "'localhost:99999' is not HOST:PORT"),
+        (("--node-id", "-5"), "--node-id"),
+        (("--set", "num.partitions"), "'num.partitions' is not PROPERTY=VALUE"),
+        (("--set", "num.partitions=many"), "Invalid value many for configuration num.partitions"),
+        (("--wrong",), "--wrong"),
+    ],
+    ids=lambda value: "",
+)
+def test_a_wrong_command_line(tmp_path, arguments, said):
+    done = run_to_end(tmp_path / "data", *arguments)
+    failed(done, 4, "error: ")
+    assert said in done.stderr
+
+
+def failed(done: subprocess.CompletedProcess[str], code: int, line: str) -> None:
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert done.stderr.startswith(line), done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
