@@ -100,6 +100,7 @@ class _TargetRun:
     target: Target
     session: Session
     finding: Finding = field(default_factory=lambda: Finding(Verdict.OK))
+    passed: set[Script] = field(default_factory=set)
     violating: Script | None = None
 
     @property
@@ -152,6 +153,8 @@ class _Experiment:
             run.finding = self._finding(run, script, outcome, done)
             if outcome.verdict is Verdict.VIOLATION:
                 run.violating = script
+            else:
+                run.passed.add(script)
         self.trial.script_ran(name, done, self.trial.scripts_max)
 
     def _finding(self, run: _TargetRun, script: Script, outcome: Judged, done: int) -> Finding:
@@ -232,6 +235,7 @@ class _Experiment:
             seed_value=self.trial.seed,
             scripts_max=self.trial.scripts_max,
             first=violating,
+            passed=run.passed,
             violates=violates,
             time_is_up=lambda: time.monotonic() > deadline,
         )

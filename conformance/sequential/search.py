@@ -3,12 +3,10 @@
 The engine wants every script's outcome on every target, while Hypothesis wants to stop at the first that fails. So
 `try_scripts` runs it with a test that never fails, and `smallest` runs it again, with the same seed, over one target
 and with a test that fails where a violation shows: the same scripts come, and the first violating one is shrunk.
-Outcomes are remembered, so that no script is sent twice, and when time is up only remembered scripts violate, which is
-how shrinking ends early without Hypothesis finding a test that contradicts itself.
+Outcomes are remembered, so that no script is sent twice.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Collection
 from typing import Final
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
@@ -22,6 +20,10 @@ _SHRINKS_LIKE_A_TEST: Final = (Phase.generate, Phase.shrink)
 
 class _Violated(Exception):  # noqa: N818
     """What the shrinking test raises; always from one place, so that Hypothesis sees one bug."""
+
+
+class _TimeIsUp(BaseException):
+    """Leaves Hypothesis at once, as Ctrl-C does: what is no `Exception` is not a failing example."""
 
 
 def _settings(scripts_max: int, phases: tuple[Phase, ...]) -> settings:
@@ -65,24 +67,33 @@ def smallest(
     seed_value: int,
     scripts_max: int,
     first: Script,
+    passed: Collection[Script],
     violates: Callable[[Script], bool],
     time_is_up: Callable[[], bool],
 ) -> Script:
-    """The smallest script found that violates, beginning with `first`, which does, and ending when time is up."""
-    known: dict[Script, bool] = {first: True}
-    found = first
+    """The smallest script found that violates when the search or the time ends; `first`, which does, if none other.
+
+    :param passed: scripts of the same search that do not; they are not tried again.
+    """
+    known = {**dict.fromkeys(passed, False), first: True}
+    violating = [first]
 
     @seed(seed_value)
     @_settings(scripts_max, _SHRINKS_LIKE_A_TEST)
     @given(scripts)
     def no_script_violates(script: Script) -> None:
-        nonlocal found
-        if script not in known and not time_is_up():
+        if script not in known:
+            if time_is_up():
+                raise _TimeIsUp
             known[script] = violates(script)
-        if known.get(script, False):
-            found = script
+        if known[script]:
+            violating.append(script)
             raise _Violated
 
-    with suppress(_Violated, HypothesisException):  # the last failing script is the smallest: Hypothesis ends with it
+    try:
         no_script_violates()
-    return found
+    except _Violated:
+        return violating[-1]  # Hypothesis ends by running the smallest once more
+    except (_TimeIsUp, HypothesisException):
+        pass
+    return min(violating, key=lambda script: (len(script), len(repr(script))))

@@ -32,6 +32,7 @@ def shrunk(first: Script, violates=reads_far, seed: int = 3, budget: int = 10_00
         seed_value=seed,
         scripts_max=20,
         first=first,
+        passed=(),
         violates=ask,
         time_is_up=lambda: len(asked) >= budget,
     )
