@@ -14,7 +14,9 @@ from conformance.engine import NOT_APPLICABLE, reproduce_command, run_requiremen
 from conformance.events import RequirementJudged, RequirementStarted, RunEnded, RunStarted, ScriptRan, TargetStarted
 from conformance.expectations import ExpectedViolation
 from conformance.profiles import Profile
+from conformance.registry import select
 from conformance.trial import Finding
+from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import Capability, Node, TargetError
 from linearizability.judgement import Verdict
 from tests.conformance.fakes import FakeTarget, finds, requirement
@@ -209,3 +211,20 @@ def test_an_interrupted_run_stops_the_targets_and_says_that_it_is_not_complete(t
     assert not events[-1].complete
     assert not judged(events)
     assert ended.is_set()
+
+
+def test_a_broker_that_is_killed_serves_the_next_requirement(tmp_path):
+    """With the reference broker: killed inside one requirement, and the next one has its records written and read."""
+    target = parse_target("reference", nodes=1, work_dir=tmp_path / "brokers")
+    (dense,) = select(["produce/offsets-are-dense"])
+
+    def kills(trial):
+        target.kill(1)
+        return dense.check(trial)
+
+    events = run_requirements(
+        [target], [requirement(kills, "area/kills"), dense], seed=1, profile=PROFILE, run_dir=tmp_path / "run"
+    )
+    first, second = judged(events)
+    assert (first.verdict, second.verdict) == ("unknown", "ok")
+    assert "went down while script 1 ran" in first.reason
