@@ -13,7 +13,7 @@ from tests.reference_broker.server.process import run_to_end, running
 def produce_one(client):
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 1}
     client.request(request("CreateTopics", 7, topics=[topic]))
-    data = [{"name": "orders", "partition_data": [{"index": 0, "records": batch(b"kept")}]}]
+    data = [{"name": "orders", "partition_data": [{"index": 0, "records": batch(b"kept", timestamp_ms=0)}]}]
     response = client.request(request("Produce", 9, acks=-1, topic_data=data))
     return response.responses[0].partition_responses[0].base_offset
 
@@ -37,7 +37,8 @@ def test_it_ends_with_its_standard_input(tmp_path):
     with running(tmp_path / "data") as broker:
         broker.process.stdin.close()
         broker.process.stdin = None
-        assert broker.process.wait(timeout=20) == 0
+        broker.process.communicate(timeout=20)
+        assert broker.process.returncode == 0
     assert (tmp_path / "data/.kafka_cleanshutdown").exists()
 
 
