@@ -62,9 +62,9 @@ class KafkaCluster:
             bootstrap_servers = process.stdout.readline().strip()
             control_url = process.stdout.readline().removeprefix("control ").strip()
             if not control_url:
-                code = process.wait(_STOP_TIMEOUT_S)
+                process.communicate(timeout=_STOP_TIMEOUT_S)
                 errors.seek(0)
-                lines = errors.read().strip().splitlines() or [f"kafkatrial broker ended with {code}, and said nothing"]
+                lines = errors.read().strip().splitlines() or ["kafkatrial broker ended and said nothing"]
                 raise ClusterError(lines[-1])
         return cls(process, bootstrap_servers, control_url)
 

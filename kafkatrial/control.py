@@ -61,7 +61,9 @@ class Control:
         self._paused: dict[int, AbstractContextManager[None]] = {}
         self._cuts: dict[tuple[int | str, int], AbstractContextManager[None]] = {}
         self._lock = threading.Lock()
+        self._stopping = False
         self.stop_requested = threading.Event()
+        """Set once the answer to `POST /stop` has gone out."""
 
     def cluster(self) -> dict[str, object]:
         """Everything there is to know."""
@@ -131,9 +133,14 @@ class Control:
             return {"source": source, "destination": destination, "cut": False}
 
     def stop(self) -> dict[str, object]:
-        """Ask the command to end. It does so after the answer went out."""
-        self.stop_requested.set()
+        """Ask the command to end, which it does once `answered` was called."""
+        self._stopping = True
         return {"stopping": True}
+
+    def answered(self) -> None:
+        """The answer has gone out."""
+        if self._stopping:
+            self.stop_requested.set()
 
     def heal_all(self) -> None:
         """Resume and heal everything, so that a stopping cluster can say goodbye."""
@@ -223,6 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: ControlServer
     protocol_version = "HTTP/1.1"
     timeout = 30
+    wbufsize = -1  # an answer is one packet
 
     def _handle(self) -> None:
         try:
@@ -233,6 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(error.status, {"error": str(error)})
         except TargetError as error:
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": str(error)})
+        self.server.control.answered()
 
     do_GET = do_POST = do_DELETE = _handle  # noqa: N815  http.server's names
 
@@ -249,6 +258,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+        self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  http.server's name
         """Standard error is for errors."""

@@ -18,6 +18,8 @@ from kafkatrial.exit_codes import ExitCode
 
 SUMMARY = "Start a cluster and keep it up, with an interface to break it."
 _PORT_MAX = 65535
+_PROPERTIES = {"auto.create.topics.enable": "true"}
+"""Kafka's own default, which people's programs are used to; the suite's own trials turn it off."""
 _DESCRIPTION = """\
 Start a cluster and keep it up until SIGTERM, Ctrl-C or POST /stop.
 
@@ -43,7 +45,9 @@ def _keep_up(options: argparse.Namespace) -> None:
     from fixtures.targets.catalogue import parse_target
     from kafkatrial.interruption import interruptible
 
-    target = parse_target(options.target, nodes=options.nodes, work_dir=options.data, port=options.port)
+    target = parse_target(
+        options.target, options.nodes, properties=_PROPERTIES, work_dir=options.data, port=options.port
+    )
     with interruptible(), target as cluster:
         from kafkatrial.control import Control, ControlServer
 

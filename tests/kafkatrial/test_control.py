@@ -114,7 +114,14 @@ def test_stopping_heals_everything(target):
     control = Control(target)
     control.act_on_node(1, "pause")
     control.cut(1, 2)
-    control.stop()
     control.heal_all()
-    assert control.stop_requested.is_set()
     assert sorted(target.done[2:]) == ["heal 1->2", "resume 1"]
+
+
+def test_a_stop_is_answered_before_it_happens(target):
+    control = Control(target)
+    control.answered()
+    assert control.stop() == {"stopping": True}
+    assert not control.stop_requested.is_set()
+    control.answered()
+    assert control.stop_requested.is_set()

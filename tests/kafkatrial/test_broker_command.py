@@ -1,0 +1,200 @@
+"""`kafkatrial broker` as a process: its first lines, its ends, and that nothing outlives it."""
+
+import http.client
+import re
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from kafkatrial.cluster import ClusterError, KafkaCluster
+
+COMMAND = [sys.executable, "-m", "kafkatrial", "broker"]
+HEAVY = {"pyarrow", "jinja2", "hypothesis", "pyspark", "pydantic", "typer", "kio", "rich"}
+
+
+class Broker:
+    """The command, started and ready."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen(
+            [*COMMAND, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.bootstrap_servers = self.process.stdout.readline().strip()
+        self.control = self.process.stdout.readline().strip()
+        self.started = psutil.Process(self.process.pid).children(recursive=True) if self.control else []
+
+    def end(self):
+        self.process.stdin.close()
+        try:
+            code = self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        errors = self.process.stderr.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code, errors
+
+    def left_running(self):
+        """Processes that it started and that are still there, after the moment a guard needs."""
+        return psutil.wait_procs(self.started, timeout=10)[1]
+
+
+@pytest.fixture
+def start():
+    """Start the command; what a failing test leaves running is killed."""
+    brokers = []
+
+    def start(*words):
+        brokers.append(Broker(*words))
+        return brokers[-1]
+
+    yield start
+    for broker in brokers:
+        broker.process.kill()
+        broker.process.wait()
+
+
+def end_by_signal(number):
+    return lambda broker: broker.process.send_signal(number)
+
+
+def end_by_request(broker):
+    address = broker.control.removeprefix("control http://")
+    host, _, port = address.partition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=10)
+    connection.request("POST", "/stop")
+    assert connection.getresponse().read() == b'{"stopping": true}\n'
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        ((), end_by_signal(signal.SIGTERM)),
+        ((), end_by_signal(signal.SIGINT)),
+        (("--exit-with-stdin",), lambda broker: broker.process.stdin.close()),
+        ((), end_by_request),
+    ],
+    ids=["SIGTERM", "SIGINT", "stdin", "request"],
+)
+def test_it_says_where_it_is_and_ends_when_told(words, end, start):
+    broker = start(*words)
+    assert re.fullmatch(r"127\.\d+\.\d+\.\d+:\d+", broker.bootstrap_servers)
+    assert re.fullmatch(r"control http://127\.0\.0\.1:\d+", broker.control)
+    assert broker.started
+    end(broker)
+    assert broker.process.wait(30) == 0
+    assert broker.end() == (0, "")
+    assert broker.left_running() == []
+
+
+def test_nothing_outlives_a_sigkill(start):
+    broker = start()
+    broker.process.kill()
+    broker.end()
+    assert broker.left_running() == []
+
+
+def test_the_way_to_the_first_line_is_short():
+    """Held by what is imported, because time is not the same everywhere."""
+    code = "import sys; from kafkatrial.__main__ import exit_code; exit_code(['broker', '--nodes', '2'])"
+    code += "; print(*{name.partition('.')[0] for name in sys.modules})"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stdout.split()
+    assert "fixtures" in modules
+    assert HEAVY.isdisjoint(modules)
+
+
+def test_records_survive_in_a_data_directory(tmp_path, start):
+    payload = uuid.uuid4().bytes
+    for round_number in range(2):
+        broker = start("--data", str(tmp_path / "data"), "--exit-with-stdin")
+        if round_number == 0:
+            write(broker.bootstrap_servers, payload)
+        else:
+            assert read(broker.bootstrap_servers) == payload
+        assert broker.end() == (0, "")
+
+
+def test_the_port_is_the_one_asked_for(start):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    broker = start("--port", str(port), "--exit-with-stdin")
+    assert broker.bootstrap_servers.endswith(f":{port}")
+    assert broker.end() == (0, "")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with KafkaCluster.start() as cluster:
+        yield cluster
+
+
+def write(servers, payload):
+    errors = []
+    producer = Producer({"bootstrap.servers": servers})
+    producer.produce("kept", payload, on_delivery=lambda error, _: errors.append(error))
+    producer.flush(30)
+    assert errors == [None]
+
+
+def read(servers):
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "test", "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition("kept", 0, 0)])
+    message = consumer.poll(30)
+    consumer.close()
+    return message.value()
+
+
+def test_a_killed_node_comes_back_with_its_records(cluster):
+    payload = uuid.uuid4().bytes
+    write(cluster.bootstrap_servers, payload)
+    cluster.kill(1)
+    assert [node.state for node in cluster.nodes] == ["killed"]
+    cluster.restart(1)
+    assert [node.state for node in cluster.nodes] == ["running"]
+    assert read(cluster.bootstrap_servers) == payload
+
+
+def test_a_paused_node_answers_once_it_is_resumed(cluster):
+    with cluster.pause(1):
+        assert cluster.nodes[0].state == "paused"
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        producer.produce("kept", b"waiting")
+        assert producer.flush(0.5) == 1
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.toxiproxy
+def test_a_cut_client_waits_for_the_link_to_heal(cluster):
+    with cluster.cut("client", 1):
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        producer.produce("kept", b"waiting")
+        assert producer.flush(0.5) == 1
+    assert producer.flush(60) == 0
+
+
+def test_what_cannot_be_done_is_one_line(cluster):
+    with pytest.raises(ClusterError, match=r"^no node 7; there are 1$"):
+        cluster.kill(7)
+
+
+def test_a_cluster_that_does_not_start_says_why():
+    with pytest.raises(ClusterError, match="refrence: unknown target; did you mean reference"):
+        KafkaCluster.start("refrence")
+
+
+def test_a_stopped_cluster_leaves_nothing():
+    before = set(psutil.Process().children(recursive=True))
+    cluster = KafkaCluster.start()
+    started = set(psutil.Process().children(recursive=True)) - before
+    assert started
+    cluster.stop()
+    cluster.stop()
+    assert psutil.wait_procs(started, timeout=10)[1] == []
