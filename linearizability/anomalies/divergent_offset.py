@@ -147,7 +147,8 @@ def _show(log: PartitionLog, sightings: _Sightings, verdict: Verdict, index: int
     if verdict is Verdict.VIOLATION:
         rows &= ~sightings.weak
     here = sightings.take(rows)
-    here = here.take(np.lexsort((here.record, here.operation)))
+    valued, value = log.records.valued[here.record], log.records.value[here.record]
+    here = here.take(np.lexsort((value, ~valued, here.operation)))
     other = int(np.flatnonzero(here.record != here.record[0])[0])
     first, second = int(here.operation[0]), int(here.operation[other])
     text = (

@@ -1,11 +1,16 @@
-"""`duplicate`: one record stands in the log twice (KIP-98's idempotence is there to prevent it)."""
+"""`duplicate`: one record stands in the log twice (KIP-98's idempotence is there to prevent it).
+
+Choice: idempotence keeps its promise only while the log does. An offset counts towards a violation if what was read
+there is sure to have stayed (the promise of that read was never broken, or it was read again after healing); a record
+that an unclean election removed after it was read, and that its producer wrote again, is permitted.
+"""
 
 from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
 
-from linearizability.anomalies.columns import NO_OFFSET, Int64s
+from linearizability.anomalies.columns import NO_OFFSET, Flags, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
@@ -18,23 +23,29 @@ def find(log: PartitionLog) -> Iterable[Finding]:
     """Per record."""
     if log.ambiguous:
         return
-    records = log.records
-    twice = _offsets_read(log) > 1
+    records, reads = log.records, log.rows.reads
+    known = reads.offset != NO_OFFSET
+    twice = _offsets_read(log, known) > 1
+    if not twice.any():
+        return
     idempotent = np.zeros(len(records), np.bool_)
     sent = records.send >= 0
     idempotent[sent] = log.rows.operations.idempotent[records.send_operation[sent]]
-    for verdict, found in ((Verdict.VIOLATION, twice & idempotent), (Verdict.PERMITTED, twice & ~idempotent)):
+    violation = twice & idempotent & (_offsets_read(log, known & log.settled_reads()) > 1)
+    for verdict, found in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, twice & ~violation)):
         yield from finding(log, NAME, verdict, found, offsets=records.offset, show=partial(_show, log))
 
 
-def _offsets_read(log: PartitionLog) -> Int64s:
-    """At how many offsets each value was read."""
+def _offsets_read(log: PartitionLog, rows: Flags) -> Int64s:
+    """At how many offsets some read rows have each value."""
     records, reads = log.records, log.rows.reads
     # Only what was read anywhere but at its lowest offset needs a closer look.
-    other = np.flatnonzero((reads.offset != NO_OFFSET) & (reads.offset != records.offset[log.read_ids]))
-    other = other[records.valued[log.read_ids[other]]]
+    at_lowest = reads.offset == records.offset[log.read_ids]
+    lowest = np.zeros(len(records), np.bool_)
+    lowest[log.read_ids[rows & at_lowest]] = True
+    other = np.flatnonzero(rows & ~at_lowest & records.valued[log.read_ids])
     distinct = np.unique(np.stack([log.read_ids[other], reads.offset[other]]), axis=1)[0].astype(np.intp)
-    return 1 + np.bincount(distinct, minlength=len(records)).astype(np.int64)
+    return lowest.astype(np.int64) + np.bincount(distinct, minlength=len(records)).astype(np.int64)
 
 
 def _show(log: PartitionLog, record: int) -> Shown:
@@ -52,7 +63,8 @@ def _show(log: PartitionLog, record: int) -> Shown:
 DUPLICATE = Definition(
     name=NAME,
     text="One value was read at two offsets of a partition.",
-    levels="A violation if its producer was idempotent, else permitted.",
+    levels="A violation if its producer was idempotent and it is sure to stand at two offsets at one time, else"
+    " permitted.",
     counted="records",
     evidence="the lowest reads of it at its two lowest offsets",
     find=find,

@@ -1,11 +1,12 @@
 """One topic partition of one topic id, with its rows put together to records: what every check is a function of.
 
 A record is a value; a tombstone, which has none, is a key at an offset. A tombstone that was sent and not acknowledged
-cannot be matched with a read. Where a broken history sends a value twice, the first send by (op_id, seq) stands for it.
+cannot be matched with a read, nor can several of one key that were acknowledged at one offset. Where a broken history
+sends a value twice, the first send by (op_id, seq) stands for it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -93,7 +94,7 @@ class PartitionLog:
     """The rows of a log and what follows from them, each computed once and only if asked for."""
 
     def __init__(self, rows: LogColumns, context: Context, explained_values: Int64s | None = None) -> None:
-        self.rows = rows
+        self.rows = replace(rows, sends=_without_shared_tombstones(rows))
         self.context = context
         self.rules = context.rules(rows.topic)
         self.ambiguous = context.is_ambiguous(rows.topic, rows.topic_id)
@@ -175,6 +176,22 @@ class PartitionLog:
         )
 
 
+def _without_shared_tombstones(rows: LogColumns) -> RecordColumns:
+    """The sends, with the offset forgotten of tombstones that share key and acknowledged offset."""
+    sends = rows.sends
+    tombstones = np.flatnonzero(
+        ~sends.valued & (sends.offset != NO_OFFSET) & (rows.operations.outcome[sends.operation] == OK)
+    )
+    keys = np.stack([sends.key[tombstones].astype(np.int64), sends.offset[tombstones]])
+    _, group, times = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    shared = tombstones[times[group] > 1]
+    if not len(shared):
+        return sends
+    offset = sends.offset.copy()
+    offset[shared] = NO_OFFSET
+    return replace(sends, offset=offset)
+
+
 def _identify(rows: LogColumns) -> tuple[Indexes, Indexes, int]:
     """The record of each send and of each read row, and how many records there are."""
     sends, reads = rows.sends, rows.reads
@@ -214,6 +231,12 @@ def _records(log: PartitionLog) -> Records:
         values[sent] = column[send_operation[sent]]
         return values
 
+    value = np.zeros(count, np.int64)
+    valued = np.zeros(count, np.bool_)
+    key = np.full(count, NO_KEY, np.int32)
+    for ids, columns in ((log.read_ids, reads), (log.sent_ids[order], sends.take(order))):
+        value[ids], valued[ids], key[ids] = columns.value, columns.valued, columns.key
+
     acknowledged = of_send(operations.outcome == OK, False)
     acknowledged_ns = np.where(acknowledged, of_send(operations.complete_ns, NEVER_NS), NEVER_NS)
     acknowledged_offset = np.full(count, NO_OFFSET, np.int64)
@@ -240,15 +263,10 @@ def _records(log: PartitionLog) -> Records:
     aborted[inside] = transactions.aborted[transaction[inside]]
     open_until_ns = np.full(count, NO_OFFSET, np.int64)
     open_until_ns[inside] = transactions.open_until_ns[transaction[inside]]
-    committed = acknowledged | read
+    committed = acknowledged | (read & (sent | _is_phantom(log, value, valued)))
     committed[inside] &= transactions.committed[transaction[inside]]
 
     acks_all = committed & acknowledged & (of_send(operations.acks, 1) == -1)
-    value = np.zeros(count, np.int64)
-    valued = np.zeros(count, np.bool_)
-    key = np.full(count, NO_KEY, np.int32)
-    for ids, columns in ((log.read_ids, reads), (log.sent_ids[order], sends.take(order))):
-        value[ids], valued[ids], key[ids] = columns.value, columns.valued, columns.key
     return Records(
         send=send,
         send_operation=send_operation,
@@ -273,6 +291,15 @@ def _records(log: PartitionLog) -> Records:
         valued=valued,
         key=key,
     )
+
+
+def _is_phantom(log: PartitionLog, value: Int64s, valued: Flags) -> Flags:
+    """Whether a record without a send surely has none.
+
+    One that may have had a send we do not know of (a tombstone that was not acknowledged, the lost end of an incomplete
+    run, a topic id that is not clear) may have been aborted, and is not committed by being read.
+    """
+    return valued & log.context.complete & ~np.isin(value, log.explained_values)
 
 
 def _send_order(sends: RecordColumns) -> Indexes:

@@ -116,7 +116,7 @@ def _pairs(
     if not len(suspects):
         return
     coverage, reads = log.coverage, log.rows.reads
-    near = np.flatnonzero(np.isin(reads.offset, offset))
+    near = np.empty(0, np.intp) if returned_elsewhere else np.flatnonzero(np.isin(reads.offset, offset))
     begins = np.concatenate([coverage.before, reads.offset[near]])
     ends = np.concatenate([coverage.after, reads.offset[near] + 1])
     readers = np.concatenate([coverage.operation, reads.operation[near]])
@@ -144,7 +144,7 @@ def _pairs(
 def pairs_at(log: PartitionLog, suspects: Indexes, offset: Int64s, returned_elsewhere: bool = False) -> Iterator[Pairs]:
     """The same for records at offsets of the caller's choice, sorted by offset, none left out.
 
-    With `returned_elsewhere`, a read that covers the offset is paired even if it returned the record at another one.
+    With `returned_elsewhere`, only reads that cover the offset are paired, even if they returned the record at another.
     """
     none_done = np.zeros(len(log.records), np.bool_)
     return _pairs(log, suspects, offset, lambda: none_done, returned_elsewhere)

@@ -9,7 +9,7 @@ from linearizability.anomalies.columns import NO_OFFSET
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
-from linearizability.anomalies.loss import judge_pairs, pairs_at
+from linearizability.anomalies.loss import before_end, judge_pairs, pairs_at
 from linearizability.judgement import Verdict
 
 NAME = "offset-mismatch"
@@ -25,11 +25,14 @@ def find(log: PartitionLog) -> Iterable[Finding]:
     moved = records.acknowledged & records.read & (records.read_offset != NO_OFFSET) & ~there
     suspects = np.flatnonzero(moved & (records.acknowledged_offset != NO_OFFSET))
     suspects = suspects[np.argsort(records.acknowledged_offset[suspects], kind="stable")]
-    found = np.zeros(len(records), np.bool_)
+    found, violation = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
     for pairs in pairs_at(log, suspects, records.acknowledged_offset[suspects], returned_elsewhere=True):
         held, _ = judge_pairs(log, pairs)
-        found[pairs.record[held & pairs.covering]] = True
-    yield from finding(log, NAME, Verdict.VIOLATION, found, offsets=records.offset, show=partial(_show, log))
+        found[pairs.record[held]] = True
+        complete_ns = log.rows.operations.complete_ns[pairs.reader]
+        violation[pairs.record[held & before_end(complete_ns, records.promise_end_ns[pairs.record])]] = True
+    for verdict, mask in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, found & ~violation)):
+        yield from finding(log, NAME, verdict, mask, offsets=records.offset, show=partial(_show, log))
 
 
 def _show(log: PartitionLog, record: int) -> Shown:
@@ -48,7 +51,8 @@ def _show(log: PartitionLog, record: int) -> Shown:
 OFFSET_MISMATCH = Definition(
     name=NAME,
     text="A record was read, and a read covers the offset at which it was acknowledged, but it was never read there.",
-    levels="Always a violation.",
+    levels="A violation if a promise of the record, by acknowledgement or read, was in force when the covering read"
+    " completed; else permitted.",
     counted="records",
     evidence="the record's produce, and the lowest read at the offset where it stands",
     find=find,

@@ -1,0 +1,278 @@
+"""Small histories in the public format, as rows: how tests write them, and two ways to make them up.
+
+`nonsense(rng)` obeys the format and nothing else: offsets, outcomes, reads and faults that no broker would produce.
+`Simulation` is one lawful Kafka log with clients; a test plants an anomaly into what it wrote down.
+"""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from linearizability.history.schema import SCHEMAS
+
+
+class Tables:
+    """A history under construction."""
+
+    def __init__(self, **run):
+        self.run = {"format": 1, "run_id": "r", "topics": {}, "cluster": {}, "clients": {}, "complete": True, **run}
+        self.rows = {name: [] for name in SCHEMAS}
+
+    def add(self, table, **columns):
+        unknown = set(columns) - set(SCHEMAS[table].names)
+        assert not unknown, unknown
+        row = {name: columns.get(name) for name in SCHEMAS[table].names}
+        self.rows[table].append(row)
+        return row
+
+    def op(self, process, f, invoke_ns, complete_ns, outcome="ok", **columns):
+        op_id = len(self.rows["operations"])
+        self.add(
+            "operations",
+            op_id=op_id,
+            process=process,
+            f=f,
+            invoke_ns=invoke_ns,
+            complete_ns=complete_ns,
+            outcome=outcome,
+            **columns,
+        )
+        return op_id
+
+    def record(self, op_id, seq, direction, topic, partition, offset, value, **columns):
+        columns = {"intact": True, **columns}
+        return self.add(
+            "records",
+            op_id=op_id,
+            seq=seq,
+            direction=direction,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            value=value,
+            **columns,
+        )
+
+    def write(self, folder, files=1):
+        history = folder / "history"
+        history.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps(self.run))
+        for name, rows in self.rows.items():
+            if not rows:
+                continue
+            table = pa.Table.from_pylist(rows, schema=SCHEMAS[name])
+            if files == 1:
+                pq.write_table(table, history / f"{name}.parquet")
+            else:
+                (history / name).mkdir()
+                step = -(-len(rows) // files)
+                for at in range(0, len(rows), step):
+                    pq.write_table(table.slice(at, step), history / name / f"{at:05}.parquet")
+        return folder
+
+
+TOPIC = "t"
+
+
+def nonsense(rng):  # noqa: C901 - one kind of row after the other
+    """A history that obeys the format and nothing else."""
+
+    def maybe(p, yes, no=None):
+        return yes if rng.random() < p else no
+
+    topics = {"replication.factor": "3", "min.insync.replicas": rng.choice(["1", "2"])}
+    if rng.random() < 0.2:
+        topics["cleanup.policy"] = rng.choice(["compact", "compact,delete"])
+    if rng.random() < 0.1:
+        topics["retention.ms"] = "1000"
+    if rng.random() < 0.2:
+        topics["unclean.leader.election.enable"] = "true"
+    tables = Tables(
+        topics={TOPIC: topics}, complete=rng.random() < 0.9, cluster=maybe(0.3, {"flush.messages": "1"}, {})
+    )
+    ids = rng.choice([[None], ["A"], ["A", None], ["A", "B"], ["A", "B", None]])
+    with_positions = rng.random() < 0.7
+    parts = rng.choice([1, 1, 2])
+    now, values, logs = 100, iter(range(1000, 9000)), {}
+    sent = {}
+    for _ in range(rng.randrange(3, 18)):
+        now += rng.randrange(0, 6)
+        process = rng.randrange(4)
+        topic_id, partition = rng.choice(ids), rng.randrange(parts)
+        log = logs.setdefault((topic_id or ids[0], partition), [])
+        took = rng.randrange(0, 25)
+        complete = maybe(0.93, now + took)
+        kind = rng.random()
+        if kind < 0.45:
+            outcome = rng.choices(["ok", "info", "fail"], [7, 2, 1])[0]
+            idempotent = rng.random() < 0.5
+            op = tables.op(
+                process,
+                "produce",
+                now,
+                complete,
+                outcome,
+                acks=rng.choice([-1, -1, -1, 1, 0, None]),
+                producer_id=maybe(idempotent, rng.choice([5, -1])),
+                producer_epoch=maybe(idempotent, rng.randrange(2)),
+                txn_seq=maybe(0.4, rng.randrange(3)),
+                txn_id="x",
+            )
+            base = maybe(0.85, len(log), rng.randrange(8))
+            for seq in range(rng.randrange(1, 4)):
+                value = maybe(0.9, next(values), maybe(0.7, None, rng.choice([*sent, 999])))
+                key = rng.choice([None, "a", "b"])
+                offset = maybe(0.93, base + seq) if outcome == "ok" else None
+                if value is not None:
+                    sent[value] = True
+                tables.record(op, seq, "send", TOPIC, partition, offset, value, key=key, topic_id=topic_id)
+                if outcome != "fail" and rng.random() < 0.9:
+                    while len(log) <= base + seq:
+                        log.append(None)
+                    log[base + seq] = (value, key)
+        elif kind < 0.85:
+            op = tables.op(
+                process,
+                "poll",
+                now,
+                complete,
+                rng.choice(["ok", "ok", "info"]),
+                isolation=rng.choice(["read_committed", "read_uncommitted", None]),
+            )
+            if not log:
+                continue
+            begin = maybe(0.5, 0, rng.randrange(len(log)))
+            end = maybe(0.6, len(log), rng.randrange(begin, len(log)) + 1)
+            seq = 0
+            for offset in range(begin, end):
+                if log[offset] is None or rng.random() < 0.08:
+                    continue
+                value, key = log[offset]
+                if rng.random() < 0.05:
+                    value = rng.choice([*sent, 7777, None])
+                place = maybe(0.93, offset, maybe(0.3, None, rng.randrange(9)))
+                tables.record(
+                    op,
+                    seq,
+                    "read",
+                    TOPIC,
+                    partition,
+                    place,
+                    value,
+                    key=key,
+                    topic_id=topic_id,
+                    leader_epoch=maybe(0.5, rng.randrange(3)),
+                    intact=rng.random() < 0.97,
+                )
+                seq += 1
+            if with_positions and rng.random() < 0.93:
+                for _ in range(rng.choice([1, 1, 1, 2])):
+                    tables.add(
+                        "positions",
+                        op_id=op,
+                        topic=TOPIC,
+                        topic_id=topic_id,
+                        partition=partition,
+                        before=begin,
+                        after=end + rng.randrange(3),
+                        cause=maybe(0.9, "read", "reset"),
+                        last_stable_offset=maybe(0.3, rng.randrange(9)),
+                        log_start_offset=maybe(0.1, rng.randrange(4)),
+                    )
+                    begin = rng.randrange(9)
+                    end = begin + rng.randrange(5)
+        elif kind < 0.93:
+            f = rng.choice(["commit_txn", "commit_txn", "abort_txn", "init_producer_id"])
+            tables.op(
+                process,
+                f,
+                now,
+                complete,
+                rng.choice(["ok", "ok", "info", "fail"]),
+                txn_id="x",
+                txn_seq=None if f == "init_producer_id" else rng.randrange(3),
+            )
+        elif kind < 0.96:
+            tables.op(process, rng.choice(["seek", "assign"]), now, complete)
+        elif kind < 0.98:
+            tables.op(
+                process,
+                "delete_records",
+                now,
+                complete,
+                rng.choice(["ok", "info", "fail"]),
+                topic=TOPIC,
+                topic_id=topic_id,
+                partition=partition,
+                offset=rng.choice([-1, 1, 3]),
+            )
+        else:
+            tables.op(
+                process,
+                "delete_topic",
+                now,
+                complete,
+                rng.choice(["ok", "info", "fail"]),
+                topic=TOPIC,
+                topic_id=maybe(0.5, topic_id),
+            )
+    _nonsense_states(rng, tables, ids, parts, now)
+    return tables
+
+
+def _nonsense_states(rng, tables, ids, parts, now):
+    for _ in range(rng.randrange(4)):
+        asked = rng.randrange(100, now + 30)
+        tables.add(
+            "states",
+            asked_ns=asked,
+            answered_ns=asked + rng.randrange(5),
+            source=rng.choice(["list_offsets", "metadata"]),
+            isolation=rng.choice(["read_uncommitted", "read_uncommitted", "read_committed"]),
+            node=1,
+            topic=TOPIC,
+            topic_id=rng.choice(ids),
+            partition=rng.randrange(parts),
+            leader=1,
+            leader_epoch=rng.choice([0, 1, 2, None]),
+            isr=rng.choice([None, [1, 2, 3], [1, 2]]),
+            high_watermark=rng.choice([None, 0, 2, 5, 9]),
+            log_start_offset=rng.choice([None, None, None, 1]),
+            error=rng.choice([None, None, "NOT_LEADER_OR_FOLLOWER"]),
+        )
+    for number in range(rng.choice([0, 0, 1, 2, 3])):
+        kind = rng.choice(["kill", "power", "wipe", "disk", "cut", "configuration", "election"])
+        argument = {
+            "disk": rng.choice(["EIO", "ENOSPC", "slow", "lost writes", "torn write"]),
+            "configuration": rng.choice(
+                [
+                    "min.insync.replicas=1",
+                    "unclean.leader.election.enable=true",
+                    "cleanup.policy=compact",
+                    "flush.messages=10",
+                ]
+            ),
+            "election": rng.choice(["unclean", "preferred"]),
+        }.get(kind)
+        inject = rng.randrange(100, now + 10)
+        target = {"configuration": rng.choice([TOPIC, None, "1"]), "cut": "1->2"}.get(kind, rng.choice(["1", "2", "3"]))
+        tables.add(
+            "faults",
+            fault_id=number,
+            kind=kind,
+            target=target,
+            argument=argument,
+            inject_ns=inject,
+            heal_ns=None if rng.random() < 0.15 else inject + rng.randrange(20),
+        )
+    for _ in range(rng.choice([0, 0, 1])):
+        tables.add(
+            "assignments",
+            at_ns=rng.randrange(100, now + 10),
+            process=rng.randrange(4),
+            topic=TOPIC,
+            topic_id=rng.choice(ids),
+            partition=0,
+            event="assigned",
+        )

@@ -1,0 +1,142 @@
+"""One anomaly each, planted into a drained lawful history. Each says whether it found a place for it."""
+
+import itertools
+
+from tests.linearizability.anomalies.histories import TOPIC
+
+
+def _acknowledged(tables):
+    """Plain acks=all records with an acknowledged offset that both final readers returned, by offset."""
+    operations = {row["op_id"]: row for row in tables.rows["operations"]}
+    finals = [op_id for op_id, row in operations.items() if row["process"] in (40, 41) and row["f"] == "poll"]
+    sends = [
+        row
+        for row in tables.rows["records"]
+        if row["direction"] == "send"
+        and row["offset"] is not None
+        and row["value"] is not None
+        and operations[row["op_id"]]["acks"] == -1
+        and operations[row["op_id"]]["outcome"] == "ok"
+        and operations[row["op_id"]]["txn_seq"] is None
+        and operations[row["op_id"]]["complete_ns"] is not None
+    ]
+    returned = {(row["op_id"], row["value"]) for row in _reads(tables)}
+    return sorted(
+        (s for s in sends if all((op, s["value"]) in returned for op in finals)), key=lambda s: s["offset"]
+    ), finals
+
+
+def _reads(tables):
+    return [row for row in tables.rows["records"] if row["direction"] == "read"]
+
+
+def lost_write(tables, rng):
+    sends, _ = _acknowledged(tables)
+    if not sends:
+        return False
+    lost = rng.choice(sends)["value"]
+    tables.rows["records"] = [r for r in tables.rows["records"] if r["direction"] == "send" or r["value"] != lost]
+    return True
+
+
+def divergent_offset(tables, rng):
+    sends, finals = _acknowledged(tables)
+    if len(sends) < 2:
+        return False
+    one, other = rng.sample(sends, 2)
+    for row in _reads(tables):
+        if row["op_id"] == finals[-1] and row["value"] == one["value"]:
+            row["value"] = other["value"]
+    return True
+
+
+def duplicate(tables, rng):
+    sends, finals = _acknowledged(tables)
+    if not sends:
+        return False
+    again = max(row["offset"] for row in _reads(tables)) + 1
+    value = rng.choice(sends)["value"]
+    for op_id in finals:
+        tables.record(op_id, 10_000, "read", TOPIC, 0, again, value, topic_id=sends[0]["topic_id"])
+    return True
+
+
+def phantom_read(tables, rng):
+    sends, finals = _acknowledged(tables)
+    if not sends:
+        return False
+    again = max(row["offset"] for row in _reads(tables)) + 1
+    for op_id in finals:
+        tables.record(op_id, 10_000, "read", TOPIC, 0, again, 1, topic_id=sends[0]["topic_id"])
+    return True
+
+
+def offset_mismatch(tables, rng):
+    sends, _ = _acknowledged(tables)
+    if len(sends) < 2:
+        return False
+    one = rng.choice(sends[1:])
+    one["offset"] = sends[0]["offset"]
+    return True
+
+
+def corrupt_record(tables, rng):
+    reads = _reads(tables)
+    if not reads:
+        return False
+    rng.choice(reads)["intact"] = False
+    return True
+
+
+def _swap(tables, one, other):
+    for row in tables.rows["records"]:
+        if row["offset"] is not None:
+            row["offset"] = {one: other, other: one}.get(row["offset"], row["offset"])
+
+
+def producer_order(tables, rng):
+    sends, _ = _acknowledged(tables)
+    pairs = [(a, b) for a, b in itertools.pairwise(sends) if a["op_id"] == b["op_id"]]
+    if not pairs:
+        return False
+    one, other = rng.choice(pairs)
+    _swap(tables, one["offset"], other["offset"])
+    return True
+
+
+def realtime_order(tables, rng):
+    sends, _ = _acknowledged(tables)
+    operations = {row["op_id"]: row for row in tables.rows["operations"]}
+    pairs = [
+        (a, b)
+        for a in sends
+        for b in sends
+        if operations[a["op_id"]]["complete_ns"] < operations[b["op_id"]]["invoke_ns"]
+    ]
+    if not pairs:
+        return False
+    one, other = rng.choice(pairs)
+    _swap(tables, one["offset"], other["offset"])
+    return True
+
+
+def unseen(tables, rng):
+    end = max((row["after"] for row in tables.rows["positions"]), default=0) + 1
+    now = max(row["invoke_ns"] for row in tables.rows["operations"]) + 10
+    op = tables.op(1, "produce", now, now + 1, acks=-1, producer_id=101, producer_epoch=0)
+    ids = {row["topic_id"] for row in tables.rows["positions"]}
+    tables.record(op, 0, "send", TOPIC, 0, end, 2, topic_id=next(iter(ids)))
+    return True
+
+
+PLANTS = {
+    "lost-write": lost_write,
+    "divergent-offset": divergent_offset,
+    "duplicate": duplicate,
+    "phantom-read": phantom_read,
+    "offset-mismatch": offset_mismatch,
+    "corrupt-record": corrupt_record,
+    "producer-order": producer_order,
+    "realtime-order": realtime_order,
+    "unseen": unseen,
+}

@@ -1,0 +1,338 @@
+"""One lawful Kafka partition with clients, faults and everything that breaks a simpler definition lawfully.
+
+The log is a dict of offset to entry. Operations take effect when they are invoked and complete later. What the broker
+may do and a client may see is done here and written down; nothing else is.
+"""
+
+from dataclasses import dataclass, field
+
+from tests.linearizability.anomalies.histories import TOPIC, Tables
+
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+
+
+@dataclass
+class Entry:
+    value: int | None
+    key: str | None
+    transaction: tuple | None = None
+
+
+@dataclass
+class Transaction:
+    process: int
+    number: int
+    txn_id: str
+    first: int | None = None
+    ended: str | None = None
+
+
+@dataclass
+class Simulation:
+    rng: object
+    unclean: bool = False
+    compaction: bool = False
+    retention: bool = False
+    weak: bool = True
+    """Producers of acks=0 and acks=1, and without idempotence, take part."""
+    positions: bool = True
+    topic_id: str | None = "A"
+    log: dict = field(default_factory=dict)
+    end: int = 0
+    start: int = 0
+    epoch: int = 0
+    now: int = 1000
+    value: int = 5000
+
+    def __post_init__(self):
+        properties = {"replication.factor": "3", "min.insync.replicas": "2"}
+        if self.compaction:
+            properties["cleanup.policy"] = "compact"
+        if self.retention:
+            properties["retention.ms"] = "100"
+        if self.unclean:
+            properties["unclean.leader.election.enable"] = "true"
+        self.tables = Tables(topics={TOPIC: properties})
+        self.consumers = {}
+        self.transactions = {}
+        self.sequence = 0
+        self.fault = 0
+
+    def run(self, steps):
+        rng = self.rng
+        choices = (
+            [self.produce] * 6 + [self.read] * 5 + [self.transact] * 4 + [self.ask, self.delete_records, self.disturb]
+        )
+        choices += [self.truncate_lawfully] if self.unclean else []
+        choices += [self.compact] * 2 if self.compaction else []
+        choices += [self.retain] if self.retention else []
+        choices += [self.deposed_leader] if self.weak else []
+        for _ in range(steps):
+            self.now += rng.randrange(1, 10)
+            rng.choice(choices)()
+        self.drain()
+        if not self.positions:
+            self.tables.rows["positions"].clear()
+        return self.tables
+
+    # ---- producing
+
+    def batch(self):
+        rng = self.rng
+        entries = []
+        for _ in range(rng.randrange(1, 4)):
+            self.value += rng.randrange(1, 4)
+            key = rng.choice("abc") if self.compaction or rng.random() < 0.3 else None
+            tombstone = key is not None and rng.random() < 0.15
+            entries.append(Entry(None if tombstone else self.value, key))
+        return entries
+
+    def append(self, entries, transaction=None):
+        base = self.end
+        for entry in entries:
+            self.log[self.end] = Entry(entry.value, entry.key, transaction)
+            self.end += 1
+        return base
+
+    def produce(self):
+        rng, process = self.rng, self.rng.randrange(3)
+        idempotent = not self.weak or process != 0
+        acks = -1 if idempotent else rng.choice([-1, 1, 0])
+        entries = self.batch()
+        outcome = rng.choices(["ok", "info", "fail"], [8, 2, 1])[0]
+        if acks == 0:
+            outcome = "info"
+        base = None
+        if outcome != "fail" and (outcome == "ok" or rng.random() < 0.6):
+            base = self.append(entries)
+            if not idempotent and rng.random() < 0.2:  # a retry whose first attempt had been appended
+                base = self.append(entries)
+        self.write_produce(process, outcome, entries, base, acks, idempotent)
+
+    def write_produce(self, process, outcome, entries, base, acks, idempotent, **columns):
+        complete = self.now + self.rng.randrange(0, 30) if outcome != "info" or self.rng.random() < 0.5 else None
+        op = self.tables.op(
+            process,
+            "produce",
+            self.now,
+            complete,
+            outcome,
+            acks=acks,
+            topic=TOPIC,
+            partition=0,
+            topic_id=self.topic_id,
+            producer_id=100 + process if idempotent else None,
+            producer_epoch=0 if idempotent else None,
+            **columns,
+        )
+        for seq, entry in enumerate(entries):
+            offset = base + seq if outcome == "ok" and self.rng.random() < 0.97 else None
+            self.tables.record(op, seq, "send", TOPIC, 0, offset, entry.value, key=entry.key, topic_id=self.topic_id)
+        if complete is not None and not idempotent:
+            self.now = max(self.now, complete)
+        return op
+
+    def deposed_leader(self):
+        """A leader that does not know it is none acknowledges acks=1; its records are truncated."""
+        self.write_produce(0, "ok", self.batch(), self.end, 1, False)
+
+    def transact(self):
+        rng, process = self.rng, 10 + self.rng.randrange(2)
+        txn = self.transactions.get(process)
+        if txn is None or txn.ended:
+            self.sequence += 1
+            txn = self.transactions[process] = Transaction(process, self.sequence, f"x{process}")
+            self.txn_op(txn, "begin_txn", "ok")
+        elif rng.random() < 0.5:
+            entries = self.batch()
+            outcome = rng.choices(["ok", "info"], [9, 1])[0]
+            base = self.append(entries, (process, txn.number)) if outcome == "ok" or rng.random() < 0.5 else None
+            if base is not None and txn.first is None:
+                txn.first = base
+            self.write_produce(process, outcome, entries, base, -1, True, txn_id=txn.txn_id, txn_seq=txn.number)
+        else:
+            self.end_transaction(txn)
+
+    def end_transaction(self, txn):
+        rng = self.rng
+        how = rng.choices(
+            ["commit", "commit_unknown", "commit_lost", "abort", "abort_unknown", "fenced"], [5, 1, 1, 2, 1, 1]
+        )[0]
+        if how == "fenced":
+            self.tables.op(
+                txn.process + 10, "init_producer_id", self.now, self.now + 5, txn_id=txn.txn_id, producer_id=7
+            )
+        else:
+            outcome = "ok" if how in ("commit", "abort") else "info"
+            self.txn_op(txn, "commit_txn" if how.startswith("commit") else "abort_txn", outcome)
+        committed = how in ("commit", "commit_unknown")
+        txn.ended = "committed" if committed else "aborted"
+        self.end += txn.first is not None  # the marker
+        if not committed:
+            for entry in self.log.values():
+                if entry.transaction == (txn.process, txn.number):
+                    entry.transaction = "aborted"
+        else:
+            for entry in self.log.values():
+                if entry.transaction == (txn.process, txn.number):
+                    entry.transaction = None
+
+    def txn_op(self, txn, f, outcome):
+        complete = self.now + self.rng.randrange(0, 20)
+        self.tables.op(txn.process, f, self.now, complete, outcome, txn_id=txn.txn_id, txn_seq=txn.number)
+        self.now = complete
+
+    def last_stable_offset(self):
+        first = [t.first for t in self.transactions.values() if not t.ended and t.first is not None]
+        return min([*first, self.end])
+
+    # ---- reading
+
+    def read(self, process=None, isolation=None, whole=False):
+        rng = self.rng
+        process = 20 + rng.randrange(3) if process is None else process
+        isolation = isolation or (READ_COMMITTED if process % 2 else READ_UNCOMMITTED)
+        limit = self.last_stable_offset() if isolation == READ_COMMITTED else self.end
+        op = self.tables.op(process, "poll", self.now, self.now + 1, isolation=isolation)
+        before = self.consumers.get(process, 0)
+        if before < self.start or before > self.end:
+            before = self.start
+            self.position(op, before, before, "reset", limit)
+        after = limit if whole or rng.random() < 0.5 else min(limit, before + rng.randrange(0, 5))
+        after = max(after, before)
+        seq = 0
+        for offset in range(before, after):
+            entry = self.log.get(offset)
+            if entry is not None and not (isolation == READ_COMMITTED and entry.transaction == "aborted"):
+                self.tables.record(
+                    op,
+                    seq,
+                    "read",
+                    TOPIC,
+                    0,
+                    offset,
+                    entry.value,
+                    key=entry.key,
+                    topic_id=self.topic_id,
+                    leader_epoch=self.epoch,
+                )
+                seq += 1
+        self.position(op, before, after, "read", limit)
+        self.consumers[process] = after
+        self.now += 2
+
+    def position(self, op, before, after, cause, stable):
+        self.tables.add(
+            "positions",
+            op_id=op,
+            topic=TOPIC,
+            topic_id=self.topic_id,
+            partition=0,
+            before=before,
+            after=after,
+            cause=cause,
+            high_watermark=self.end,
+            last_stable_offset=stable,
+            log_start_offset=self.start,
+        )
+
+    def drain(self):
+        self.now += 1000
+        for txn in self.transactions.values():
+            if not txn.ended:
+                self.end_transaction(txn)
+        self.now += 100
+        for process, isolation in ((40, READ_COMMITTED), (41, READ_UNCOMMITTED)):
+            self.tables.op(process, "assign", self.now, self.now + 1)
+            self.now += 2
+            self.consumers[process] = self.start
+            self.read(process, isolation, whole=True)
+
+    # ---- the broker's own doings
+
+    def ask(self):
+        for source, isolation in (("list_offsets", READ_UNCOMMITTED), ("metadata", None)):
+            self.tables.add(
+                "states",
+                asked_ns=self.now,
+                answered_ns=self.now + 1,
+                source=source,
+                isolation=isolation,
+                node=1,
+                topic=TOPIC,
+                topic_id=self.topic_id,
+                partition=0,
+                leader=1,
+                leader_epoch=self.epoch,
+                high_watermark=self.end if isolation else None,
+                isr=[1, 2, 3] if not isolation else None,
+            )
+            self.now += 2
+
+    def delete_records(self):
+        self.start = self.rng.randrange(self.start, self.last_stable_offset() + 1)
+        self.tables.op(
+            30,
+            "delete_records",
+            self.now,
+            self.now + 2,
+            self.rng.choice(["ok", "info"]),
+            topic=TOPIC,
+            topic_id=self.topic_id,
+            partition=0,
+            offset=self.start,
+        )
+        self.log = {offset: entry for offset, entry in self.log.items() if offset >= self.start}
+        self.now += 3
+
+    def retain(self):
+        self.start = self.rng.randrange(self.start, self.last_stable_offset() + 1)
+        self.log = {offset: entry for offset, entry in self.log.items() if offset >= self.start}
+
+    def compact(self):
+        stable = self.last_stable_offset()
+        last = {e.key: o for o, e in sorted(self.log.items()) if e.transaction != "aborted" and o < stable}
+        for offset, entry in list(self.log.items()):
+            if (
+                offset < stable
+                and entry.key is not None
+                and (last.get(entry.key) != offset or (entry.value is None and self.rng.random() < 0.5))
+            ):
+                del self.log[offset]
+
+    def disturb(self):
+        kind, argument = self.rng.choice(
+            [
+                ("kill", None),
+                ("pause", None),
+                ("cut", None),
+                ("delay", "200ms"),
+                ("disk", "EIO"),
+                ("wipe", None),
+                ("power", None),
+            ]
+        )
+        self.write_fault(kind, "1->2" if kind in ("cut", "delay") else "2", argument)
+
+    def write_fault(self, kind, target, argument=None):
+        self.fault += 1
+        self.tables.add(
+            "faults",
+            fault_id=self.fault,
+            kind=kind,
+            target=target,
+            argument=argument,
+            inject_ns=self.now,
+            heal_ns=self.now + 3,
+        )
+        self.now += 4
+        self.epoch += 1
+
+    def truncate_lawfully(self):
+        """An unclean election: the new leader's log is shorter, whatever had been acknowledged or read."""
+        self.write_fault("kill", "1")
+        if any(not t.ended and t.first is not None for t in self.transactions.values()):
+            return
+        self.end = self.rng.randrange(self.start, self.end + 1)
+        self.log = {offset: entry for offset, entry in self.log.items() if offset < self.end}
+        self.now += 5

@@ -1,0 +1,98 @@
+"""The kernel against the oracle, against lawful histories, and against planted anomalies."""
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from linearizability.anomalies.catalogue import ANOMALIES
+from linearizability.check import judge
+from linearizability.judgement import Verdict
+from tests.linearizability.anomalies.histories import nonsense
+from tests.linearizability.anomalies.oracle import Oracle
+from tests.linearizability.anomalies.plants import PLANTS
+from tests.linearizability.anomalies.simulation import Simulation
+
+SEEDS = st.integers(0, 2**32)
+
+
+def examples(count):
+    return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def judged(tables, tmp_path_factory, files=1):
+    return judge(tables.write(tmp_path_factory.mktemp("run"), files))
+
+
+def as_rows(judgement):
+    return {
+        (a.name, str(a.verdict)): (a.count, [(e.op_ids, e.topic, e.partition, e.offset, e.value) for e in a.evidence])
+        for a in judgement.anomalies
+    }
+
+
+def lawful(seed):
+    rng = random.Random(seed)
+    odd = rng.randrange(4)
+    simulation = Simulation(
+        rng,
+        unclean=odd == 1,
+        compaction=odd == 2,
+        retention=odd == 3,
+        weak=rng.random() < 0.5,
+        positions=rng.random() < 0.8,
+        topic_id=rng.choice([None, "A"]),
+    )
+    return simulation.run(rng.randrange(5, 60))
+
+
+@given(SEEDS)
+@examples(250)
+def test_kernel_says_what_the_oracle_says_of_nonsense(tmp_path_factory, seed):
+    tables = nonsense(random.Random(seed))
+    assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
+
+
+@given(SEEDS)
+@examples(60)
+def test_kernel_says_what_the_oracle_says_of_lawful_histories(tmp_path_factory, seed):
+    tables = lawful(seed)
+    assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
+
+
+@given(SEEDS)
+@examples(250)
+def test_lawful_history_raises_nothing(tmp_path_factory, seed):
+    judgement = judged(lawful(seed), tmp_path_factory)
+    assert [a for a in judgement.anomalies if a.verdict is not Verdict.PERMITTED] == []
+    assert judgement.verdict is Verdict.OK or judgement.reasons
+
+
+@pytest.mark.parametrize("name", PLANTS)
+@given(seed=SEEDS)
+@examples(25)
+def test_planted_anomaly_is_found_by_name(tmp_path_factory, name, seed):
+    rng = random.Random(seed)
+    tables = Simulation(rng, weak=False).run(rng.randrange(20, 60))
+    tables.rows["faults"] = [fault for fault in tables.rows["faults"] if fault["kind"] not in ("wipe", "power")]
+    if PLANTS[name](tables, rng):
+        found = {
+            a.name: a.verdict for a in judged(tables, tmp_path_factory).anomalies if a.verdict is not Verdict.PERMITTED
+        }
+        assert found.get(name) is (Verdict.UNKNOWN if name == "unseen" else Verdict.VIOLATION)
+
+
+@given(SEEDS)
+@examples(40)
+def test_shuffled_rows_and_other_files_change_nothing(tmp_path_factory, seed):
+    rng = random.Random(seed)
+    tables = nonsense(rng)
+    expected = judged(tables, tmp_path_factory)
+    for rows in tables.rows.values():
+        rng.shuffle(rows)
+    assert judged(tables, tmp_path_factory, files=3) == expected
+
+
+def test_every_anomaly_has_a_plant():
+    assert {anomaly.name for anomaly in ANOMALIES} == set(PLANTS)

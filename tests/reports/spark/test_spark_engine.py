@@ -1,0 +1,201 @@
+"""Spark says what the local engine says: of examples of every kind, and of many small histories in one go."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from linearizability.check import judge
+from linearizability.history.reader import HistoryError
+from linearizability.history.schema import SCHEMAS
+from reports.spark.check import judge_with_spark
+from reports.spark.session import EngineUnavailableError, spark_session
+from tests.linearizability.anomalies.histories import nonsense
+from tests.linearizability.anomalies.plants import PLANTS
+from tests.linearizability.anomalies.simulation import Simulation
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark's own, at its shutdown.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def spark():
+    if shutil.which("java") is None and os.environ.get("CI") != "true":
+        pytest.skip("no Java on PATH")
+    with spark_session("local[2]") as session:
+        yield session
+
+
+def union(histories):
+    """Many histories as one: each has its own topic, processes and op_ids; settings and faults are the first one's."""
+    whole = histories[0]
+    for number, other in enumerate(histories[1:], 1):
+        shift = len(whole.rows["operations"])
+        whole.run["topics"][f"t{number}"] = other.run["topics"]["t"]
+        for name, rows in other.rows.items():
+            for row in rows if name != "faults" else ():
+                for column, new in (("topic", f"t{number}"), ("topic_id", f"{row.get('topic_id')}{number}")):
+                    if row.get(column) is not None:
+                        row[column] = new
+                if row.get("op_id") is not None:
+                    row["op_id"] += shift
+                if row.get("process") is not None:
+                    row["process"] += 1000 * number
+                whole.rows[name].append(row)
+    return whole
+
+
+@pytest.mark.parametrize("files", [1, 4])
+def test_spark_judges_many_small_histories_as_the_local_engine_does(spark, tmp_path, files):
+    histories = [nonsense(random.Random(seed)) for seed in range(100 * files, 100 * files + 60)]
+    run = union(histories).write(tmp_path / "run", files)
+    expected = judge(run)
+    assert len(expected.anomalies) > 8
+    assert judge_with_spark(run) == expected
+
+
+def test_spark_derives_positions_and_decides_transactions_as_the_local_engine_does(spark, tmp_path):
+    histories = [Simulation(random.Random(seed), positions=False).run(50) for seed in range(20)]
+    for number, history in enumerate(histories):
+        list(PLANTS.values())[number % 8](history, random.Random(number))
+    run = union(histories).write(tmp_path / "run")
+    expected = judge(run)
+    assert len(expected.anomalies) > 4
+    assert judge_with_spark(run) == expected
+
+
+def test_empty_history_is_unknown_with_a_reason(spark, tmp_path):
+    run = Simulation(random.Random(1)).tables.write(tmp_path / "run")
+    assert judge_with_spark(run) == judge(run)
+    assert judge(run).as_json()["verdict"] == "unknown"
+    assert judge(run).reasons == ("the history is empty",)
+
+
+def test_broken_file_is_one_clear_line(spark, tmp_path):
+    run = Simulation(random.Random(1)).run(30).write(tmp_path / "run")
+    path = run / "history" / "records.parquet"
+    content = bytearray(path.read_bytes())
+    content[100:400] = bytes(300)
+    path.write_bytes(content)
+    with pytest.raises(HistoryError, match=r"records\.parquet") as local:
+        judge(run)
+    with pytest.raises(HistoryError, match=r"records\.parquet") as remote:
+        judge_with_spark(run)
+    assert "\n" not in str(local.value)
+    assert "\n" not in str(remote.value)
+
+
+def test_missing_java_is_said_in_one_line(tmp_path, monkeypatch):
+    run = Simulation(random.Random(1)).run(5).write(tmp_path / "run")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(EngineUnavailableError, match="Java 17"), spark_session("local[1]"):
+        pass
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program = f"""
+        from pathlib import Path
+        from reports.spark.check import EngineUnavailableError, judge_with_spark
+        try:
+            judge_with_spark(Path({str(run)!r}))
+        except EngineUnavailableError as error:
+            print(error)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert "install" in done.stdout
+    assert done.stdout.count("\n") == 1
+
+
+def _large_run(folder, records, partitions):
+    """A lawful history of one produce and one read per ten records, a row group at a time."""
+    history = folder / "history"
+    history.mkdir(parents=True)
+    (folder / "run.json").write_text('{"format": 1, "run_id": "large", "complete": true}')
+    writers = {
+        n: pq.ParquetWriter(history / f"{n}.parquet", SCHEMAS[n]) for n in ("operations", "records", "positions")
+    }
+    ends = [0] * partitions
+    step = 10
+    for begin in range(0, records // (2 * step), 5000):
+        rows = {name: {column: [] for column in SCHEMAS[name].names} for name in writers}
+        for batch in range(begin, min(begin + 5000, records // (2 * step))):
+            partition = batch % partitions
+            base = ends[partition]
+            ends[partition] += step
+            for is_read in (0, 1):
+                op_id = 2 * batch + is_read
+                _fill(
+                    rows["operations"],
+                    1,
+                    op_id=[op_id],
+                    process=[is_read],
+                    f=["poll" if is_read else "produce"],
+                    invoke_ns=[op_id * 10],
+                    complete_ns=[op_id * 10 + 5],
+                    outcome=["ok"],
+                    isolation=["read_committed" if is_read else None],
+                    acks=[None if is_read else -1],
+                )
+                _fill(
+                    rows["records"],
+                    step,
+                    op_id=[op_id] * step,
+                    seq=range(step),
+                    direction=["read" if is_read else "send"] * step,
+                    topic=["t"] * step,
+                    partition=[partition] * step,
+                    offset=range(base, base + step),
+                    value=range(base, base + step),
+                    intact=[True] * step,
+                )
+            _fill(
+                rows["positions"],
+                1,
+                op_id=[2 * batch + 1],
+                topic=["t"],
+                partition=[partition],
+                before=[base],
+                after=[base + step],
+                cause=["read"],
+            )
+        for name, columns in rows.items():
+            writers[name].write_table(pa.table(columns, schema=SCHEMAS[name]))
+    for writer in writers.values():
+        writer.close()
+    return folder
+
+
+def _fill(columns, count, **values):
+    for name, column in columns.items():
+        column.extend(values.get(name, [None] * count))
+
+
+@pytest.mark.slow
+def test_five_million_records_with_a_driver_of_512_megabytes(tmp_path):
+    if shutil.which("java") is None and os.environ.get("CI") != "true":
+        pytest.skip("no Java on PATH")
+    run = _large_run(tmp_path / "run", 5_000_000, 16)
+    program = f"""
+        import resource
+        from pathlib import Path
+        from reports.spark.check import judge_with_spark
+        judgement = judge_with_spark(Path({str(run)!r}), "local[2]")
+        print(judgement.verdict, judgement.records, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    """
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": "--driver-memory 512m pyspark-shell"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], env=environment, capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    verdict, records, peak_mb = done.stdout.split()
+    assert (verdict, records) == ("ok", "5000000")
+    assert int(peak_mb) < 512
+    assert done.stderr == ""
