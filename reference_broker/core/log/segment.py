@@ -12,7 +12,13 @@ Rules of this file:
 from collections.abc import Callable, Iterator
 
 from reference_broker.core.disk import Disk
-from reference_broker.core.log.index import RELATIVE_OFFSET_MAX, OffsetIndex, TimeIndex, TimestampOffset
+from reference_broker.core.log.index import (
+    RELATIVE_OFFSET_MAX,
+    OffsetIndex,
+    OffsetPosition,
+    TimeIndex,
+    TimestampOffset,
+)
 from reference_broker.core.log.timestamp_and_offset import TimestampAndOffset
 from reference_broker.protocol.record_batch import (
     HEADER_SIZE_BYTES,
@@ -44,6 +50,7 @@ class Segment:
         "_first_timestamp_ms",
         "_index_interval_bytes",
         "_is_durable",
+        "_is_largest_checked",
         "_largest",
         "_offset_index",
         "_time_index",
@@ -69,6 +76,7 @@ class Segment:
         self._time_index = TimeIndex(disk, stem + TIME_INDEX_SUFFIX, base_offset)
         self._bytes_since_indexed = 0
         self._largest = self._time_index.last
+        self._is_largest_checked = False
         self._first_timestamp_ms: int | None = None
         self._is_durable = False
         self.size_bytes = disk.size(self.log_path)
@@ -93,11 +101,15 @@ class Segment:
 
     def load_tail(self) -> None:
         """Find the end, from the last indexed batch on, in a file that was closed in order."""
-        last = self._offset_index.last
-        self.end_offset = self.base_offset
+        if not self._confirms_position(self._offset_index.last):
+            self._rebuild_indexes()
+        last, latest = self._offset_index.last, None
         for _, header in self._headers_from(last.position if last else 0):
             self.end_offset = header.last_offset + 1
-            self._note_timestamp(header)
+            if latest is None or header.max_timestamp_ms > latest.max_timestamp_ms:
+                latest = header
+        if latest is not None:
+            self._note_timestamp(latest)
 
     def recover(self, observe: Callable[[BatchHeader], None]) -> int:
         """Hold every batch against its checksum, cut the file behind the last good one, make the indexes again.
@@ -155,7 +167,24 @@ class Segment:
     def _clear_indexes(self) -> None:
         self._offset_index.clear()
         self._time_index.clear()
-        self._largest, self._bytes_since_indexed = None, 0
+        self._largest, self._is_largest_checked, self._bytes_since_indexed = None, True, 0
+
+    def _confirms_position(self, entry: OffsetPosition | None) -> bool:
+        """Whether the batch that an entry names lies where it says."""
+        if entry is None:
+            return True
+        found = next(self._headers_from(entry.position), None)
+        return found is not None and found[1].last_offset == entry.last_offset
+
+    def _confirms_largest(self) -> bool:
+        """Whether the batch that has the largest timestamp has it, and none behind it a larger one."""
+        headers = self.headers(self._largest.last_offset if self._largest else self.base_offset)
+        if self._largest is None:
+            return all(header.max_timestamp_ms == NO_TIMESTAMP for header in headers)
+        first = next(headers, None)
+        if first is None or (first.max_timestamp_ms, first.last_offset) != self._largest:
+            return False
+        return all(header.max_timestamp_ms <= first.max_timestamp_ms for header in headers)
 
     # Writing
 
@@ -229,6 +258,7 @@ class Segment:
         self._offset_index.truncate_to(offset)
         self._time_index.truncate_to(offset)
         self._largest, self._first_timestamp_ms = self._time_index.last, None
+        self._is_largest_checked = True
         self._bytes_since_indexed = 0
         self.load_tail()
 
@@ -242,7 +272,11 @@ class Segment:
 
     @property
     def max_timestamp_ms(self) -> int:
-        """The largest timestamp; -1 where no record has one."""
+        """The largest timestamp; -1 where no record has one. What the file says is held against the batches once."""
+        if not self._is_largest_checked:
+            self._is_largest_checked = True
+            if not self._confirms_largest():
+                self._rebuild_indexes()
         return self._largest.timestamp_ms if self._largest else NO_TIMESTAMP
 
     def headers(self, from_offset: int) -> Iterator[BatchHeader]:
@@ -252,7 +286,7 @@ class Segment:
 
     def _headers_from(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of one batch after the other, read in chunks; the body of a large one is not read."""
-        while position < self.size_bytes:
+        while 0 <= position < self.size_bytes:
             start, chunk = position, self._disk.read(self.log_path, position, _SCAN_BYTES)
             while position - start + HEADER_SIZE_BYTES <= len(chunk):
                 header = BatchHeader.parse(chunk, position - start)
@@ -312,7 +346,7 @@ class Segment:
     def first_at_or_after(self, timestamp_ms: int, from_offset: int) -> TimestampAndOffset | None:
         """The first record from `from_offset` on whose timestamp is `timestamp_ms` or later (KIP-79)."""
         entry = self._time_index.before(timestamp_ms)
-        if entry is not None and not self._confirms(entry):
+        if entry is not None and not self._confirms_timestamp(entry):
             self._rebuild_indexes()
             entry = self._time_index.before(timestamp_ms)
         position = self.position_of(max(from_offset, entry.last_offset if entry else self.base_offset))
@@ -325,7 +359,7 @@ class Segment:
                     return found
         return None
 
-    def _confirms(self, entry: TimestampOffset) -> bool:
+    def _confirms_timestamp(self, entry: TimestampOffset) -> bool:
         header = next(self.headers(entry.last_offset), None)
         return header is not None and (header.max_timestamp_ms, header.last_offset) == entry
 

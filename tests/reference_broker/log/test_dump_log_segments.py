@@ -1,7 +1,6 @@
 """Apache Kafka's own `DumpLogSegments` reads what we wrote, and finds nothing to complain about."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.java
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 DIRECTORY = "orders-0"
 CONFIG = LogConfig(segment_bytes=8000, index_interval_bytes=300, max_message_bytes=4000)
-COMPLAINTS = re.compile(r"mismatch|is followed by|out of order|isvalid: false|corrupt|exception|error", re.I)
+COMPLAINTS = re.compile(r"mismatch|is followed by|out of order|isvalid: false|corrupt|exception|error", re.IGNORECASE)
 FIRST_OF_A_SEGMENT = "  -1 is followed by "
 """4.3.1 counts from -1 in every file, and so finds fault with any segment that begins above 0, Kafka's own included."""
 
@@ -36,7 +35,7 @@ def complaints(printed: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three epochs, an idempotent producer, every codec, LogAppendTime, a truncation, a torn tail, several segments."""
     root = tmp_path_factory.mktemp("data")
     disk = FileDisk(root)
@@ -52,14 +51,13 @@ def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for number in range(10):
         log.append(plain(2, NOW_MS), leader_epoch=7, now_ms=NOW_MS + 1000 + number)
         log.append(plain(2, NOW_MS, compression=Compression.GZIP), leader_epoch=7, now_ms=NOW_MS + 1000 + number)
-    disk.append(
-        f"{DIRECTORY}/{sorted(name for name in disk.list(DIRECTORY) if name.endswith('.log'))[-1]}", b"torn" * 20
-    )
+    last = max(name for name in disk.list(DIRECTORY) if name.endswith(".log"))
+    disk.append(f"{DIRECTORY}/{last}", b"torn" * 20)
     log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
     log.append(idempotent(1000, 1, 0, 2), leader_epoch=8, now_ms=NOW_MS)
     log.close(clean=True)
     disk.close()
-    yield root / DIRECTORY
+    return root / DIRECTORY
 
 
 def files(directory: Path, *suffixes: str) -> str:
@@ -69,8 +67,8 @@ def files(directory: Path, *suffixes: str) -> str:
 def test_every_batch_and_record_is_read(kafka_tool, log_directory):
     printed = kafka_tool(DUMP, ["--deep-iteration", "--print-data-log", "--files", files(log_directory, ".log")])
     assert not complaints(printed)
-    batches = re.findall(r"^baseOffset: (\d+) lastOffset: (\d+) count: (\d+)", printed, re.M)
-    offsets = [int(offset) for offset in re.findall(r"^\| offset: (\d+) ", printed, re.M)]
+    batches = re.findall(r"^baseOffset: (\d+) lastOffset: (\d+) count: (\d+)", printed, re.MULTILINE)
+    offsets = [int(offset) for offset in re.findall(r"^\| offset: (\d+) ", printed, re.MULTILINE)]
     assert len(list(log_directory.glob("*.log"))) > 3
     assert offsets == list(range(int(batches[-1][1]) + 1))
     assert printed.count("isvalid: true") == len(batches)
@@ -83,8 +81,8 @@ def test_the_indexes_agree_with_the_log(kafka_tool, log_directory):
     """Without `--index-sanity-check`, an index is read entry by entry and held against its `.log`."""
     printed = kafka_tool(DUMP, ["--deep-iteration", "--files", files(log_directory, ".index", ".timeindex")])
     assert not complaints(printed)
-    assert len(re.findall(r"^offset: \d+ position: \d+", printed, re.M)) > 20
-    assert len(re.findall(r"^timestamp: \d+ offset: \d+", printed, re.M)) > 10
+    assert len(re.findall(r"^offset: \d+ position: \d+", printed, re.MULTILINE)) > 20
+    assert len(re.findall(r"^timestamp: \d+ offset: \d+", printed, re.MULTILINE)) > 10
 
 
 def test_the_indexes_pass_the_sanity_check(kafka_tool, log_directory):

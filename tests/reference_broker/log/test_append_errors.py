@@ -1,0 +1,178 @@
+"""Every reason for which a log refuses a batch, with Kafka's error and, where it has them, the records to blame."""
+
+from dataclasses import replace
+
+import pytest
+from crc32c import crc32c
+
+from fixtures.clients.record_batch import TimestampType
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.config import LogConfig
+from reference_broker.core.log.errors import AppendError
+from reference_broker.core.log.partition_log import PartitionLog
+from tests.reference_broker.log.batches import (
+    NOW_MS,
+    Compression,
+    Record,
+    RecordBatch,
+    encode_batch,
+    idempotent,
+    of_timestamps,
+    plain,
+    records,
+)
+
+ONE = RecordBatch(records(1))
+TWO = RecordBatch(records(2))
+HOUR_MS = 3_600_000
+COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}))
+APPEND_TIME = LogConfig(message_timestamp_type="LogAppendTime")
+
+
+def open_log(config: LogConfig = LogConfig()) -> PartitionLog:  # noqa: B008 - frozen
+    return PartitionLog.open(MemoryDisk(), "orders-0", config, NOW_MS)
+
+
+def error_of(batch: bytes, config: LogConfig = LogConfig(), log: PartitionLog | None = None) -> AppendError:  # noqa: B008
+    log = log or open_log(config)
+    end, size = log.log_end_offset, log.size_bytes
+    with pytest.raises(AppendError) as caught:
+        log.append(batch, leader_epoch=0, now_ms=NOW_MS)
+    assert (log.log_end_offset, log.size_bytes) == (end, size)
+    return caught.value
+
+
+def legacy(magic: int, length: int = 30) -> bytes:
+    return bytes(8) + length.to_bytes(4, "big") + bytes(4) + bytes([magic]) + bytes(length - 5)
+
+
+def flipped(batch: bytes, position: int) -> bytes:
+    return batch[:position] + bytes([batch[position] ^ 1]) + batch[position + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("batch", "error"),
+    [
+        (b"", "INVALID_RECORD"),
+        (plain()[:11], "INVALID_RECORD"),
+        (plain()[:60], "INVALID_RECORD"),
+        (plain()[:-1], "INVALID_RECORD"),
+        (plain() + plain(), "INVALID_RECORD"),
+        (legacy(0), "INVALID_RECORD"),
+        (legacy(1), "INVALID_RECORD"),
+        (legacy(3), "CORRUPT_MESSAGE"),
+        (legacy(2), "CORRUPT_MESSAGE"),
+        (encode_batch(ONE, length=13), "CORRUPT_MESSAGE"),
+        (encode_batch(ONE, length=-1), "CORRUPT_MESSAGE"),
+        (encode_batch(ONE, crc=1), "CORRUPT_MESSAGE"),
+        (flipped(plain(), -1 + len(plain())), "CORRUPT_MESSAGE"),
+        (encode_batch(replace(ONE, base_offset=1)), "INVALID_RECORD"),
+        (encode_batch(TWO, record_count=1), "INVALID_RECORD"),
+        (encode_batch(TWO, record_count=0), "INVALID_RECORD"),
+        (encode_batch(TWO, record_count=-1), "INVALID_RECORD"),
+        (encode_batch(replace(TWO, last_offset_delta=-1)), "INVALID_RECORD"),
+        (encode_batch(replace(TWO, last_offset_delta=2), record_count=3), "INVALID_RECORD"),
+        (encode_batch(replace(TWO, last_offset_delta=0), record_count=1), "INVALID_RECORD"),
+        (encode_batch(replace(ONE, control=True)), "INVALID_RECORD"),
+        (encode_batch(replace(ONE, producer_id=7, producer_epoch=0, base_sequence=-1)), "INVALID_RECORD"),
+        (
+            encode_batch(replace(ONE, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)),
+            "INVALID_TXN_STATE",
+        ),
+    ],
+)
+def test_a_broken_batch_is_refused(batch, error):
+    assert error_of(batch).error == error
+
+
+def test_a_torn_second_batch_is_passed_over():
+    log = open_log()
+    log.append(plain() + plain()[:50], leader_epoch=0, now_ms=NOW_MS)
+    assert log.size_bytes == len(plain())
+
+
+def test_a_batch_beyond_max_message_bytes_is_too_large():
+    size = len(plain(size=500))
+    assert error_of(plain(size=500), LogConfig(max_message_bytes=size - 1)).error == "MESSAGE_TOO_LARGE"
+    open_log(LogConfig(max_message_bytes=size)).append(plain(size=500), leader_epoch=0, now_ms=NOW_MS)
+
+
+def test_size_is_looked_at_before_the_checksum():
+    assert error_of(encode_batch(ONE, crc=1), LogConfig(max_message_bytes=10)).error == "MESSAGE_TOO_LARGE"
+
+
+def test_the_base_offset_is_looked_at_before_the_size():
+    batch = encode_batch(replace(ONE, base_offset=1))
+    assert error_of(batch, LogConfig(max_message_bytes=10)).error == "INVALID_RECORD"
+
+
+def test_a_batch_larger_than_a_segment_is_refused():
+    config = LogConfig(segment_bytes=200)
+    assert error_of(plain(size=500), config).error == "RECORD_LIST_TOO_LARGE"
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_records_without_key_in_a_compacted_topic_are_named(compression):
+    mixed = tuple(Record(b"v", key=key, timestamp_ms=NOW_MS) for key in (b"k", None, b"", None))
+    error = error_of(encode_batch(RecordBatch(mixed, compression=compression)), COMPACTED)
+    assert error.error == "INVALID_RECORD"
+    assert [record.batch_index for record in error.record_errors] == [1, 3]
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_records_from_the_future_are_named(compression):
+    late = of_timestamps([NOW_MS, NOW_MS + HOUR_MS + 1, NOW_MS + HOUR_MS])
+    error = error_of(encode_batch(replace(late, compression=compression)))
+    assert error.error == "INVALID_TIMESTAMP"
+    assert [record.batch_index for record in error.record_errors] == [1]
+
+
+def test_records_from_the_past_are_named():
+    config = LogConfig(message_timestamp_before_max_ms=1000)
+    error = error_of(encode_batch(of_timestamps([NOW_MS, NOW_MS - 1001, NOW_MS - 1000, -1])), config)
+    assert error.error == "INVALID_TIMESTAMP"
+    assert [record.batch_index for record in error.record_errors] == [1]
+
+
+def test_timestamps_do_not_matter_under_log_append_time():
+    log = open_log(APPEND_TIME)
+    log.append(plain(timestamp_ms=NOW_MS + 2 * HOUR_MS), leader_epoch=0, now_ms=NOW_MS)
+    assert log.max_timestamp() == (NOW_MS, 0, 0)
+
+
+def test_a_producer_must_not_claim_log_append_time():
+    claimed = encode_batch(replace(TWO, timestamp_type=TimestampType.LOG_APPEND_TIME))
+    error = error_of(claimed, APPEND_TIME)
+    assert error.error == "INVALID_TIMESTAMP"
+    assert [record.batch_index for record in error.record_errors] == [0, 1]
+
+
+def test_under_create_time_that_claim_is_taken_back():
+    """So does Kafka: the range is looked at, the bit is cleared."""
+    log = open_log()
+    log.append(encode_batch(replace(TWO, timestamp_type=TimestampType.LOG_APPEND_TIME)), leader_epoch=0, now_ms=NOW_MS)
+    assert log.read(0, 1000, 2)[22] & 0x08 == 0
+    late = replace(TWO, timestamp_type=TimestampType.LOG_APPEND_TIME, max_timestamp_ms=NOW_MS + 2 * HOUR_MS)
+    assert error_of(encode_batch(late), log=log).error == "INVALID_TIMESTAMP"
+
+
+def test_a_fault_in_the_time_outweighs_one_in_the_key():
+    both = (Record(b"v", None, NOW_MS), Record(b"v", b"k", NOW_MS + 2 * HOUR_MS))
+    error = error_of(encode_batch(RecordBatch(both)), COMPACTED)
+    assert error.error == "INVALID_TIMESTAMP"
+    assert [record.batch_index for record in error.record_errors] == [0, 1]
+
+
+@pytest.mark.parametrize("compression", [codec for codec in Compression if codec])
+def test_records_that_cannot_be_decompressed_are_refused_where_they_must_be_read(compression):
+    batch = encode_batch(RecordBatch(records(1), compression=compression))
+    checked = batch[21:61] + bytes(len(batch) - 61)
+    garbled = batch[:17] + crc32c(checked).to_bytes(4, "big") + checked
+    assert error_of(garbled, COMPACTED).error == "INVALID_RECORD"
+
+
+def test_a_refused_sequence_leaves_nothing_behind():
+    log = open_log()
+    log.append(idempotent(1, 0, 0, 2), leader_epoch=0, now_ms=NOW_MS)
+    assert error_of(idempotent(1, 0, 3), log=log).error == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    log.append(idempotent(1, 0, 2), leader_epoch=0, now_ms=NOW_MS)

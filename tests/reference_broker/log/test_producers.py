@@ -1,0 +1,185 @@
+"""Idempotence (KIP-98, KIP-360): duplicates, gaps, epochs, wrap-around, expiry, and what of it survives a restart."""
+
+from collections import defaultdict
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.config import LogConfig
+from reference_broker.core.log.errors import AppendError
+from reference_broker.core.log.partition_log import PartitionLog
+from tests.reference_broker.log.batches import NOW_MS, idempotent
+
+DIRECTORY = "orders-0"
+SEQUENCE_MAX = 2**31 - 1
+DAY_MS = 86_400_000
+
+
+class Producing:
+    """A log, and the outcome of a produce as an offset or an error."""
+
+    def __init__(self, config: LogConfig = LogConfig()) -> None:  # noqa: B008 - frozen
+        self.disk = MemoryDisk()
+        self.config = config
+        self.log = PartitionLog.open(self.disk, DIRECTORY, config, NOW_MS)
+
+    def send(self, sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 5, timestamp_ms: int = NOW_MS):
+        batch = idempotent(producer_id, epoch, sequence, count, timestamp_ms)
+        try:
+            return self.log.append(batch, leader_epoch=0, now_ms=NOW_MS).base_offset
+        except AppendError as error:
+            return error.error
+
+    def restart(self, *, clean: bool, now_ms: int = NOW_MS) -> None:
+        if clean:
+            self.log.close(clean=True)
+        self.log = PartitionLog.open(self.disk, DIRECTORY, self.config, now_ms, clean=clean)
+
+
+@pytest.fixture
+def log():
+    return Producing()
+
+
+def test_one_of_the_last_five_is_a_duplicate_and_an_older_one_is_out_of_order(log):
+    assert [log.send(sequence) for sequence in range(7)] == list(range(7))
+    assert [log.send(sequence) for sequence in range(2, 7)] == [2, 3, 4, 5, 6]
+    assert log.send(1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert log.log.log_end_offset == 7
+
+
+def test_a_duplicate_has_the_whole_range(log):
+    log.send(0, 3)
+    again = log.log.append(idempotent(5, 0, 0, 3), leader_epoch=3, now_ms=NOW_MS)
+    assert (again.base_offset, again.last_offset, again.log_append_time_ms) == (0, 2, NOW_MS)
+    assert log.send(0, 2) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert log.log.latest_epoch == 0
+
+
+def test_a_gap_is_out_of_order(log):
+    log.send(0, 3)
+    assert log.send(4) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert log.send(3) == 3
+
+
+def test_an_unknown_producer_may_begin_anywhere(log):
+    assert log.send(17) == 0
+    assert log.send(18) == 1
+
+
+def test_a_new_epoch_begins_at_zero_and_fences_the_old(log):
+    log.send(0)
+    assert log.send(1, epoch=1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert log.send(0, epoch=1) == 1
+    assert log.send(1, epoch=0) == "INVALID_PRODUCER_EPOCH"
+    assert log.send(0, epoch=0) == "INVALID_PRODUCER_EPOCH"
+
+
+def test_sequences_wrap(log):
+    log.send(SEQUENCE_MAX - 1)
+    assert log.send(SEQUENCE_MAX) == 1
+    assert log.send(0) == 2
+    assert log.send(SEQUENCE_MAX) == 1
+
+
+def test_a_batch_may_wrap_inside(log):
+    log.send(SEQUENCE_MAX - 1, 4)
+    assert log.send(SEQUENCE_MAX - 1, 4) == 0
+    assert log.send(2) == 4
+
+
+def test_producers_do_not_meet(log):
+    log.send(0, producer_id=1)
+    assert log.send(0, producer_id=2) == 1
+    assert log.send(1, producer_id=1) == 2
+
+
+def test_a_clean_restart_remembers_the_last_batch_alone(log):
+    for sequence in range(3):
+        log.send(sequence)
+    log.restart(clean=True)
+    assert log.send(2) == 2
+    assert log.send(1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert log.send(3) == 3
+
+
+def test_after_a_crash_the_batches_are_read_again(log):
+    for sequence in range(7):
+        log.send(sequence)
+    log.restart(clean=False)
+    assert [log.send(sequence) for sequence in range(2, 8)] == [2, 3, 4, 5, 6, 7]
+
+
+def test_a_snapshot_on_roll_is_where_a_crash_begins_to_read(log):
+    for sequence in range(3):
+        log.send(sequence)
+    log.log.roll(NOW_MS)
+    log.send(3)
+    log.restart(clean=False)
+    assert [log.send(sequence) for sequence in (1, 2, 3, 4)] == ["OUT_OF_ORDER_SEQUENCE_NUMBER", 2, 3, 4]
+
+
+def test_producers_expire(log):
+    log.send(0)
+    log.log.apply_retention(NOW_MS + DAY_MS - 1, 1)
+    assert log.send(2) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    log.log.apply_retention(NOW_MS + DAY_MS, 1)
+    assert log.send(2) == 1
+
+
+def test_expired_producers_are_not_loaded(log):
+    log.send(0)
+    log.log.close(clean=True)
+    log.restart(clean=True, now_ms=NOW_MS + DAY_MS)
+    assert log.send(9) == 1
+
+
+def test_truncation_takes_producers_back(log):
+    for sequence in range(4):
+        log.send(sequence)
+    log.log.truncate_to(2, NOW_MS)
+    assert log.send(3) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert log.send(2) == 2
+
+
+def test_a_snapshot_in_kafkas_format(log):
+    """Bytes as Apache Kafka 4.3.1 writes them for one batch of producer 5: the schema ProducerSnapshot, version 1."""
+    log.send(7, 2, epoch=3)
+    log.log.close(clean=True)
+    data = bytes(log.disk.files[f"{DIRECTORY}/{2:020d}.snapshot"])
+    fields = [(1, 2), None, (1, 4), (5, 8), (3, 2), (8, 4), (1, 8), (1, 4), (NOW_MS, 8), (-1, 4), (-1, 8)]
+    expected = b"".join(
+        bytes(4) if field is None else field[0].to_bytes(field[1], "big", signed=True) for field in fields
+    )
+    assert data[:2] + data[6:] == expected[:2] + expected[6:]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 2), st.integers(0, 2), st.integers(0, 6), st.integers(1, 3)), min_size=1, max_size=30
+    )
+)
+def test_against_the_whole_history(sends):
+    """An oracle that remembers every batch there was, and applies the rules to the list."""
+    log = Producing()
+    history = defaultdict(list)
+    end = 0
+    for producer_id, epoch, sequence, count in sends:
+        past = history[producer_id]
+        batch = (epoch, sequence, sequence + count - 1)
+        recent = [entry for entry in past if entry[0][0] == past[-1][0][0]][-5:] if past else []
+        duplicate = next((offset for entry, offset in recent if entry == batch), None)
+        if duplicate is not None:
+            expected = duplicate
+        elif past and epoch < past[-1][0][0]:
+            expected = "INVALID_PRODUCER_EPOCH"
+        elif past and sequence != (past[-1][0][2] + 1 if epoch == past[-1][0][0] else 0):
+            expected = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+        else:
+            expected = end
+            past.append((batch, end))
+            end += count
+        assert log.send(sequence, count, epoch=epoch, producer_id=producer_id) == expected
