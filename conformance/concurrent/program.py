@@ -5,7 +5,7 @@ from pprint import pformat
 from conformance.concurrent.script import Script
 
 _PROGRAM = '''\
-"""A script of {requirement}. Runs on {target} and prints the verdict on its history as JSON."""
+"""A script of {requirement}. Prints the verdict on its history as JSON; another target may be named."""
 
 import kafkatrial.suite
 

@@ -1,0 +1,39 @@
+"""A printed program: what it prints, and how it ends."""
+
+import json
+import sys
+
+import pytest
+
+from conformance.concurrent.replay import run_program
+from conformance.concurrent.script import Cut, OneShotProducer, Role, Script, Send, TopicSettings
+
+PROMISE = "produce/acknowledged-records-are-read-back"
+SCRIPT = Script(TopicSettings(), (OneShotProducer(steady=(Send(3),)),))
+
+
+@pytest.fixture(autouse=True)
+def no_arguments(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["repro.py"])
+
+
+def test_it_prints_the_verdict_as_json_and_where_the_history_is(capsys):
+    assert run_program(SCRIPT, PROMISE, "reference", nodes=1) == 0
+    printed = capsys.readouterr()
+    verdict = json.loads(printed.out)
+    assert (verdict["verdict"], verdict["judgement"]["records"]) == ("ok", 6)
+    assert printed.err.startswith("history: ")
+
+
+def test_another_target_may_be_named(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["repro.py", "no-such-target"])
+    assert run_program(SCRIPT, PROMISE, "reference", nodes=1) == 4
+    _, reason = capsys.readouterr().err.splitlines()
+    assert "no-such-target" in reason
+
+
+def test_a_script_that_cannot_run_there_is_one_line(capsys):
+    script = Script(SCRIPT.topic, SCRIPT.clients, (Cut(Role.FOLLOWER, Role.LEADER, 0, 10),))
+    assert run_program(script, PROMISE, "reference", nodes=1) == 3
+    _, reason = capsys.readouterr().err.splitlines()
+    assert reason == "a topic without followers has no link from follower to leader"
