@@ -68,7 +68,7 @@ REQUIREMENTS: Final = (
         "record was appended.",
         sources=(sources.KIP_320, sources.RECORD_BATCH),
         check=sequential(
-            script(CreateTopic(), many(produces()), Fetch(), ListOffsets(), st.just(ListOffsets(0))),
+            script(CreateTopic(), many(produces()), Fetch(), ListOffsets(), ListOffsets(0)),
             judges("error", "leader_epochs", of=Fetch) | judges("error", "leader_epoch", of=ListOffsets),
         ),
         needs=_TOPICS,

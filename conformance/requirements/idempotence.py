@@ -13,7 +13,7 @@ from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.cluster import BATCHES_REMEMBERED
 from conformance.sequential.steps import CreateTopic, Fetch, InitProducerId, Produce
-from conformance.sequential.strategies import many, moves, script, sequenced
+from conformance.sequential.strategies import many, moves, producer, script, several
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -21,6 +21,9 @@ _JUDGED: Final = judges("error", "base_offset", of=Produce) | judges("error", "r
 
 _AGAIN: Final = tuple(f"again {back}" for back in range(1, BATCHES_REMEMBERED + 1))
 """The last batch once more, or one of the four before it."""
+
+_OLDEST: Final = "again 1000"
+"""The first batch that was taken once more."""
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -33,7 +36,7 @@ REQUIREMENTS: Final = (
             script(
                 CreateTopic(),
                 InitProducerId(),
-                sequenced(st.lists(moves("next", *_AGAIN), min_size=1, max_size=10)),
+                producer(several("next", *_AGAIN, at_most=10), moves("next"), moves("again 1")),
                 Fetch(),
             ),
             _JUDGED,
@@ -50,11 +53,7 @@ REQUIREMENTS: Final = (
             script(
                 CreateTopic(),
                 InitProducerId(),
-                sequenced(
-                    st.lists(moves("next"), min_size=BATCHES_REMEMBERED + 1, max_size=BATCHES_REMEMBERED + 3).flatmap(
-                        lambda sent: moves(f"again {len(sent)}").map(lambda again: [*sent, again])
-                    )
-                ),
+                producer(several("next", at_least=BATCHES_REMEMBERED + 1, at_most=8), moves(_OLDEST)),
                 Fetch(),
             ),
             _JUDGED,
@@ -64,20 +63,15 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/gap-is-refused",
         level=Level.MUST,
-        text="A batch whose first sequence number is not the one after the producer's last is answered "
-        "OUT_OF_ORDER_SEQUENCE_NUMBER, nothing is appended, and the batch that was due is taken afterwards.",
+        text="Once a producer has a batch in the partition, a batch whose first sequence number is not the one after "
+        "its last is answered OUT_OF_ORDER_SEQUENCE_NUMBER, nothing is appended, and the batch that was due is taken "
+        "afterwards.",
         sources=(sources.KIP_98,),
         check=sequential(
             script(
                 CreateTopic(),
                 InitProducerId(),
-                sequenced(
-                    st.lists(moves("next", "gap"), max_size=8).flatmap(
-                        lambda drawn: st.tuples(moves("next"), moves("gap"), moves("next")).map(
-                            lambda ends: [ends[0], *drawn, ends[1], ends[2]]
-                        )
-                    )
-                ),
+                producer(moves("next"), several("next", "gap"), moves("gap"), moves("next")),
                 Fetch(),
             ),
             _JUDGED,
@@ -94,12 +88,12 @@ REQUIREMENTS: Final = (
             script(
                 CreateTopic(),
                 InitProducerId(),
-                sequenced(
-                    st.lists(moves("next", "new epoch", "new epoch late"), max_size=6).flatmap(
-                        lambda drawn: st.tuples(moves("next"), moves("new epoch late"), moves("new epoch")).map(
-                            lambda parts: [parts[0], *drawn, parts[1], parts[2]]
-                        )
-                    )
+                producer(
+                    moves("next"),
+                    several("next", "new epoch", "new epoch late"),
+                    moves("new epoch late"),
+                    moves("next"),
+                    moves("new epoch"),
                 ),
                 Fetch(),
             ),
@@ -117,12 +111,8 @@ REQUIREMENTS: Final = (
             script(
                 CreateTopic(),
                 InitProducerId(),
-                sequenced(
-                    st.lists(moves("next", "new epoch", "old epoch"), max_size=6).flatmap(
-                        lambda drawn: st.tuples(moves("next"), moves("new epoch"), moves("old epoch")).map(
-                            lambda parts: [parts[0], parts[1], *drawn, parts[2]]
-                        )
-                    )
+                producer(
+                    moves("next"), moves("new epoch"), several("next", "new epoch", "old epoch"), moves("old epoch")
                 ),
                 Fetch(),
             ),

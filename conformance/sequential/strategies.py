@@ -83,9 +83,13 @@ def produces(drawn: SearchStrategy[Batch] | None = None, **fields: SearchStrateg
     return st.builds(Produce, batches=one.map(lambda batch: (batch,)), **fields)
 
 
-def sequenced(drawn: SearchStrategy[list[Move]]) -> SearchStrategy[tuple[Produce, ...]]:
-    """The produces of the script's first producer, by a list of moves."""
-    return drawn.map(_sequence)
+def producer(*parts: SearchStrategy[Move] | SearchStrategy[list[Move]]) -> SearchStrategy[tuple[Produce, ...]]:
+    """The produces of the script's first producer: moves, and lists of moves, in this order."""
+    return st.tuples(*parts).map(lambda found: _sequence([move for part in found for move in _listed(part)]))
+
+
+def _listed(part: Move | list[Move]) -> list[Move]:
+    return part if isinstance(part, list) else [part]
 
 
 def _sequence(drawn: list[Move]) -> tuple[Produce, ...]:
@@ -108,7 +112,12 @@ def _sequence(drawn: list[Move]) -> tuple[Produce, ...]:
 def moves(*kinds: str) -> SearchStrategy[Move]:
     """One move of an idempotent producer, of one of the kinds.
 
-    `next` in sequence; `gap`: a number too high; `again N`: the N-th newest batch that was taken; `new epoch`, and
-    `new epoch late`: not from 0; `old epoch`: of the epoch before.
+    `next` in sequence; `gap`: a number too high; `again N`: the N-th newest batch that was taken, or the oldest;
+    `new epoch`, and `new epoch late`: not from 0; `old epoch`: of the epoch before.
     """
     return st.tuples(st.sampled_from(kinds), batches(at_most=3))
+
+
+def several(*kinds: str, at_least: int = 0, at_most: int = 6) -> SearchStrategy[list[Move]]:
+    """Moves, each of one of the kinds."""
+    return st.lists(moves(*kinds), min_size=at_least, max_size=at_most)

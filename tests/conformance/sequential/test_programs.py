@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from conformance.sequential import steps
 from conformance.sequential.program import program, source
 from conformance.sequential.steps import Batch, CreateTopic, Fetch, Flaw, Produce, RawBytes, Record, Script
-from conformance.sequential.strategies import batches, many, moves, produces, script, sequenced
+from conformance.sequential.strategies import batches, many, producer, produces, script, several
 
 NAMES = {name: getattr(steps, name) for name in steps.__all__}
 
 scripts = script(
     st.builds(CreateTopic, partitions=st.integers(1, 3), validate_only=st.booleans()),
     many(produces(batches(flaw=st.none() | st.sampled_from(Flaw)), acks=st.sampled_from([-1, 0, 1])), at_least=0),
-    sequenced(st.lists(moves("next", "gap", "again 2"), max_size=3)),
+    producer(several("next", "gap", "again 2", at_most=3)),
     st.builds(Fetch, st.integers(0, 9), version=st.none() | st.integers(0, 20)),
     st.binary(max_size=50).map(RawBytes),
 )
