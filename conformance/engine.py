@@ -36,6 +36,7 @@ from conformance.failures import save_failure
 from conformance.liveness import answers
 from conformance.profiles import Profile
 from conformance.requirements.requirement import Requirement
+from conformance.targets import starts_nodes
 from conformance.trial import Finding, Trial
 from fixtures.targets.target import Target, TargetError
 from linearizability.judgement import Verdict
@@ -101,7 +102,10 @@ def seed_of(run_seed: int, requirement_id: str) -> int:
 
 def reproduce_command(target: str, nodes: int, seed: int, profile: str, requirement_id: str) -> str:
     """The command line that shows a violation again."""
-    words = ["kafkatrial", "run", "--target", target, "--nodes", str(nodes), "--seed", str(seed)]
+    words = ["kafkatrial", "run", "--target", target]
+    if starts_nodes(target):
+        words += ["--nodes", str(nodes)]
+    words += ["--seed", str(seed)]
     if profile != "ci":
         words += ["--profile", profile]
     return shlex.join([*words, requirement_id])

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import time
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -13,6 +14,9 @@ from conformance.sequential.expectation import mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.session import Session
 from conformance.sequential.steps import Script
+from conformance.targets import starts_nodes
+from fixtures.targets.catalogue import start_target
+from fixtures.targets.target import Target, TargetError
 
 _WIDTH: Final = 110
 _REPEATED_FROM: Final = 24
@@ -78,22 +82,29 @@ def program(script: Script, *, requirement: str, target: str, nodes: int) -> str
 
 def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
     """The main function of a printed program. Exits with 1 where an answer is not Kafka's, else with 0."""
-    from fixtures.targets.catalogue import start_target
-
     parser = argparse.ArgumentParser(description=f"Run the script that broke {requirement}.")
     parser.add_argument("target", nargs="?", default=target, help="KIND[:VERSION] or bootstrap:HOST:PORT")
     chosen = parser.parse_args().target
-    with start_target(chosen, nodes=nodes) as started, Session(started, "repro") as session:
-        print(f"{requirement} on {started.name}")  # noqa: T201 - a program's output
-        wrong = 0
-        for number, (step, answer, expectation) in enumerate(
-            zip(script.steps, session.run(script), expected(script), strict=True), start=1
-        ):
+    try:
+        with start_target(chosen, nodes=nodes if chosen == target and starts_nodes(target) else None) as started:
+            wrong = _show_on(started, script, requirement)
+    except TargetError as error:
+        raise SystemExit(str(error)) from error
+    raise SystemExit(1 if wrong else 0)
+
+
+def _show_on(target: Target, script: Script, requirement: str) -> int:
+    """Print each step with its answer; returns how many fields are not as they ought to be."""
+    print(f"{requirement} on {target.name}")  # noqa: T201 - a program's output
+    wrong = 0
+    with Session(target, f"repro-{time.time_ns():x}") as session:
+        outcomes = zip(script.steps, session.run(script), expected(script), strict=True)
+        for number, (step, answer, expectation) in enumerate(outcomes, start=1):
             print(f"{number}. {source(step)}\n   {_line(answer)}")  # noqa: T201
             for mismatch in mismatches(expectation, answer):
                 wrong += 1
                 print(f"   ! {mismatch.field}: expected {mismatch.expected}, was {mismatch.actual}")  # noqa: T201
-    raise SystemExit(1 if wrong else 0)
+    return wrong
 
 
 def _line(answer: Mapping[str, Any]) -> str:

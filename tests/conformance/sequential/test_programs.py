@@ -1,6 +1,8 @@
 """A printed script gives the script back."""
 
 import ast
+import subprocess
+import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,3 +47,15 @@ def test_long_contents_of_one_byte_are_products():
 def test_a_long_script_takes_a_line_per_step():
     value = Script((CreateTopic(), *(Fetch(offset) for offset in range(9))))
     assert source(value).splitlines()[2:4] == ["        CreateTopic(),", "        Fetch(),"]
+
+
+def test_a_program_runs_its_script_again(broker, tmp_path):
+    """On an honest broker it ends with 0; a script of which the model says something else would end with 1."""
+    value = Script((CreateTopic(), Produce((Batch((Record(b"a"),), flaw=Flaw.WRONG_CRC),)), Fetch(0)))
+    path = tmp_path / "repro.py"
+    path.write_text(program(value, requirement="produce/corrupt-batch-is-refused", target="reference", nodes=1))
+    address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
+    ran = subprocess.run([sys.executable, path, address], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "2. Produce(" in ran.stdout
+    assert "error CORRUPT_MESSAGE" in ran.stdout

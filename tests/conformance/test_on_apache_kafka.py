@@ -1,0 +1,36 @@
+"""Apache Kafka holds every sequential requirement, and the reference broker differs from it in nothing that matters."""
+
+import pytest
+
+from conformance.engine import run_requirements
+from conformance.events import RequirementJudged, RunEnded
+from conformance.profiles import Profile
+from conformance.registry import REQUIREMENTS
+from fixtures.targets.catalogue import parse_target
+from tests.conformance.lies import LIES
+
+pytestmark = pytest.mark.java
+
+KNOWN_DIFFERENCES = {"log_append_time"}
+"""Kafka answers a duplicate with the newest time of the batch it remembers, under CreateTime too."""
+
+
+def test_apache_kafka_and_the_reference_broker_side_by_side(tmp_path):
+    targets = [
+        parse_target("apache-kafka:4.3.1", nodes=1, work_dir=tmp_path / "kafka", mesh=False),
+        parse_target("reference", nodes=1, work_dir=tmp_path / "reference", mesh=False),
+    ]
+    sequential = [requirement for requirement in REQUIREMENTS if requirement.id in LIES]
+    few = Profile("few", scripts_max=4, shrink_seconds=5.0)
+    events = list(run_requirements(targets, sequential, seed=4, profile=few, run_dir=tmp_path / "run"))
+    judged = [event for event in events if isinstance(event, RequirementJudged)]
+    assert isinstance(events[-1], RunEnded)
+    assert [(e.requirement, e.target, e.reason) for e in judged if e.verdict != "ok"] == []
+    assert len(judged) == 2 * len(sequential)
+    differing = {
+        difference.here.partition(" ")[0]
+        for event in judged
+        for difference in event.differences
+        if difference.severity != "wire-cosmetic"
+    }
+    assert differing <= KNOWN_DIFFERENCES
