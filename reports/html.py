@@ -79,6 +79,7 @@ def render_html(results: Results) -> str:
     return environment.get_template("report.html.j2").render(
         results=results,
         counts=[(css_class(s), SIGNS[s], s, count) for s, count in results.counts().items()],
+        told={css_class(standing) for standing in _TOLD},
         areas=list(_areas(results)),
         findings=list(_findings(results)),
         differences=list(_differences(results)),
