@@ -67,7 +67,7 @@ class LeaderEpochs:
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that ended below `start_offset`; the one in force there now begins there."""
         following = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
-        if following and self._entries[following - 1][1] < start_offset:
+        if following and self._entries[0][1] < start_offset:
             in_force = self._entries[following - 1][0]
             self._replace([(in_force, start_offset), *self._entries[following:]])
 

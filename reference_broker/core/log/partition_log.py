@@ -208,9 +208,10 @@ class PartitionLog:
     def _check_producer(self, header: BatchHeader) -> AppendedBatch | None:
         duplicate = self.producers.duplicate_of(header)
         if duplicate is None:
+            self.producers.check_epoch(header)
             if header.is_transactional:
                 raise AppendError("INVALID_TXN_STATE", "Record was not part of an ongoing transaction")
-            self.producers.check(header)
+            self.producers.check_sequence(header)
         return duplicate
 
     def _place(self, header: BatchHeader, records: memoryview, leader_epoch: int, now_ms: int) -> BatchHeader:

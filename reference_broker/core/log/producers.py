@@ -58,10 +58,6 @@ class Producers:
         """What is known of a producer."""
         return self._states.get(producer_id)
 
-    def items(self) -> tuple[tuple[int, ProducerState], ...]:
-        """All producers, by id."""
-        return tuple(sorted(self._states.items()))
-
     def duplicate_of(self, header: BatchHeader) -> AppendedBatch | None:
         """The batch that this one repeats."""
         state = self._states.get(header.producer_id)
@@ -70,16 +66,20 @@ class Producers:
         wanted = (header.base_sequence, header.last_sequence)
         return next((batch for batch in state.batches if (batch.base_sequence, batch.last_sequence) == wanted), None)
 
-    def check(self, header: BatchHeader) -> None:
-        """Raise the `AppendError` that the batch deserves, if any."""
+    def check_epoch(self, header: BatchHeader) -> None:
+        """Raise `AppendError` for a batch of a fenced producer."""
         state = self._states.get(header.producer_id)
-        if state is None:
-            return
-        if header.producer_epoch < state.epoch:
+        if state is not None and header.producer_epoch < state.epoch:
             raise AppendError(
                 "INVALID_PRODUCER_EPOCH",
                 f"epoch {header.producer_epoch} of producer {header.producer_id} is older than {state.epoch}",
             )
+
+    def check_sequence(self, header: BatchHeader) -> None:
+        """Raise `AppendError` for a batch that does not follow the producer's last one."""
+        state = self._states.get(header.producer_id)
+        if state is None:
+            return
         is_new_epoch = header.producer_epoch > state.epoch
         expected = 0 if is_new_epoch else next_sequence(state.batches[-1].last_sequence)
         if header.base_sequence != expected:

@@ -103,7 +103,7 @@ class Segment:
         """Find the end, from the last indexed batch on, in a file that was closed in order."""
         if not self._confirms_position(self._offset_index.last):
             self._rebuild_indexes()
-        last, latest = self._offset_index.last, None
+        last, latest, self.end_offset = self._offset_index.last, None, self.base_offset
         for _, header in self._headers_from(last.position if last else 0):
             self.end_offset = header.last_offset + 1
             if latest is None or header.max_timestamp_ms > latest.max_timestamp_ms:

@@ -258,4 +258,4 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLog = LogMachine.TestCase
-TestLog.settings = settings(max_examples=80, stateful_step_count=25, deadline=None)
+TestLog.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)

@@ -1,0 +1,139 @@
+"""The disk on real files against the disk in memory, which is the plain statement of what a disk does."""
+
+import os
+import resource
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.server.file_disk import FileDisk
+
+PATHS = st.sampled_from(["a", "b", "d/a", "d/b", "d/c"])
+DATA = st.binary(max_size=20)
+
+
+class Disks(RuleBasedStateMachine):
+    """Two disks that are told the same; one of them keeps two files open at most."""
+
+    root = None
+
+    def __init__(self):
+        super().__init__()
+        directory = self.root / str(len(list(self.root.iterdir())))
+        directory.mkdir()
+        self.disks = (MemoryDisk(), FileDisk(directory, open_files_max=2))
+        for disk in self.disks:
+            disk.make_directory("d")
+
+    def both(self, ask):
+        answers = []
+        for disk in self.disks:
+            try:
+                answers.append(ask(disk))
+            except FileNotFoundError:
+                answers.append("missing")
+        assert answers[0] == answers[1]
+
+    @rule(path=PATHS, parts=st.lists(DATA, max_size=3))
+    def append(self, path, parts):
+        self.both(lambda disk: disk.append(path, *parts))
+
+    @rule(path=PATHS, data=DATA)
+    def replace(self, path, data):
+        self.both(lambda disk: disk.replace(path, data))
+
+    @rule(path=PATHS, size=st.integers(0, 30))
+    def truncate(self, path, size):
+        sizes = [disk.size(path) for disk in self.disks if disk.exists(path)]
+        self.both(lambda disk: disk.truncate(path, min([size, *sizes])))
+
+    @rule(path=PATHS)
+    def delete(self, path):
+        self.both(lambda disk: disk.delete(path))
+
+    @rule()
+    def delete_directory(self):
+        for disk in self.disks:
+            disk.delete_directory("d")
+            assert not disk.exists("d")
+            disk.make_directory("d")
+
+    @rule(path=PATHS, position=st.integers(0, 40), length=st.integers(0, 40))
+    def read(self, path, position, length):
+        self.both(lambda disk: disk.read(path, position, length))
+
+    @rule(path=PATHS)
+    def flush(self, path):
+        self.both(lambda disk: disk.flush(path))
+
+    @invariant()
+    def the_same_is_there(self):
+        for directory in ("", "d"):
+            self.both(lambda disk: disk.list(directory))  # noqa: B023 - called at once
+        for path in ("a", "b", "d/a", "d/b", "d/c"):
+            self.both(lambda disk: disk.exists(path) and disk.read(path, 0, disk.size(path)))  # noqa: B023
+
+    def teardown(self):
+        self.disks[1].close()
+
+
+def test_files_are_as_memory(tmp_path):
+    Disks.root = tmp_path
+    run_state_machine_as_test(Disks, settings=settings(max_examples=25, stateful_step_count=25, deadline=None))
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_no_more_files_are_open_than_the_bound(tmp_path):
+    disk = FileDisk(tmp_path, open_files_max=3)
+    before = open_files()
+    for number in range(20):
+        disk.append(str(number), b"x")
+    assert open_files() - before == 3
+    disk.close()
+    assert open_files() == before
+
+
+def test_a_write_that_fails_half_way_leaves_nothing(tmp_path):
+    """The file-size limit of the process plays the full disk."""
+    disk = FileDisk(tmp_path)
+    disk.append("a", b"whole")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))
+    try:
+        with pytest.raises(OSError, match="large"):
+            disk.append("a", b"to", b"rn in two")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, previous)
+    assert disk.read("a", 0, 100) == b"whole"
+    disk.close()
+
+
+def test_a_replaced_file_is_whole_or_old(tmp_path, monkeypatch):
+    disk = FileDisk(tmp_path)
+    disk.replace("a", b"old")
+
+    def fail(*_):
+        raise OSError("no fsync")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with suppress(OSError):
+        disk.replace("a", b"new")
+    assert disk.read("a", 0, 10) == b"old"
+    disk.close()
+
+
+def test_a_path_stays_inside(tmp_path):
+    for path in ("../a", "/a", "d/../../a"):
+        with pytest.raises(AssertionError):
+            FileDisk(tmp_path).exists(path)
