@@ -123,8 +123,9 @@ def test_sequences_and_epochs_of_a_producer(broker):
     assert broker.fetch(0).high_watermark == 3
 
 
-def test_a_transactional_producer_is_refused(broker):
-    assert broker.produce(batch(b"a"), transactional_id="t").error_code == ErrorCode.invalid_txn_state
+def test_a_transactional_batch_is_refused(broker):
+    records = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+    assert broker.produce(records, transactional_id="t").error_code == ErrorCode.invalid_txn_state
 
 
 def test_an_append_wakes_who_waits(broker):

@@ -39,7 +39,7 @@ def config(name, value):
         ({"name": "x" * 250}, ErrorCode.invalid_topic_exception),
         ({"name": "taken.name"}, ErrorCode.invalid_topic_exception),
         ({"name": "taken_name"}, ErrorCode.topic_already_exists),
-        ({"name": "__cluster_metadata"}, ErrorCode.topic_authorization_failed),
+        ({"name": "__cluster_metadata"}, ErrorCode.invalid_request),
         ({"num_partitions": 0}, ErrorCode.invalid_partitions),
         ({"num_partitions": -2}, ErrorCode.invalid_partitions),
         ({"replication_factor": 0}, ErrorCode.invalid_replication_factor),
