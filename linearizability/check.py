@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,10 +54,10 @@ from linearizability.history.reader import History, open_history
 from linearizability.history.schema import SCHEMAS
 from linearizability.judgement import Judgement
 
-Indexes = npt.NDArray[np.intp]
 Place = tuple[str, str | None, int]
 
 _NONE = np.empty(0, np.int32)
+_NO_ROWS = np.empty(0, np.intp)
 
 
 def judge(run_dir: Path) -> Judgement:
@@ -136,28 +136,24 @@ class _Placed:
 
 
 class _Records(_Placed):
-    """All rows of `records`; operations by index."""
+    """All rows of `records`, by direction; operations by index."""
 
     def __init__(self, history: History, op_ids: npt.NDArray[np.int64], compacted: Callable[[str], bool]) -> None:
         super().__init__()
         count = _count(history, "records")
-        self.code = np.empty(count, np.int32)
-        self.is_read = np.empty(count, np.bool_)
-        self.columns = _room(record_columns(SCHEMAS["records"].empty_table(), _NONE, _NONE), count)
+        # Room for all rows in both: pages that are never written to take no memory.
+        self.sends, self.reads = _Filled(_record_room(count), count), _Filled(_record_room(count), count)
         keys = KeyCodes()
-        at = 0
-        columns = [*RECORD_FIELDS, *PLACE_FIELDS, "direction"]
-        for table in history.batches("records", columns):
+        for table in history.batches("records", [*RECORD_FIELDS, *PLACE_FIELDS, "direction"]):
             topics = pc.unique(table["topic"]).to_pylist()
             keyed = pa.array([topic for topic in topics if compacted(topic)], pa.string())
             wanted = pc.or_(pc.is_null(table["value"]), pc.is_in(table["topic"], value_set=keyed)).to_numpy()
             operation = np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
-            end = at + table.num_rows
-            self.code[at:end] = self._codes(table)
-            self.is_read[at:end] = pc.equal(table["direction"], "read").to_numpy()
-            _store(self.columns, at, record_columns(table, operation, keys.of(table["key"], wanted)))
-            at = end
-        self.summary = Summary(records=count, reads=int(self.is_read.sum()), topic_ids=self._topic_ids())
+            rows, codes = record_columns(table, operation, keys.of(table["key"], wanted)), self._codes(table)
+            is_read = pc.equal(table["direction"], "read").to_numpy()
+            self.sends.append(rows.take(~is_read), codes[~is_read])
+            self.reads.append(rows.take(is_read), codes[is_read])
+        self.summary = Summary(records=count, reads=self.reads.count, topic_ids=self._topic_ids())
 
 
 class _Positions(_Placed):
@@ -166,15 +162,10 @@ class _Positions(_Placed):
     def __init__(self, history: History, op_ids: npt.NDArray[np.int64]) -> None:
         super().__init__()
         count = _count(history, "positions")
-        self.code = np.empty(count, np.int32)
-        self.columns = _room(position_columns(SCHEMAS["positions"].empty_table(), _NONE), count)
-        at = 0
+        self.rows = _Filled(_room(position_columns(SCHEMAS["positions"].empty_table(), _NONE), count), count)
         for table in history.batches("positions", [*POSITION_FIELDS, *PLACE_FIELDS]):
             operation = np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
-            end = at + table.num_rows
-            self.code[at:end] = self._codes(table)
-            _store(self.columns, at, position_columns(table, operation))
-            at = end
+            self.rows.append(position_columns(table, operation), self._codes(table))
         self.summary = Summary(positions=count, topic_ids=self._topic_ids())
 
 
@@ -186,9 +177,29 @@ def _room(sample: Rows, count: int) -> Rows:
     return type(sample)(*(np.empty(count, getattr(sample, column.name).dtype) for column in fields(sample)))
 
 
-def _store(columns: Rows, at: int, rows: Rows) -> None:
-    for column in fields(rows):
-        getattr(columns, column.name)[at : at + len(rows)] = getattr(rows, column.name)
+def _record_room(count: int) -> RecordColumns:
+    return _room(record_columns(SCHEMAS["records"].empty_table(), _NONE, _NONE), count)
+
+
+class _Filled(Generic[Rows]):
+    """Columns being filled with rows, and the code of each row's place."""
+
+    def __init__(self, room: Rows, count: int) -> None:
+        self._room: Rows = room
+        self._codes = np.empty(count, np.int32)
+        self.count = 0
+
+    def append(self, rows: Rows, codes: npt.NDArray[np.int32]) -> None:
+        """Add rows at the end."""
+        end = self.count + len(rows)
+        for column in fields(rows):
+            getattr(self._room, column.name)[self.count : end] = getattr(rows, column.name)
+        self._codes[self.count : end] = codes
+        self.count = end
+
+    def grouped(self) -> "_Grouped[Rows]":
+        """All rows, to be taken by place."""
+        return _Grouped(self._room.take(slice(0, self.count)), self._codes[: self.count])
 
 
 def _rows_by_place(table: pa.Table) -> dict[Place, StateColumns]:
@@ -212,13 +223,13 @@ class _Rows:
         states: dict[Place, StateColumns],
     ) -> None:
         self._operations = operations
-        self._records, self._positions, self._states = records, positions, states
-        self._record_rows = _Grouped(records.code)
-        self._position_rows = _Grouped(positions.code)
+        self._record_places, self._position_places, self._states = records.places, positions.places, states
+        self._sends, self._reads = records.sends.grouped(), records.reads.grouped()
+        self._positions = positions.rows.grouped()
 
     def shards(self, context: Context) -> Iterator[list[LogColumns]]:
         """The logs of each topic name and partition, in that order."""
-        places = {*self._records.places, *self._positions.places, *self._states}
+        places = {*self._record_places, *self._position_places, *self._states}
         logs: dict[tuple[str, int], dict[str | None, list[Place]]] = defaultdict(lambda: defaultdict(list))
         for place in places:
             topic, topic_id, partition = place
@@ -230,12 +241,9 @@ class _Rows:
             ]
 
     def _log(self, topic: str, topic_id: str | None, partition: int, places: Sequence[Place]) -> LogColumns:
-        record_rows = self._record_rows.of([self._records.places.get(place) for place in places])
-        position_rows = self._position_rows.of([self._positions.places.get(place) for place in places])
-        is_read = self._records.is_read[record_rows]
-        sends = self._records.columns.take(record_rows[~is_read])
-        reads = self._records.columns.take(record_rows[is_read])
-        positions = self._positions.columns.take(position_rows)
+        records = [self._record_places.get(place) for place in places]
+        sends, reads = self._sends.of(records), self._reads.of(records)
+        positions = self._positions.of([self._position_places.get(place) for place in places])
         used = np.unique(np.concatenate([sends.operation, reads.operation, positions.operation]))
         none = state_columns(SCHEMAS["states"].empty_table())
         states = concatenate([none, *(self._states[place] for place in places if place in self._states)])
@@ -256,19 +264,21 @@ def _reindexed(rows: Rows, used: npt.NDArray[np.int32]) -> Rows:
     return replace(rows, operation=np.searchsorted(used, rows.operation).astype(np.int32))
 
 
-class _Grouped:
-    """The rows of each code, without a copy of the rows."""
+class _Grouped(Generic[Rows]):
+    """Rows by the code of their place. Where all are of one place, they are not copied."""
 
-    def __init__(self, codes: npt.NDArray[np.int32]) -> None:
-        self._order = np.argsort(codes, kind="stable")
-        self._bounds = np.append(0, np.cumsum(np.bincount(codes))) if len(codes) else np.zeros(1, np.int64)
+    def __init__(self, rows: Rows, codes: npt.NDArray[np.int32]) -> None:
+        self._rows: Rows = rows
+        self._bounds = np.append(0, np.cumsum(np.bincount(codes, minlength=1)))
+        self._order = None if len(self._bounds) == 2 else np.argsort(codes, kind="stable")
 
-    def of(self, codes: Sequence[int | None]) -> Indexes:
+    def of(self, codes: Sequence[int | None]) -> Rows:
         """The rows of some codes, in the order of the table."""
-        parts = [self._order[self._bounds[code] : self._bounds[code + 1]] for code in codes if code is not None]
-        if len(parts) == 1:
-            return parts[0]
-        return np.sort(np.concatenate([np.empty(0, np.intp), *parts]))
+        known = [code for code in codes if code is not None and code < len(self._bounds) - 1]
+        if self._order is None:
+            return self._rows if known else self._rows.take(slice(0, 0))
+        parts: list[npt.NDArray[np.intp]] = [self._order[self._bounds[code] : self._bounds[code + 1]] for code in known]
+        return self._rows.take(parts[0] if len(parts) == 1 else np.sort(np.concatenate([_NO_ROWS, *parts])))
 
 
 def _decided(rows: _Rows, context: Context) -> Context:

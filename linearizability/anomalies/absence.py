@@ -119,7 +119,9 @@ def absent_from_read(
         lawful |= offset < log.once(first_returned)[reader]
     stable = operations.isolation[reader] != READ_UNCOMMITTED
     unstable = offset >= last_stable_offset
-    still_open = (records.transaction[record] >= 0) & (operations.invoke_ns[reader] <= records.open_until_ns[record])
+    transaction = records.transaction[record]
+    open_until_ns = np.append(log.context.transactions.open_until_ns, NO_OFFSET)[transaction]  # -1 is the last: never
+    still_open = (transaction >= 0) & (operations.invoke_ns[reader] <= open_until_ns)
     absent: Flags = lawful | (stable & (unstable | still_open))
     return absent
 

@@ -36,7 +36,7 @@ class _Columns:
         first: int = len(getattr(self, fields(self)[0].name))  # type: ignore[arg-type]
         return first
 
-    def take(self, rows: Indexes | Flags) -> Self:
+    def take(self, rows: Indexes | Flags | slice) -> Self:
         """The same columns of some rows."""
         return type(self)(*(getattr(self, column.name)[rows] for column in fields(self)))  # type: ignore[arg-type]
 

@@ -1,7 +1,8 @@
 """One topic partition of one topic id, with its rows put together to records: what every check is a function of.
 
 A record is a value; a tombstone, which has none, is a key at an offset. A tombstone that was sent and not acknowledged
-cannot be matched with a read, nor can several of one key that were acknowledged at one offset. Where a broken history
+cannot be matched with a read, nor can one that was acknowledged by less than acks=all (another of its key may stand
+there by now), nor several of one key that were acknowledged at one offset. Where a broken history
 sends a value twice, the first send by (op_id, seq) stands for it.
 """
 
@@ -37,9 +38,9 @@ from linearizability.anomalies.promise import NOT_PROMISED, FullIsr, Promise, pa
 class Records:
     """The records of a log, one element each."""
 
-    send: Indexes
+    send: Int32s
     """Row of `LogColumns.sends`, -1 where it is known only by being read."""
-    send_operation: Indexes
+    send_operation: Int32s
     invoke_ns: Int64s
     acknowledged: Flags
     acknowledged_ns: Int64s
@@ -48,15 +49,13 @@ class Records:
     read: Flags
     read_offset: Int64s
     first_read_ns: Int64s
-    last_read_ns: Int64s
-    first_reader: Indexes
+    first_reader: Int32s
     """The lowest operation that read it; an index above every operation where none did."""
     offset: Int64s
     """Where it is read, lowest, else where it was acknowledged."""
     transaction: Int32s
     aborted: Flags
     committed: Flags
-    open_until_ns: Int64s
     acks_all: Flags
     """Committed, and acknowledged with acks=all."""
     acknowledged_end_ns: Int64s
@@ -71,7 +70,7 @@ class Records:
         return len(self.send)
 
     @property
-    def known_operation(self) -> Indexes:
+    def known_operation(self) -> Int32s:
         """The operation by which a record is known: its produce, else the lowest read."""
         return np.where(self.send_operation >= 0, self.send_operation, self.first_reader)
 
@@ -94,7 +93,7 @@ class PartitionLog:
     """The rows of a log and what follows from them, each computed once and only if asked for."""
 
     def __init__(self, rows: LogColumns, context: Context, explained_values: Int64s | None = None) -> None:
-        self.rows = replace(rows, sends=_without_shared_tombstones(rows))
+        self.rows = replace(rows, sends=_without_doubtful_tombstones(rows))
         self.context = context
         self.rules = context.rules(rows.topic)
         self.ambiguous = context.is_ambiguous(rows.topic, rows.topic_id)
@@ -176,19 +175,19 @@ class PartitionLog:
         )
 
 
-def _without_shared_tombstones(rows: LogColumns) -> RecordColumns:
-    """The sends, with the offset forgotten of tombstones that share key and acknowledged offset."""
+def _without_doubtful_tombstones(rows: LogColumns) -> RecordColumns:
+    """The sends, with the offset forgotten of tombstones that a read at it need not have returned."""
     sends = rows.sends
     tombstones = np.flatnonzero(
         ~sends.valued & (sends.offset != NO_OFFSET) & (rows.operations.outcome[sends.operation] == OK)
     )
     keys = np.stack([sends.key[tombstones].astype(np.int64), sends.offset[tombstones]])
     _, group, times = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
-    shared = tombstones[times[group] > 1]
-    if not len(shared):
+    doubtful = tombstones[(times[group] > 1) | (rows.operations.acks[sends.operation[tombstones]] != -1)]
+    if not len(doubtful):
         return sends
     offset = sends.offset.copy()
-    offset[shared] = NO_OFFSET
+    offset[doubtful] = NO_OFFSET
     return replace(sends, offset=offset)
 
 
@@ -196,8 +195,10 @@ def _identify(rows: LogColumns) -> tuple[Indexes, Indexes, int]:
     """The record of each send and of each read row, and how many records there are."""
     sends, reads = rows.sends, rows.reads
     valued = np.concatenate([sends.valued, reads.valued])
-    encoded = pc.dictionary_encode(pa.array(np.concatenate([sends.value, reads.value]), mask=~valued))
-    ids = encoded.indices.fill_null(-1).to_numpy().astype(np.intp)
+    values = pa.array(np.concatenate([sends.value, reads.value]), mask=~valued)
+    # The system's allocator gives back what hashing took; Arrow's own keeps it.
+    encoded = pc.dictionary_encode(values, memory_pool=pa.system_memory_pool())
+    ids = encoded.indices.fill_null(-1).to_numpy().copy()
     count = len(encoded.dictionary)
     tombstones = np.flatnonzero(~valued)
     if len(tombstones):
@@ -219,11 +220,11 @@ def _records(log: PartitionLog) -> Records:
     operations, sends, reads = rows.operations, rows.sends, rows.reads
     count = log._identities[2]
 
-    send = np.full(count, -1, np.intp)
+    send = np.full(count, -1, np.int32)
     order = _send_order(sends)[::-1]
     send[log.sent_ids[order]] = order
     sent = send >= 0
-    send_operation = np.full(count, -1, np.intp)
+    send_operation = np.full(count, -1, np.int32)
     send_operation[sent] = sends.operation[send[sent]]
 
     def of_send(column: npt.NDArray[Number], default: int) -> npt.NDArray[Number]:
@@ -251,9 +252,7 @@ def _records(log: PartitionLog) -> Records:
     read_offset[read_offset == NEVER_NS] = NO_OFFSET
     first_read_ns = np.full(count, NEVER_NS, np.int64)
     np.minimum.at(first_read_ns, log.read_ids, reader_complete_ns)
-    last_read_ns = np.full(count, NO_OFFSET, np.int64)
-    np.maximum.at(last_read_ns, log.read_ids, reader_complete_ns)
-    first_reader = np.full(count, len(operations), np.intp)
+    first_reader = np.full(count, len(operations), np.int32)
     np.minimum.at(first_reader, log.read_ids, reads.operation)
 
     transaction = of_send(operations.transaction, -1)
@@ -261,8 +260,6 @@ def _records(log: PartitionLog) -> Records:
     transactions = context.transactions
     aborted = np.zeros(count, np.bool_)
     aborted[inside] = transactions.aborted[transaction[inside]]
-    open_until_ns = np.full(count, NO_OFFSET, np.int64)
-    open_until_ns[inside] = transactions.open_until_ns[transaction[inside]]
     committed = acknowledged | (read & (sent | _is_phantom(log, value, valued)))
     committed[inside] &= transactions.committed[transaction[inside]]
 
@@ -277,13 +274,11 @@ def _records(log: PartitionLog) -> Records:
         read=read,
         read_offset=read_offset,
         first_read_ns=first_read_ns,
-        last_read_ns=last_read_ns,
         first_reader=first_reader,
         offset=np.where(read_offset != NO_OFFSET, read_offset, acknowledged_offset),
         transaction=transaction,
         aborted=aborted,
         committed=committed,
-        open_until_ns=open_until_ns,
         acks_all=acks_all,
         acknowledged_end_ns=np.where(acks_all, log.promise.acknowledged.end_ns(acknowledged_ns), NOT_PROMISED),
         read_end_ns=np.where(committed & read, log.promise.read.end_ns(first_read_ns), NOT_PROMISED),

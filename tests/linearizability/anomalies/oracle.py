@@ -70,8 +70,8 @@ class Oracle:
 
         claims = [tombstone(row) for row in rows]
         return [
-            {**row, "offset": None} if claim and claims.count(claim) > 1 else row
-            for row, claim in zip(rows, claims, strict=False)
+            {**row, "offset": None} if claim and (claims.count(claim) > 1 or not self.acks_all(row["op_id"])) else row
+            for row, claim in zip(rows, claims, strict=True)
         ]
 
     def ambiguous(self, topic, topic_id):

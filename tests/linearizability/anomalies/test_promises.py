@@ -1,0 +1,93 @@
+"""Rows of the promise table, one history each: the same loss under other faults and settings."""
+
+import pytest
+
+from linearizability.check import judge
+from linearizability.judgement import Verdict
+from tests.linearizability.anomalies.histories import TOPIC, Tables
+
+FULL, SHRUNK = [1, 2, 3], [1, 3]
+
+
+def lost(tmp_path, *, faults=(), settings=None, cluster=None, isr=(), acks=-1, read_first=False):
+    """One acknowledged record that a later read passes over; the verdict of its lost-write."""
+    topic = {"replication.factor": "3", "min.insync.replicas": "2", **(settings or {})}
+    tables = Tables(topics={TOPIC: topic}, cluster=cluster or {})
+    op = tables.op(1, "produce", 100, 110, acks=acks)
+    tables.record(op, 0, "send", TOPIC, 0, 0, 77)
+    if read_first:
+        early = tables.op(2, "poll", 120, 130, isolation="read_uncommitted")
+        tables.record(early, 0, "read", TOPIC, 0, 0, 77)
+        tables.add("positions", op_id=early, topic=TOPIC, partition=0, before=0, after=1, cause="read")
+    late = tables.op(3, "poll", 900, 910, isolation="read_uncommitted")
+    tables.add("positions", op_id=late, topic=TOPIC, partition=0, before=0, after=5, cause="read")
+    for number, (kind, target, argument, inject, heal) in enumerate(faults):
+        tables.add(
+            "faults", fault_id=number, kind=kind, target=target, argument=argument, inject_ns=inject, heal_ns=heal
+        )
+    for asked, members in isr:
+        tables.add(
+            "states", asked_ns=asked, answered_ns=asked + 1, source="metadata", topic=TOPIC, partition=0, isr=members
+        )
+    (anomaly,) = judge(tables.write(tmp_path / "run")).anomalies
+    assert (anomaly.name, anomaly.count) == ("lost-write", 1)
+    return anomaly.verdict
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument"),
+    [("kill", None), ("pause", None), ("cut", None), ("delay", "1s"), ("clock", "+1h"), ("disk", "EIO"), ("disk", "ENOSPC"),
+     ("disk", "slow fsync")],
+)  # fmt: skip
+def test_faults_that_lose_nothing_excuse_nothing(tmp_path, kind, argument):
+    faults = [(kind, str(node), argument, 200 + node, 300) for node in (1, 2, 3)]
+    assert lost(tmp_path, faults=faults) is Verdict.VIOLATION
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument"), [("power", None), ("wipe", None), ("disk", "torn write"), ("disk", "bit flip")]
+)
+def test_acks_all_holds_while_fewer_than_min_insync_replicas_lost_content(tmp_path, kind, argument):
+    one = [(kind, "1", argument, 200, 210)]
+    two = [*one, (kind, "2", argument, 400, 410)]
+    assert lost(tmp_path / "one", faults=one) is Verdict.VIOLATION
+    assert lost(tmp_path / "two", faults=two) is Verdict.PERMITTED
+    assert lost(tmp_path / "full", faults=two, isr=[(300, FULL)]) is Verdict.VIOLATION
+    assert lost(tmp_path / "shrunk", faults=two, isr=[(300, SHRUNK)]) is Verdict.PERMITTED
+    assert lost(tmp_path / "early", faults=two, isr=[(205, FULL)]) is Verdict.PERMITTED
+    assert lost(tmp_path / "same", faults=[*one, (kind, "1", argument, 400, 410)]) is Verdict.VIOLATION
+    assert (
+        lost(tmp_path / "after", faults=[(kind, "1", argument, 920, 930), (kind, "2", argument, 920, 930)])
+        is Verdict.VIOLATION
+    )
+
+
+def test_lowest_min_insync_replicas_counts_and_a_topic_stands_over_the_cluster(tmp_path):
+    wipe = ("wipe", "1", None, 200, 210)
+    changed = ("configuration", TOPIC, "min.insync.replicas=1", 50, 60)
+    cluster = ("configuration", None, "min.insync.replicas=1", 50, 60)
+    assert lost(tmp_path / "topic", faults=[changed, wipe]) is Verdict.PERMITTED
+    assert lost(tmp_path / "cluster", faults=[cluster, wipe]) is Verdict.VIOLATION
+
+
+def test_flushing_every_message_survives_power(tmp_path):
+    faults = [("power", "1", None, 200, 210), ("power", "2", None, 200, 210)]
+    assert lost(tmp_path / "topic", faults=faults, settings={"flush.messages": "1"}) is Verdict.VIOLATION
+    assert lost(tmp_path / "cluster", faults=faults, cluster={"log.flush.interval.messages": "1"}) is Verdict.VIOLATION
+    assert lost(tmp_path / "seldom", faults=faults, settings={"flush.messages": "2"}) is Verdict.PERMITTED
+
+
+def test_read_record_is_promised_whatever_its_acks_while_no_replica_lost_content(tmp_path):
+    assert lost(tmp_path / "unread", acks=1) is Verdict.PERMITTED
+    assert lost(tmp_path / "read", acks=1, read_first=True) is Verdict.VIOLATION
+    faults = [("wipe", "1", None, 200, 210)]
+    assert lost(tmp_path / "wiped", acks=1, read_first=True, faults=faults) is Verdict.PERMITTED
+
+
+def test_unclean_election_promises_nothing_once_a_replica_was_struck(tmp_path):
+    unclean = {"unclean.leader.election.enable": "true"}
+    assert lost(tmp_path / "calm", settings=unclean) is Verdict.VIOLATION
+    assert lost(tmp_path / "killed", settings=unclean, faults=[("kill", "1", None, 200, 300)]) is Verdict.PERMITTED
+    asked = [("election", TOPIC, "unclean", 210, 211), ("kill", "1", None, 200, 300)]
+    assert lost(tmp_path / "asked", faults=asked) is Verdict.PERMITTED
+    assert lost(tmp_path / "late", settings=unclean, faults=[("kill", "1", None, 920, 930)]) is Verdict.VIOLATION
