@@ -99,7 +99,7 @@ class Controller:
 
     def _check_name(self, name: str) -> None:
         if name == CLUSTER_METADATA_TOPIC:
-            raise ControllerError(ErrorCode.topic_authorization_failed)
+            _invalid_request(f"Creation of internal topic {name} is prohibited.")
         reason = illegal_topic_name(name)
         if reason is not None:
             raise ControllerError(ErrorCode.invalid_topic_exception, reason)
@@ -158,7 +158,8 @@ class Controller:
         if replication_factor > len(nodes):
             message = (
                 f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of"
-                f" {replication_factor} cannot be reached because only {len(nodes)} broker(s) are registered."
+                f" {replication_factor} cannot be reached because only {len(nodes)} broker(s) are registered or some"
+                " brokers have all their log directories cordoned."
             )
             raise ControllerError(ErrorCode.invalid_replication_factor, message)
         return [tuple(nodes[:replication_factor])] * num_partitions

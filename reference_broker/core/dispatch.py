@@ -12,13 +12,13 @@ from reference_broker.core.connection import Connection, Effect
 from reference_broker.core.handlers.api_versions import unsupported_version
 from reference_broker.core.request import Outcome, Request
 from reference_broker.protocol.errors import MalformedRequestError, UnsupportedVersionError
-from reference_broker.protocol.messages import RequestHeader, message_codec, read_key_and_version
+from reference_broker.protocol.messages import RequestHeader, message_codec, read_header
 
 
 def handle(broker: Broker, connection: Connection, frame: bytes, now: Now) -> list[Effect]:
     """Take in one request; tell what is to be sent, to this connection and to others."""
     try:
-        header = read_key_and_version(frame)
+        header = read_header(frame)
         if header.api_key == API_VERSIONS and header.api_version > APIS[API_VERSIONS].max_version:
             _refuse_version(broker, connection, header)
         else:
@@ -33,15 +33,9 @@ def _serve(broker: Broker, connection: Connection, frame: bytes, header: Request
     if api is None or not api.min_version <= header.api_version <= api.max_version:
         raise UnsupportedVersionError(f"API key {header.api_key} version {header.api_version} is not served")
     codec = message_codec(header.api_key, header.api_version)
-    header, body = codec.read(frame)
+    client_id, body = codec.read(frame)
     request = Request(
-        connection,
-        header.api_key,
-        header.api_version,
-        header.correlation_id,
-        header.client_id,
-        body,
-        codec.replies,
+        connection, header.api_key, header.api_version, header.correlation_id, client_id, body, codec.replies
     )
     match api.handle(broker, request, now):
         case Outcome.DEFERRED:

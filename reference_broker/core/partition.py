@@ -42,7 +42,7 @@ class Partition:
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """Fencing of a client whose metadata is older, or newer, than this broker's (KIP-320)."""
-        if current_leader_epoch in {NO_EPOCH, self.leader_epoch}:
+        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
             return ErrorCode.none
         older = current_leader_epoch < self.leader_epoch
         return ErrorCode.fenced_leader_epoch if older else ErrorCode.unknown_leader_epoch

@@ -1,11 +1,12 @@
-"""Judges the lengths inside a request before kio reads it.
+"""Walks a request before kio reads it, because kio's native reader trusts what it reads in two ways.
 
-kio's native reader reserves room for as many elements as an array claims to have, and a claim of 2^31 elements ends the
-whole process. So every body is walked first, without making a value of anything: an array may not have more elements
-than there are bytes left (each element takes at least one), nor a string or a tagged field more bytes. Kafka's own
-generated readers hold the same rule.
+- It reserves room for as many elements as an array claims to have, and a claim of 2^31 elements ends the whole process.
+  So an array may not have more elements than there are bytes left (each takes at least one), nor a string or a tagged
+  field more bytes. Kafka's own generated readers hold the same rule.
+- It refuses tagged fields that it does not know, which a server has to pass over (KIP-482): a newer client sends them.
+  So the walk notes where they are, and `readable` takes them out.
 
-A walk is compiled once per message class from kio's dataclasses into nested functions `(frame, position) -> position`.
+A walk is compiled once per message class, from kio's dataclasses, into nested functions, and makes no values.
 """
 
 import struct
@@ -16,8 +17,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from reference_broker.protocol.errors import MalformedRequestError
 
-Walk = Callable[[bytes, int], int]
-"""From the position of a value in a frame to the position after it. Raises `MalformedRequestError`."""
+Cut = tuple[int, int, bytes]
+"""Bytes from a position up to another that something, mostly nothing, is to stand for."""
+Walk = Callable[[bytes, int, list[Cut]], int]
+"""From the position of a value in a frame to the position after it, noting cuts. Raises `MalformedRequestError`."""
 
 _SIZES_BYTES = {
     "bool": 1,
@@ -39,9 +42,32 @@ _INT32 = struct.Struct(">i")
 _VARINT_BYTES_MAX = 5
 
 
-def bounds_walk(message_type: Any) -> Walk:
-    """The walk over a message class of kio, to its last byte."""
-    return _entity_walk(message_type)
+def readable(message_type: Any) -> Callable[[bytes, int], tuple[bytes, int]]:
+    """A function from a frame and the position of a message in it to bytes and a position that kio can read from.
+
+    They are the same ones, unless there are tagged fields that kio does not know.
+    """
+    walk = _entity_walk(message_type)
+
+    def judge(frame: bytes, position: int) -> tuple[bytes, int]:
+        cuts: list[Cut] = []
+        end = walk(frame, position, cuts)
+        return (_without(frame, position, end, cuts), 0) if cuts else (frame, position)
+
+    return judge
+
+
+def walk_tagged_fields(frame: bytes, position: int) -> int:
+    """Pass over tagged fields of which none is known, as a request's header has them."""
+    return _walk_tagged_fields(frame, position, {}, [])
+
+
+def _without(frame: bytes, start: int, end: int, cuts: list[Cut]) -> bytes:
+    parts = []
+    for cut_start, cut_end, instead in sorted(cuts):
+        parts += [frame[start:cut_start], instead]
+        start = cut_end
+    return b"".join([*parts, frame[start:end]])
 
 
 def _entity_walk(entity_type: Any) -> Walk:
@@ -58,23 +84,36 @@ def _entity_walk(entity_type: Any) -> Walk:
         if "tag" in field.metadata
     }
 
-    def walk(frame: bytes, position: int) -> int:
+    def walk(frame: bytes, position: int, cuts: list[Cut]) -> int:
         for step in walks:
-            position = step(frame, position)
-        return _walk_tagged_fields(frame, position, tagged_walks) if flexible else position
+            position = step(frame, position, cuts)
+        return _walk_tagged_fields(frame, position, tagged_walks, cuts) if flexible else position
 
     return walk
 
 
-def _walk_tagged_fields(frame: bytes, position: int, known: dict[int, Walk]) -> int:
-    count, position = _read_varint(frame, position)
+def _walk_tagged_fields(frame: bytes, start: int, known: dict[int, Walk], cuts: list[Cut]) -> int:
+    """A count, then tag, size and content of each: all varints. Those unknown are cut, and the count corrected."""
+    count, position = _read_varint(frame, start)
+    first_field, unknown = position, 0
     for _ in range(_within(frame, position, count)):
-        tag, position = _read_varint(frame, position)
-        size_bytes, position = _read_varint(frame, position)
+        field_start = position
+        tag, size_start = _read_varint(frame, position)
+        size_bytes, position = _read_varint(frame, size_start)
         end = position + _within(frame, position, size_bytes)
-        if tag in known and known[tag](frame, position) > end:
-            raise MalformedRequestError(f"tagged field {tag} is longer than its size")
+        if tag in known:
+            inside: list[Cut] = []
+            if known[tag](frame, position, inside) > end:
+                raise MalformedRequestError(f"tagged field {tag} is longer than its size")
+            if inside:
+                left_bytes = len(_without(frame, position, end, inside))
+                cuts += [(size_start, position, _varint(left_bytes)), *inside]
+        else:
+            unknown += 1
+            cuts.append((field_start, end, b""))
         position = end
+    if unknown:
+        cuts.append((start, first_field, _varint(count - unknown)))
     return position
 
 
@@ -100,22 +139,22 @@ def _without_null(hint: Any) -> Any:
 def _nullable(walk: Walk) -> Walk:
     """A nullable struct is led by a byte, -1 for null (KIP-893)."""
 
-    def walk_nullable(frame: bytes, position: int) -> int:
+    def walk_nullable(frame: bytes, position: int, cuts: list[Cut]) -> int:
         present = frame[position : position + 1] == b"\x01"
-        return walk(frame, position + 1) if present else position + 1
+        return walk(frame, position + 1, cuts) if present else position + 1
 
     return walk_nullable
 
 
 def _fixed_walk(size_bytes: int) -> Walk:
-    def walk(frame: bytes, position: int) -> int:
+    def walk(frame: bytes, position: int, _: list[Cut]) -> int:
         return position + _within(frame, position, size_bytes)
 
     return walk
 
 
 def _bytes_walk(read_length: Callable[[bytes, int], tuple[int, int]]) -> Walk:
-    def walk(frame: bytes, position: int) -> int:
+    def walk(frame: bytes, position: int, _: list[Cut]) -> int:
         length, position = read_length(frame, position)
         return position + _within(frame, position, length)
 
@@ -125,10 +164,10 @@ def _bytes_walk(read_length: Callable[[bytes, int], tuple[int, int]]) -> Walk:
 def _array_walk(element: Walk, flexible: bool) -> Walk:
     read_length = _length_reader(flexible, _INT32)
 
-    def walk(frame: bytes, position: int) -> int:
+    def walk(frame: bytes, position: int, cuts: list[Cut]) -> int:
         length, position = read_length(frame, position)
         for _ in range(_within(frame, position, length)):
-            position = element(frame, position)
+            position = element(frame, position, cuts)
         return position
 
     return walk
@@ -155,6 +194,15 @@ def _read_varint(frame: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, position + index + 1
     raise MalformedRequestError("a varint without an end")
+
+
+def _varint(value: int) -> bytes:
+    written = bytearray()
+    while value >= 0x80:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)
 
 
 def _within(frame: bytes, position: int, length: int) -> int:

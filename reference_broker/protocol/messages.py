@@ -5,8 +5,8 @@ Rules of this file:
   broker that serves one modern client loads a dozen modules of kio's eight hundred.
 - A handler is written once for all versions of its API. It reads with `getattr(request, field, default)` where a field
   is not in every version, and answers through `Replies`, which leaves out what the version at hand does not have.
-- Unknown tagged fields are skipped (KIP-482). The answer to ApiVersions has a version 0 header always (KIP-511), which
-  is in kio's schema of it.
+- Unknown tagged fields are passed over (KIP-482). The answer to ApiVersions has a version 0 header always (KIP-511),
+  which is in kio's schema of it.
 """
 
 import io
@@ -22,30 +22,42 @@ from kio.index import load_payload_module, load_request_schema, load_response_sc
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from reference_broker.protocol.bounds import bounds_walk
+from reference_broker.protocol.bounds import readable, walk_tagged_fields
 from reference_broker.protocol.errors import MalformedRequestError
 
-_KEY_AND_VERSION = struct.Struct(">hhi")
+_FIXED_HEADER = struct.Struct(">hhi")
+_CLIENT_ID_SIZE = struct.Struct(">h")
 _SIZE_AND_CORRELATION_ID = struct.Struct(">ii")
 _NO_TAGGED_FIELDS = b"\x00"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """What every request begins with. `body_position` is where the body starts in its frame."""
+    """What every request begins with, in every header version."""
 
     api_key: int
     api_version: int
     correlation_id: int
-    client_id: str | None = None
-    body_position: int = _KEY_AND_VERSION.size
 
 
-def read_key_and_version(frame: bytes) -> RequestHeader:
-    """The first eight bytes, which mean the same in every header version. Raises `MalformedRequestError`."""
-    if len(frame) < _KEY_AND_VERSION.size:
+def read_header(frame: bytes) -> RequestHeader:
+    """The first eight bytes. Raises `MalformedRequestError`."""
+    if len(frame) < _FIXED_HEADER.size:
         raise MalformedRequestError(f"a request of {len(frame)} bytes is too short for a header")
-    return RequestHeader(*_KEY_AND_VERSION.unpack_from(frame))
+    return RequestHeader(*_FIXED_HEADER.unpack_from(frame))
+
+
+def _read_client_id(frame: bytes, *, flexible: bool) -> tuple[str | None, int]:
+    """The rest of the header: the client id, in its old form even where the header is flexible (KIP-511), and tags."""
+    position = _FIXED_HEADER.size + _CLIENT_ID_SIZE.size
+    if len(frame) < position:
+        raise MalformedRequestError("the request ends inside its header")
+    (size_bytes,) = _CLIENT_ID_SIZE.unpack_from(frame, _FIXED_HEADER.size)
+    end = position + max(size_bytes, 0)
+    if len(frame) < end:
+        raise MalformedRequestError(f"a client id of {size_bytes} bytes with {len(frame) - position} bytes left")
+    client_id = None if size_bytes < 0 else frame[position:end].decode(errors="replace")
+    return client_id, walk_tagged_fields(frame, end) if flexible else end
 
 
 class Replies:
@@ -83,24 +95,22 @@ class MessageCodec:
     def __init__(self, api_key: int, version: int) -> None:
         request_type = load_request_schema(api_key, version)
         response_type = load_response_schema(api_key, version)
-        self._read_header = entity_reader(request_type.__header_schema__)
-        self._walk_body = bounds_walk(request_type)
+        self._flexible_header: bool = request_type.__header_schema__.__flexible__
+        self._readable = readable(request_type)
         self._read_body = entity_reader(request_type)
         self._write_body: Callable[[Any, Any], None] = entity_writer(response_type)
         self._header_end = _NO_TAGGED_FIELDS if response_type.__header_schema__.__flexible__ else b""
         self.replies = Replies(load_payload_module(api_key, version, EntityType.response))
 
-    def read(self, frame: bytes) -> tuple[RequestHeader, Any]:
-        """Header and body (kio's dataclass) of a request. Raises `MalformedRequestError`."""
+    def read(self, frame: bytes) -> tuple[str | None, Any]:
+        """Client id and body (kio's dataclass) of a request. Raises `MalformedRequestError`."""
+        client_id, position = _read_client_id(frame, flexible=self._flexible_header)
+        frame, position = self._readable(frame, position)
         try:
-            header, position = self._read_header(frame, 0)  # readers return the number of bytes they took
-            self._walk_body(frame, position)
             body, _ = self._read_body(frame, position)
-        except MalformedRequestError:
-            raise
-        except Exception as error:  # kio's native reader raises SerialError, ValueError, OverflowError, MemoryError, …
+        except Exception as error:  # kio's native reader raises SerialError, ValueError, OverflowError, …
             raise MalformedRequestError(f"{type(error).__name__}: {error}") from error
-        return _header_of(header, position), body
+        return client_id, body
 
     def write(self, correlation_id: int, response: Any) -> bytes:
         """A response as it goes on the wire, its length first."""
@@ -112,12 +122,6 @@ class MessageCodec:
         buffer.seek(0)
         buffer.write(struct.pack(">i", size_bytes))
         return buffer.getvalue()
-
-
-def _header_of(header: Any, position: int) -> RequestHeader:
-    return RequestHeader(
-        header.request_api_key, header.request_api_version, header.correlation_id, header.client_id, position
-    )
 
 
 @cache

@@ -67,11 +67,11 @@ class ConfigKey:
         """The value of a text. Raises `InvalidConfigError`."""
         value = self._typed(text.strip())
         if self.minimum is not None and not isinstance(value, str) and value < self.minimum:
-            raise self._invalid(text, f"Value must be at least {self.minimum}")
+            raise self._invalid(value, f"Value must be at least {self.minimum}")
         if self.maximum is not None and not isinstance(value, str) and value > self.maximum:
-            raise self._invalid(text, f"Value must be no more than {self.maximum}")
+            raise self._invalid(value, f"Value must be no more than {self.maximum}")
         if self.allowed:
-            chosen = str(value).split(",") if self.type is ConfigType.LIST else [str(value)]
+            chosen = (str(value).split(",") if value else []) if self.type is ConfigType.LIST else [str(value)]
             if not all(part.strip() in self.allowed for part in chosen):
                 raise self._invalid(text, f"String must be one of: {', '.join(self.allowed)}")
         return value
@@ -99,5 +99,5 @@ class ConfigKey:
         except ValueError:
             raise self._invalid(text, f"Not a number of type {self.type.name}") from None
 
-    def _invalid(self, text: str, reason: str) -> InvalidConfigError:
+    def _invalid(self, text: Value, reason: str) -> InvalidConfigError:
         return InvalidConfigError(f"Invalid value {text} for configuration {self.name}: {reason}")

@@ -40,7 +40,7 @@ def _delete(broker: Broker, request: Request, asked: _Asked, now: Now, *, repeat
     name, topic_id = asked
     try:
         if repeated:
-            raise ControllerError(ErrorCode.invalid_request, "Duplicate topic name or id.")
+            raise ControllerError(ErrorCode.invalid_request, f"Duplicate topic {'id' if name is None else 'name'}.")
         topic = _find(broker, request, name, topic_id)
         broker.commit(broker.controller.delete_topic(topic.topic_id), now)
         broker.groups.forget_topic(topic.name, now)
@@ -59,8 +59,13 @@ def _find(broker: Broker, request: Request, name: str | None, topic_id: Any) -> 
         raise ControllerError(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
     if name is None and topic_id is None:
         raise ControllerError(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
-    topic = broker.image.topics.get(name) if name is not None else broker.image.topics_by_id.get(topic_id)
+    if name is not None:
+        topic = broker.image.topics.get(name)
+        message = "This server does not host this topic-partition."
+        unknown = ControllerError(ErrorCode.unknown_topic_or_partition, message)
+    else:
+        topic = broker.image.topics_by_id.get(topic_id)
+        unknown = ControllerError(ErrorCode.unknown_topic_id, "This server does not host this topic ID.")
     if topic is None:
-        by_id = ErrorCode.unknown_topic_id
-        raise ControllerError(ErrorCode.unknown_topic_or_partition if name is not None else by_id)
+        raise unknown
     return topic

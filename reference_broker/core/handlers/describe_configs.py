@@ -66,7 +66,7 @@ def _topic(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
     if reason is not None:
         raise ControllerError(ErrorCode.invalid_topic_exception, reason)
     if name not in broker.image.topics:
-        raise ControllerError(ErrorCode.unknown_topic_or_partition)
+        raise ControllerError(ErrorCode.unknown_topic_or_partition, "")
     configuration = broker.partitions.configuration(name)
     for key in _asked(resource, TOPIC_CONFIG_KEYS):
         yield _entry(request, key, configuration.entry(key.name), configuration.synonyms(key.name), read_only=False)
@@ -76,7 +76,7 @@ def _broker(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
     node_id = broker.identity.node_id
     if not resource.resource_name:
         return
-    if not resource.resource_name.isdecimal():
+    if not resource.resource_name.removeprefix("-").isdecimal():
         message = f"Broker id must be an integer, but it is: {resource.resource_name}"
         raise ControllerError(ErrorCode.invalid_request, message)
     if int(resource.resource_name) != node_id:

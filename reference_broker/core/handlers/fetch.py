@@ -101,7 +101,7 @@ class _Read:
 
     def _partition(self, partition: Partition | ErrorCode, asked: Any) -> Any:
         if isinstance(partition, ErrorCode):
-            return self._error(asked, partition)
+            return self._error(asked, partition, aborted_transactions=())
         self.partitions.append(partition)
         fenced = partition.check_leader_epoch(getattr(asked, "current_leader_epoch", NO_EPOCH))
         if fenced is not ErrorCode.none:
@@ -132,12 +132,12 @@ class _Read:
         self._left_bytes -= len(records)
         return records
 
-    def _error(self, asked: Any, error: ErrorCode) -> Any:
+    def _error(self, asked: Any, error: ErrorCode, aborted_transactions: tuple[()] | None = None) -> Any:
         self.failed = True
         return self._request.replies.PartitionData(
             partition_index=asked.partition,
             error_code=error,
             high_watermark=_UNKNOWN_OFFSET,
-            aborted_transactions=None,
+            aborted_transactions=aborted_transactions,
             records=b"",
         )

@@ -24,7 +24,8 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     """The coordinator of each key."""
     new, body = request.replies, request.body
     error, message = _error(broker, getattr(body, "key_type", _GROUP), now)
-    found = {"error_code": error, "error_message": message, **_NOWHERE}
+    no_error = "NONE" if request.api_version < 4 else ""  # what Kafka writes there
+    found = {"error_code": error, "error_message": message or no_error, **_NOWHERE}
     if error is ErrorCode.none:
         found |= {"node_id": broker.identity.node_id, "host": broker.identity.host, "port": broker.identity.port}
     if request.api_version < 4:

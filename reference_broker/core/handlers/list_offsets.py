@@ -36,7 +36,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
                     _error(request, asked, ErrorCode.invalid_request)
                     if times[topic.name, asked.partition_index] > 1
                     else _partition(broker, request, topic, asked)
-                    for asked in topic.partitions
+                    for asked in {asked.partition_index: asked for asked in topic.partitions}.values()
                 ),
             )
             for topic in request.body.topics

@@ -3,8 +3,8 @@
 - Version 0 asks for all topics with an empty list, later ones with null.
 - Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3), or created where `auto.create.topics.enable` and the request (version 4)
   allow it; illegal name: INVALID_TOPIC_EXCEPTION(17).
-- From version 12 by topic id too; unknown id: UNKNOWN_TOPIC_ID(100) without a name (KIP-516). Ids in versions 10 and 11
-  are INVALID_REQUEST(42), as Kafka never supported them there.
+- From version 12 by topic id too; unknown id: UNKNOWN_TOPIC_ID(100) without a name (KIP-516). Ids and null names in
+  versions 10 and 11 are INVALID_REQUEST(42), as Kafka never supported them there.
 - Authorized operations: without an authorizer, all of them (KIP-430).
 
 Gaps: Kafka answers a topic that it is creating with an error first and creates it meanwhile; here it exists at once.
@@ -29,6 +29,9 @@ _OPERATIONS_NOT_ASKED = -(2**31)
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """The cluster, and the topics asked for."""
     new, body = request.replies, request.body
+    if 10 <= request.api_version < 12 and any(topic.name is None or topic.topic_id for topic in body.topics or ()):
+        refused = (_error(new, topic.name or "", topic.topic_id, ErrorCode.invalid_request) for topic in body.topics)
+        return new.MetadataResponse(brokers=(), topics=tuple(refused))
     cluster_operations = getattr(body, "include_cluster_authorized_operations", False)
     return new.MetadataResponse(
         brokers=tuple(
@@ -52,10 +55,9 @@ def _topics(broker: Broker, request: Request, now: Now) -> tuple[Any, ...]:
         operations = TOPIC_OPERATIONS
     if asked is None or (not asked and request.api_version == 0):
         return tuple(_topic(new, topic, operations) for topic in broker.image.topics.values())
-    if any(getattr(topic, "topic_id", None) for topic in asked):
-        if request.api_version < 12:
-            return tuple(_error(new, topic.name, topic.topic_id, ErrorCode.invalid_request) for topic in asked)
-        return tuple(_topic_by_id(broker, new, topic.topic_id, operations) for topic in asked)
+    topic_ids = [topic.topic_id for topic in asked if getattr(topic, "topic_id", None)]
+    if topic_ids:  # then nothing is looked for by name
+        return tuple(_topic_by_id(broker, new, topic_id, operations) for topic_id in topic_ids)
     names = dict.fromkeys(topic.name for topic in asked)
     return tuple(_topic_by_name(broker, request, name, operations, now) for name in names)
 

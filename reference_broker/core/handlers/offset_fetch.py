@@ -50,9 +50,7 @@ def _group(broker: Broker, request: Request, group: str, asked: Any) -> tuple[An
     for topic, index in committed:
         if topic in broker.image.topics:
             by_topic[topic].append(index)
-    return tuple(
-        _topic(request, committed, broker.image.topics[topic], indexes) for topic, indexes in by_topic.items()
-    )
+    return tuple(_topic(request, committed, broker.image.topics[topic], indexes) for topic, indexes in by_topic.items())
 
 
 def _asked_topic(broker: Broker, request: Request, committed: _Committed, asked: Any) -> Any:
@@ -68,9 +66,7 @@ def _asked_topic(broker: Broker, request: Request, committed: _Committed, asked:
 
 
 def _topic(request: Request, committed: _Committed, topic: TopicImage, indexes: Iterable[int]) -> Any:
-    partitions = (
-        _partition(request, index, committed.get((topic.name, index)), ErrorCode.none) for index in indexes
-    )
+    partitions = (_partition(request, index, committed.get((topic.name, index)), ErrorCode.none) for index in indexes)
     return _new(request, "Topic")(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions))
 
 

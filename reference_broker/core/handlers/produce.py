@@ -7,8 +7,8 @@
 - Unknown partitions: UNKNOWN_TOPIC_OR_PARTITION(3), from version 13 by topic id UNKNOWN_TOPIC_ID(100) (KIP-516).
 - The append wakes those who wait for data.
 
-Gaps: transactions (INVALID_TXN_STATE(48)); the current leader of version 10 (KIP-951) is never told, since one node is
-the leader of everything that it knows.
+Gaps: transactional batches (INVALID_TXN_STATE(48)). The current leader of version 10 (KIP-951) is never told, since one
+node is the leader of everything that it knows.
 """
 
 from typing import Any
@@ -23,6 +23,9 @@ from reference_broker.protocol.errors import ErrorCode, error_code
 
 _ACKS = frozenset({-1, 0, 1})
 _UNKNOWN_OFFSET = -1
+_WITHOUT_LOG_START = frozenset(
+    {ErrorCode.corrupt_message, ErrorCode.message_too_large, ErrorCode.record_list_too_large}
+)
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
@@ -52,12 +55,10 @@ def _produce(broker: Broker, request: Request, partition: Partition | ErrorCode,
         return _error(request, data.index, partition)
     if request.body.acks not in _ACKS:
         return _error(request, data.index, ErrorCode.invalid_required_acks)
-    if request.body.transactional_id is not None:
-        return _error(request, data.index, ErrorCode.invalid_txn_state)
     try:
         appended = partition.log.append(data.records or b"", leader_epoch=partition.leader_epoch, now_ms=now.wall_ms)
     except AppendError as error:
-        return _rejected(request, data.index, error)
+        return _rejected(request, partition, error)
     broker.purgatory.happened(partition.key, now)
     return request.replies.PartitionProduceResponse(
         index=data.index,
@@ -75,15 +76,18 @@ def _error(request: Request, index: int, error: ErrorCode) -> Any:
     )
 
 
-def _rejected(request: Request, index: int, error: AppendError) -> Any:
-    new = request.replies
+def _rejected(request: Request, partition: Partition, error: AppendError) -> Any:
+    """A refused batch: the message goes with the records that it is about, and Kafka tells the log start for most."""
+    new, code = request.replies, error_code(error.error)
+    no_log_start = code in _WITHOUT_LOG_START or (code is ErrorCode.invalid_record and not error.record_errors)
     return new.PartitionProduceResponse(
-        index=index,
-        error_code=error_code(error.error),
+        index=partition.index,
+        error_code=code,
         base_offset=_UNKNOWN_OFFSET,
+        log_start_offset=_UNKNOWN_OFFSET if no_log_start else partition.log.log_start_offset,
         record_errors=tuple(
             new.BatchIndexAndErrorMessage(batch_index=record.batch_index, batch_index_error_message=record.message)
             for record in error.record_errors
         ),
-        error_message=error.message,
+        error_message=error.message if error.record_errors else None,
     )
