@@ -35,6 +35,7 @@ from conformance.expectations import ExpectedViolation
 from conformance.failures import save_failure
 from conformance.liveness import answers
 from conformance.profiles import Profile
+from conformance.reproducible import draw_from_the_seed_alone
 from conformance.requirements.requirement import Requirement
 from conformance.targets import starts_nodes
 from conformance.trial import Finding, Trial
@@ -71,6 +72,7 @@ def run_requirements(
 
     Raises `TargetError` where a target does not start; those that had are stopped.
     """
+    draw_from_the_seed_alone()
     run = _Run(tuple(targets), tuple(requirements), seed, profile, run_dir, expectations or {})
     started = time.monotonic()
     yield RunStarted(

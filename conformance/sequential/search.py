@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis.errors import HypothesisException
 from hypothesis.strategies import SearchStrategy
 
+from conformance.reproducible import draw_from_the_seed_alone
 from conformance.sequential.steps import Script
 
 _SHRINKS_LIKE_A_TEST: Final = (Phase.generate, Phase.shrink)
@@ -43,6 +44,7 @@ def try_scripts(
     scripts: SearchStrategy[Script], *, seed_value: int, scripts_max: int, attempt: Callable[[Script], None]
 ) -> None:
     """Call `attempt` with at most `scripts_max` scripts. What it raises ends the search and is raised here."""
+    draw_from_the_seed_alone()
     raised: list[BaseException] = []
 
     @seed(seed_value)
@@ -75,6 +77,7 @@ def smallest(
 
     :param passed: scripts of the same search that do not; they are not tried again.
     """
+    draw_from_the_seed_alone()
     known = {**dict.fromkeys(passed, False), first: True}
     violating = [first]
 
