@@ -1,0 +1,129 @@
+"""Apache Kafka and our log are given the same batches; the files that they write are equal to the byte."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from fixtures.clients import requests
+from fixtures.clients.raw import RawClient
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.java import find_java
+from fixtures.targets.target import NotInstalledError, Target
+from reference_broker.core.log.config import LogConfig
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.producers import Producers
+from reference_broker.server.file_disk import FileDisk
+from tests.reference_broker.log.batches import NOW_MS, Compression, decode_batches, idempotent, plain
+
+pytestmark = pytest.mark.java
+
+TOPIC = "orders"
+DIRECTORY = f"{TOPIC}-0"
+SEGMENT_BYTES = 1024 * 1024
+PROPERTIES = {"segment.bytes": str(SEGMENT_BYTES), "index.interval.bytes": "500", "retention.ms": "-1"}
+CONFIG = LogConfig(segment_bytes=SEGMENT_BYTES, index_interval_bytes=500, retention_ms=-1)
+PRODUCE, CREATE_TOPICS = 0, 19
+
+
+def sent() -> Iterator[bytes]:
+    """Three segments: small batches and large ones, times that rise and fall, two idempotent producers, every codec."""
+    for number in range(40):
+        timestamp_ms = NOW_MS + number * 100 - (number % 3) * 250
+        yield plain(1 + number % 5, timestamp_ms, size=40, compression=Compression(number % 5))
+        yield idempotent(1000, 0, number * 2, 2, timestamp_ms)
+        yield idempotent(2000 + number % 2, number // 20, number % 20 // 2, 1, timestamp_ms - 1000)
+        yield plain(20, timestamp_ms, size=3000)
+    yield idempotent(1000, 0, 78, 2, NOW_MS)  # a duplicate
+
+
+def produce_all(client: RawClient, batches: Sequence[bytes]) -> None:
+    for batch in batches:
+        schema = client.schema_for(PRODUCE, 12)
+        request = requests.produce(schema, TOPIC, 0, batch, acks=-1, timeout_ms=10_000)
+        (answer,) = client.request(request).responses[0].partition_responses
+        assert answer.error_code == 0, answer
+
+
+@pytest.fixture(scope="module")
+def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Apache Kafka has on disk when it was killed."""
+    work_dir = tmp_path_factory.mktemp("kafka")
+    try:
+        find_java()
+        target: Target = parse_target("apache-kafka:4.3.1", 1, work_dir=work_dir, mesh=False)
+    except NotInstalledError as error:
+        pytest.skip(str(error))
+    with target:
+        (node,) = target.nodes
+        with RawClient(node.host, node.port) as client:
+            schema = client.schema_for(CREATE_TOPICS)
+            client.request(
+                requests.create_topic(
+                    schema, TOPIC, partitions=1, replication_factor=1, properties=PROPERTIES, timeout_ms=10_000
+                )
+            )
+            produce_all(client, list(sent()))
+        (directory,) = target.log_directories(1)
+    return Path(directory) / DIRECTORY
+
+
+@pytest.fixture(scope="module")
+def our_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What we have on disk at the same moment; like Kafka, killed, and not stopped."""
+    root = tmp_path_factory.mktemp("ours")
+    disk = FileDisk(root)
+    log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
+    for batch in sent():
+        log.append(batch, leader_epoch=0, now_ms=NOW_MS)
+    disk.close()
+    return root / DIRECTORY
+
+
+def named(directory: Path, suffix: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir()) if path.suffix == suffix}
+
+
+def test_segments_are_equal(kafkas_directory, our_directory):
+    assert len(named(our_directory, ".log")) == 3
+    assert named(our_directory, ".log") == named(kafkas_directory, ".log")
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_indexes_are_equal(kafkas_directory, our_directory, suffix):
+    """But for the room that Kafka keeps at the end of the active segment's."""
+    ours, kafkas = named(our_directory, suffix), named(kafkas_directory, suffix)
+    active = max(kafkas)
+    room = len(kafkas[active]) - len(ours[active])
+    assert len(ours[active]) > 0
+    assert ours | {active: ours[active] + bytes(room)} == kafkas
+
+
+def test_producer_snapshots_are_equal(kafkas_directory, our_directory):
+    """But for the order of the producers, which in Kafka is that of a hash table."""
+
+    def entries(data: bytes) -> tuple[bytes, list[bytes]]:
+        return data[6:10], sorted(data[start : start + 46] for start in range(10, len(data), 46))
+
+    ours, kafkas = named(our_directory, ".snapshot"), named(kafkas_directory, ".snapshot")
+    assert {name: entries(data) for name, data in ours.items()} == {
+        name: entries(data) for name, data in kafkas.items()
+    }
+    assert all(len(entries(data)[1]) == 3 for data in ours.values())
+    assert all(Producers().load(data) for data in kafkas.values())
+
+
+def test_epoch_checkpoints_are_equal(kafkas_directory, our_directory):
+    name = "leader-epoch-checkpoint"
+    assert (our_directory / name).read_bytes() == (kafkas_directory / name).read_bytes()
+
+
+def test_we_recover_what_kafka_left(kafkas_directory, our_directory, tmp_path):
+    shutil.copytree(kafkas_directory, tmp_path / DIRECTORY)
+    disk = FileDisk(tmp_path)
+    log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
+    batches = [batch for data in named(our_directory, ".log").values() for batch in decode_batches(data)]
+    assert log.log_end_offset == batches[-1].next_offset
+    assert log.append(idempotent(1000, 0, 80), leader_epoch=1, now_ms=NOW_MS).base_offset == batches[-1].next_offset
+    disk.close()
