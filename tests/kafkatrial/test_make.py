@@ -1,0 +1,117 @@
+"""What `make trial` and `make test` run, on machines with and without Java and Go."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from fixtures.targets.java import Java
+from fixtures.targets.target import NotInstalledError, TargetError
+
+SPEC = importlib.util.spec_from_file_location("make", Path(__file__).parents[2] / "make.py")
+make = importlib.util.module_from_spec(SPEC)
+sys.modules["make"] = make  # its dataclass looks itself up
+SPEC.loader.exec_module(make)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine: what is missing on it, what each of our tools answers; returns the commands that were run."""
+
+    def build(*, missing=(), failing=None, ci=False):
+        commands = []
+
+        def find_java():
+            if "java" in missing:
+                raise NotInstalledError("Apache Kafka needs Java")
+            return Java("/usr/bin/java", "17.0.1")
+
+        def install(name, progress):
+            if name in missing:
+                raise NotInstalledError(f"{name} needs Go")
+            if name == failing:
+                raise TargetError(f"{name}: a download failed")
+            return Path("/cache") / name
+
+        def call(words):
+            command = " ".join([Path(words[0]).name, *words[1:]])
+            commands.append(command)
+            return 7 if command == failing else 0
+
+        monkeypatch.setattr(make, "find_java", find_java)
+        monkeypatch.setattr(make, "install", install)
+        monkeypatch.setattr(make.subprocess, "call", call)
+        monkeypatch.setenv("CI", "true" if ci else "")
+        return commands
+
+    return build
+
+
+def run(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["make.py", *words])
+    return make.main()
+
+
+LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports"]
+CONFORMANCE = "pytest -m conformance --target=reference"
+
+
+def test_everything_where_everything_is_there(machine, monkeypatch):
+    commands = machine(ci=True)
+    assert run(monkeypatch, "test") == 0
+    assert commands == [*LINT, "pytest", f"{CONFORMANCE} --target=apache-kafka:4.3.1"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "last"),
+    [
+        (["java"], ["pytest -m not java and not spark", CONFORMANCE]),
+        (["toxiproxy"], ["pytest -m not toxiproxy", f"{CONFORMANCE} --target=apache-kafka:4.3.1"]),
+        (["java", "toxiproxy"], ["pytest -m not java and not spark and not toxiproxy", CONFORMANCE]),
+    ],
+)
+def test_what_is_missing_is_left_out_with_a_line_each(machine, monkeypatch, capsys, missing, last):
+    commands = machine(missing=missing)
+    assert run(monkeypatch, "test") == 0
+    assert commands == [*LINT, *last]
+    assert capsys.readouterr().out.count("make: skipped: ") == len(missing)
+
+
+@pytest.mark.parametrize("missing", ["java", "toxiproxy"])
+def test_what_is_missing_in_ci_is_a_failure(machine, monkeypatch, capsys, missing):
+    commands = machine(missing=[missing], ci=True)
+    assert run(monkeypatch, "test") == 4
+    assert commands == LINT
+    assert "make: failed: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("failing", ["mypy", "pytest", f"{CONFORMANCE} --target=apache-kafka:4.3.1"])
+def test_the_first_step_that_fails_is_the_last(machine, monkeypatch, failing):
+    commands = machine(failing=failing)
+    assert run(monkeypatch, "test") == 7
+    assert commands[-1] == failing
+
+
+def test_a_failed_download_is_an_internal_error(machine, monkeypatch):
+    machine(failing="apache-kafka:4.3.1")
+    assert run(monkeypatch, "test") == 3
+
+
+def test_trial_tries_the_reference_broker(machine, monkeypatch):
+    commands = machine(missing=["java", "toxiproxy"])
+    assert run(monkeypatch, "trial") == 0
+    assert commands == ["kafkatrial run --target=reference"]
+
+
+def test_trial_tries_apache_kafka_beside_it(machine, monkeypatch):
+    commands = machine()
+    assert run(monkeypatch, "trial", "--kafka", "3.9.2") == 0
+    assert commands == ["kafkatrial run --target=reference --target=apache-kafka:3.9.2"]
+
+
+def test_trial_of_apache_kafka_without_java_is_refused(machine, monkeypatch, capsys):
+    commands = machine(missing=["java"])
+    assert run(monkeypatch, "trial", "--kafka", "4.3.1") == 4
+    assert commands == []
+    assert "make: failed: Apache Kafka needs Java" in capsys.readouterr().out

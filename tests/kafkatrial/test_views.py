@@ -1,0 +1,90 @@
+"""Progress, installations and targets as a person sees them."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from conformance.events import (
+    RequirementJudged,
+    RequirementStarted,
+    RunStarted,
+    ScriptRan,
+    TargetStarted,
+    TargetStarting,
+)
+from fixtures.targets.probe import BrokerFacts
+from fixtures.targets.target import Node
+from kafkatrial import target_tables
+from kafkatrial.collector import outcome_of
+from kafkatrial.installing import shown
+from kafkatrial.progress import LiveProgress, PlainProgress, progress_for
+from kafkatrial.target_tables import render_kinds, render_probe
+from reports.terminal import as_text
+
+JUDGED = RequirementJudged("a/b", "MUST", "t", "unknown", False, "nothing was read", 3, 0.5)
+EVENTS = (
+    RunStarted("the-run", 7, "ci", ("t", "u"), ("a/b", "a/c")),
+    TargetStarting("t", 3),
+    TargetStarted("t", 3, 9.04, {"broker": "4.3.1", "java": "17"}),
+    RequirementStarted("a/b", 1, 2),
+    ScriptRan("a/b", "t", 3, 15),
+    ScriptRan("a/b", "u", 2, 15),
+    JUDGED,
+)
+
+
+def test_a_log_has_a_line_per_event_that_matters():
+    console = Console(file=io.StringIO(), width=40)
+    with progress_for(console) as progress:
+        assert isinstance(progress, PlainProgress)
+        for event in EVENTS:
+            progress.handle(event, outcome_of(event) if event is JUDGED else None)
+    assert console.file.getvalue().splitlines() == [
+        "seed 7, profile ci, 2 requirements on t, u",
+        "run the-run",
+        "starting t, 3 nodes",
+        "t is ready after 9.0 s (3 nodes; broker 4.3.1, java 17)",
+        "[1/2] ? unknown   a/b  on t: nothing was read",
+    ]
+
+
+def test_a_terminal_has_a_live_line():
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, get_time=lambda: 0.0)
+    progress = progress_for(console)
+    assert isinstance(progress, LiveProgress)
+    for event in EVENTS[:-1]:
+        progress.handle(event, None)
+    assert as_text(progress).split("[1/2]")[1].split() == ["a/b", "t", "3/15", "u", "2/15", "0:00"]
+
+
+def test_no_color_is_honoured(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    LiveProgress(console).handle(JUDGED, outcome_of(JUDGED))
+    assert "\x1b[3" not in console.file.getvalue()
+    assert "? unknown" in console.file.getvalue()
+
+
+def test_an_installation_in_a_log_has_few_lines(capsys):
+    with shown("apache-kafka") as report:
+        for done in range(201):
+            report(f"fetching jar {done}", done, 200)
+        report("checking", 0, 0)
+    assert 3 <= len(capsys.readouterr().out.splitlines()) <= 15
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_targets_say_how_to_install_them(monkeypatch, installed):
+    monkeypatch.setattr(target_tables, "find_toxiproxy", lambda: "/bin/toxiproxy" if installed else None)
+    (row,) = [line for line in as_text(render_kinds(), width=160).splitlines() if line.startswith("toxiproxy")]
+    assert row.endswith("yes" if installed else "no; kafkatrial targets install toxiproxy")
+
+
+@pytest.mark.parametrize(("controller", "word"), [(1, "node 1"), (-1, "unknown"), (None, "unknown")])
+def test_a_probe(controller, word):
+    facts = BrokerFacts({"Fetch": (4, 17)}, "abc", controller, (Node(1, "127.0.0.1", 9092),))
+    text = as_text(render_probe(facts))
+    assert text.startswith(f"cluster abc, controller {word}")
+    assert [line.split() for line in text.splitlines()][-1] == ["Fetch", "4-17"]
+    assert "127.0.0.1:9092" in text
