@@ -59,6 +59,10 @@ class BatchError(ValueError):
     """These bytes are no batch, or a torn one."""
 
 
+class CompressionError(BatchError):
+    """The records cannot be decompressed."""
+
+
 class BatchHeader(NamedTuple):
     """The header of one batch. Offsets and timestamps are those written in it."""
 
@@ -157,9 +161,13 @@ def iterate_records(header: BatchHeader, records: Bytes) -> Iterator[RecordSumma
     :raises BatchError: the records do not fit their batch.
     """
     try:
-        yield from _summaries(header, _decompress(header.codec, bytes(records)))
-    except (IndexError, ValueError, OSError, struct.error, zlib.error) as error:
-        raise BatchError(f"records that cannot be read: {error}") from error
+        data = _decompress(header.codec, bytes(records))
+    except (ValueError, OSError, IndexError, struct.error, zlib.error) as error:
+        raise CompressionError(f"records that cannot be decompressed: {error}") from error
+    try:
+        yield from _summaries(header, data)
+    except IndexError:
+        raise BatchError("a record ends after its batch") from None
 
 
 def _summaries(header: BatchHeader, data: bytes) -> Iterator[RecordSummary]:

@@ -5,7 +5,8 @@
 3. It is not larger than `max.message.bytes`.                                        MESSAGE_TOO_LARGE
 4. Its checksum is right.                                                            CORRUPT_MESSAGE
 5. Its counts agree, it is no control batch, an idempotent producer has a sequence.  INVALID_RECORD
-6. It holds as many records as it says.                                              INVALID_RECORD
+6. Its codec exists (Kafka itself fails over one that does not).                     UNKNOWN_SERVER_ERROR
+   It holds as many records as it says.                                              INVALID_RECORD
 7. Every record has a key if the topic is compacted.                                 INVALID_RECORD, per record
 8. Under CreateTime every timestamp lies within the topic's bounds (KIP-937); under
    LogAppendTime the producer has not claimed to be the broker.                      INVALID_TIMESTAMP, per record
@@ -30,6 +31,7 @@ from reference_broker.protocol.record_batch import (
     BatchHeader,
     Bytes,
     Codec,
+    CompressionError,
     RecordSummary,
     TimestampType,
     checksum,
@@ -40,6 +42,7 @@ from reference_broker.protocol.record_batch import (
 _LEGACY_RECORD_SIZE_MIN_BYTES = 14
 _SIZE_UP_TO_MAGIC_BYTES = 17
 _MAGIC_POSITION = 16
+_CODECS = frozenset(Codec)
 
 
 def validate(batch: Bytes, config: LogConfig, now_ms: int) -> BatchHeader:
@@ -108,6 +111,8 @@ def _check_header(header: BatchHeader) -> None:
         broken = f"sequence {header.base_sequence} of producer {header.producer_id}"
     if broken:
         raise AppendError("INVALID_RECORD", broken)
+    if header.codec not in _CODECS:
+        raise AppendError("UNKNOWN_SERVER_ERROR", f"no codec has the number {header.codec}")
 
 
 class _Fault(Enum):
@@ -129,6 +134,8 @@ def _check_records(header: BatchHeader, batch: Bytes, config: LogConfig, now_ms:
                 raise AppendError(
                     "INVALID_RECORD", f"the batch does not hold the {header.records_count} records it says"
                 )
+    except CompressionError as broken:
+        raise AppendError("UNKNOWN_SERVER_ERROR", str(broken)) from None
     except BatchError as broken:
         raise AppendError("INVALID_RECORD", str(broken)) from None
     if faults:

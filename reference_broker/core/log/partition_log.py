@@ -188,7 +188,7 @@ class PartitionLog:
         :raises AppendError: it breaks a rule; the log is as it was.
         """
         header = validate(batch, self.config, now_ms)
-        if header.producer_id != NO_PRODUCER_ID:
+        if header.producer_id != NO_PRODUCER_ID or header.is_transactional:
             duplicate = self._check_producer(header)
             if duplicate is not None:
                 where = duplicate.base_offset, duplicate.last_offset, duplicate.timestamp_ms

@@ -1,4 +1,8 @@
-"""Every reason for which a log refuses a batch, with Kafka's error and, where it has them, the records to blame."""
+"""Every reason for which a log refuses a batch, with Kafka's error and, where it has them, the records to blame.
+
+Apache Kafka 4.3.1 answered the same to the same bytes, but for a batch of magic 2 that is shorter than a header
+(UNKNOWN_SERVER_ERROR) and a transactional batch, over which its API layer decides first.
+"""
 
 from dataclasses import replace
 
@@ -79,6 +83,7 @@ def flipped(batch: bytes, position: int) -> bytes:
             encode_batch(replace(ONE, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)),
             "INVALID_TXN_STATE",
         ),
+        (encode_batch(replace(ONE, transactional=True)), "INVALID_TXN_STATE"),
     ],
 )
 def test_a_broken_batch_is_refused(batch, error):
@@ -168,7 +173,13 @@ def test_records_that_cannot_be_decompressed_are_refused_where_they_must_be_read
     batch = encode_batch(RecordBatch(records(1), compression=compression))
     checked = batch[21:61] + bytes(len(batch) - 61)
     garbled = batch[:17] + crc32c(checked).to_bytes(4, "big") + checked
-    assert error_of(garbled, COMPACTED).error == "INVALID_RECORD"
+    assert error_of(garbled, COMPACTED).error == "UNKNOWN_SERVER_ERROR"
+
+
+def test_an_unknown_codec_is_refused():
+    batch = plain()
+    checked = bytes([batch[21], 5]) + batch[23:]
+    assert error_of(batch[:17] + crc32c(checked).to_bytes(4, "big") + checked).error == "UNKNOWN_SERVER_ERROR"
 
 
 def test_a_refused_sequence_leaves_nothing_behind():
