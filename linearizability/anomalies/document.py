@@ -13,7 +13,8 @@ _INTRODUCTION = """# Anomalies
 
 What `kafkatrial check` looks for in a history, one section each. An anomaly is a *violation*; or *permitted*: counted
 and shown, never a failure; or *unknown*. The definitions are independent of each other: one record may have several
-names. This page is made from the modules of `linearizability/anomalies` (`python -m linearizability.anomalies.document`).
+names. This page is made from the modules of `linearizability/anomalies`
+(`python -m linearizability.anomalies.document`).
 
 A *partition* is a topic id (the name where there is none) and a partition number. A *record* is a value, or, where it
 is a tombstone, a key at an offset. Its *offset* is the lowest at which it was read, else the one acknowledged. It is

@@ -5,6 +5,7 @@ Only footers are read to plan them. The rows a killed run had begun and not ende
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -87,9 +88,15 @@ def _may_hold(history: History, piece: Piece, low: int, high: int) -> bool:
 
 def _metadata(path: Path) -> pq.FileMetaData:
     try:
-        return pq.read_metadata(path)
+        return _footer(path, path.stat().st_mtime_ns)
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from None
+
+
+@lru_cache(maxsize=64)
+def _footer(path: Path, modified_ns: int) -> pq.FileMetaData:
+    """Footers are asked for once per piece, and are long where row groups are many."""
+    return pq.read_metadata(path)
 
 
 def _broken(path: Path, error: Exception) -> HistoryError:

@@ -36,8 +36,10 @@ def lost(tmp_path, *, faults=(), settings=None, cluster=None, isr=(), acks=-1, r
 
 @pytest.mark.parametrize(
     ("kind", "argument"),
-    [("kill", None), ("pause", None), ("cut", None), ("delay", "1s"), ("clock", "+1h"), ("disk", "EIO"), ("disk", "ENOSPC"),
-     ("disk", "slow fsync")],
+    [
+        ("kill", None), ("pause", None), ("cut", None), ("delay", "1s"), ("clock", "+1h"), ("disk", "EIO"),
+        ("disk", "ENOSPC"), ("disk", "slow fsync"),
+    ],
 )  # fmt: skip
 def test_faults_that_lose_nothing_excuse_nothing(tmp_path, kind, argument):
     faults = [(kind, str(node), argument, 200 + node, 300) for node in (1, 2, 3)]

@@ -109,7 +109,9 @@ def test_missing_java_is_said_in_one_line(tmp_path, monkeypatch):
         except EngineUnavailableError as error:
             print(error)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+    )
     assert "install" in done.stdout
     assert done.stdout.count("\n") == 1
 
@@ -192,7 +194,12 @@ def test_five_million_records_with_a_driver_of_512_megabytes(tmp_path):
     """
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": "--driver-memory 512m pyspark-shell"}
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], env=environment, capture_output=True, text=True, timeout=280
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     verdict, records, peak_mb = done.stdout.split()
