@@ -48,10 +48,11 @@ class Broker:
         clean = disk.exists(CLEAN_SHUTDOWN_FILE)
         if clean:
             disk.delete(CLEAN_SHUTDOWN_FILE)
+            disk.flush_directory("")
         self._metadata = MetadataLog(disk, now, clean=clean)
         self.controller = Controller(self.image, self.configuration, identity.directory_id, new_uuid)
         self.partitions = Partitions(disk, self.configuration, self.image, clean=clean)
-        self.groups = GroupOffsets(self.partitions)
+        self.groups = GroupOffsets(self.partitions, self.image)
         self.producer_ids = ProducerIds(self._take_producer_ids)
         self._outbox: list[Effect] = []
         self._join(now)
@@ -106,7 +107,6 @@ class Broker:
 
     def disconnected(self, connection: Connection) -> None:
         """A connection is gone: nobody waits for its answers."""
-        connection.closed = True
         self.purgatory.drop(connection)
 
     def fire_timers(self, now: Now) -> None:

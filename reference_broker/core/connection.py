@@ -4,19 +4,14 @@ A connection has one request in hand at a time, as in Kafka, where a channel is 
 is what keeps answers in the order of their requests. `busy` says so: while it holds, the shell keeps later frames back.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One connection, compared by identity.
-
-    :param software: name and version that the client gave in ApiVersions (KIP-511).
-    """
+    """One connection, compared by identity."""
 
     busy: bool = False
-    closed: bool = False
-    software: tuple[str, str] | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from reference_broker.core.clock import Now
+from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.partition import Partition
 from reference_broker.core.partitions import Partitions
 from reference_broker.core.replay import records_of
@@ -42,8 +43,9 @@ def partition_for_group(group: str, num_partitions: int) -> int:
 class GroupOffsets:
     """Committed offsets by group, topic and partition."""
 
-    def __init__(self, partitions: Partitions) -> None:
+    def __init__(self, partitions: Partitions, image: MetadataImage) -> None:
         self._partitions = partitions
+        self._image = image
         self._committed: defaultdict[str, dict[tuple[str, int], OffsetCommitValue]] = defaultdict(dict)
 
     def load(self) -> None:
@@ -64,7 +66,7 @@ class GroupOffsets:
         return self._committed.get(group, {})
 
     def commit(self, offsets: Iterable[tuple[OffsetCommitKey, OffsetCommitValue | None]], group: str, now: Now) -> None:
-        """Write commits of one group down, null taking one away, and hold them."""
+        """Write commits of one group down, null taking one away, and hold them. Raises `AppendError`."""
         offsets = list(offsets)
         if not offsets:
             return
@@ -93,7 +95,7 @@ class GroupOffsets:
                 del self._committed[key.group]
 
     def _partition_of(self, group: str) -> Partition:
-        count = sum(1 for partition in self._partitions if partition.topic == CONSUMER_OFFSETS_TOPIC)
-        partition = self._partitions.get(CONSUMER_OFFSETS_TOPIC, partition_for_group(group, count))
+        num_partitions = len(self._image.topics[CONSUMER_OFFSETS_TOPIC].partitions)
+        partition = self._partitions.get(CONSUMER_OFFSETS_TOPIC, partition_for_group(group, num_partitions))
         assert partition is not None
         return partition

@@ -14,6 +14,7 @@ from pathlib import Path
 
 OPEN_FILES_MAX = 512
 _MODE = 0o644
+_DOOMED = ".deleted"
 
 
 class FileDisk:
@@ -102,11 +103,15 @@ class FileDisk:
         self._at(path).mkdir(exist_ok=True)
 
     def delete_directory(self, path: str) -> None:
-        """Remove a directory with all it holds. Renamed first, so that a crash leaves a name that is no partition's."""
+        """Remove a directory with all it holds. Renamed first, so that a crash leaves a name that is no partition's.
+
+        One name for all: what a crash left under it goes too, and a topic's longest name has no room for a suffix.
+        """
         for name in [name for name in self._descriptors if name.startswith(f"{path}/")]:
             self._close(name)
-        doomed = self._at(path).rename(self._at(f"{path}.deleted"))
-        shutil.rmtree(doomed)
+        doomed = self._at(_DOOMED)
+        shutil.rmtree(doomed, ignore_errors=True)
+        shutil.rmtree(self._at(path).rename(doomed))
 
     def close(self) -> None:
         """Close every descriptor."""

@@ -95,6 +95,8 @@ def _open_broker(options: Options, directory: LogDirectory, port: int) -> Broker
         return Broker(identity, properties, directory.disk, uuid4, read_clocks())
     except OSError as error:
         raise ServerError(f"cannot open the data directory {directory.path}: {error.strerror or error}") from error
+    except ValueError as error:  # the metadata log holds what this broker does not write
+        raise ServerError(f"the data directory {directory.path} is another broker's: {error}") from error
 
 
 def _watch_for_the_end(options: Options, stopped: "asyncio.Future[None]") -> None:

@@ -34,7 +34,6 @@ def handler(ranges: Mapping[int, tuple[int, int]]) -> Handler:
             software = (request.body.client_software_name, request.body.client_software_version)
             if not all(_SOFTWARE.fullmatch(text) for text in software):
                 return new.ApiVersionsResponse(error_code=ErrorCode.invalid_request, api_keys=())
-            request.connection.software = software
         return new.ApiVersionsResponse(
             error_code=ErrorCode.none,
             api_keys=_api_keys(new, ranges),

@@ -4,17 +4,20 @@
   administrator. With one it is UNKNOWN_MEMBER_ID(25) where the group has offsets; where there is no such group,
   GROUP_ID_NOT_FOUND(69) from version 9, ILLEGAL_GENERATION(22) before it.
 - Metadata longer than `offset.metadata.max.bytes`: OFFSET_METADATA_TOO_LARGE(12), for that partition alone.
+- Commits that together are larger than a batch may be: INVALID_COMMIT_OFFSET_SIZE(28).
 - Unknown partition: UNKNOWN_TOPIC_OR_PARTITION(3), from version 10 by topic id UNKNOWN_TOPIC_ID(100).
 
 Gaps: offsets never expire (`offsets.retention.minutes`).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import ControllerError
 from reference_broker.core.handlers.lookup import find_partition, find_topic
+from reference_broker.core.log.errors import AppendError
 from reference_broker.core.partition import NO_EPOCH, Partition
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
@@ -23,30 +26,42 @@ from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommi
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """What became of each offset."""
-    new, body = request.replies, request.body
     refused = _refuse_member(broker, request) or _ensure_offsets_topic(broker, now)
-    commits: list[tuple[OffsetCommitKey, OffsetCommitValue | None]] = []
-    topics = []
-    for topic in body.topics:
+    errors: dict[int, ErrorCode] = {}
+    commits = []
+    for topic in request.body.topics:
         found = find_topic(broker, topic)
-        partitions = []
         for asked in topic.partitions:
             partition = find_partition(broker, found, asked.partition_index)
-            error = refused or _check(broker, partition, asked)
-            if error is ErrorCode.none and isinstance(partition, Partition):
-                commits.append(_commit(body.group_id, partition, asked, now))
-            partitions.append(
-                new.OffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=error)
-            )
-        topics.append(
+            errors[id(asked)] = refused or _check(broker, partition, asked)
+            if errors[id(asked)] is ErrorCode.none and isinstance(partition, Partition):
+                commits.append(_commit(request.body.group_id, partition, asked, now))
+    try:
+        broker.groups.commit(commits, request.body.group_id, now)
+    except AppendError:
+        too_large = ErrorCode.invalid_commit_offset_size
+        errors = {key: too_large if error is ErrorCode.none else error for key, error in errors.items()}
+    return _response(request, errors)
+
+
+def _response(request: Request, errors: Mapping[int, ErrorCode]) -> Any:
+    """`errors` are by the identity of the request's elements."""
+    new = request.replies
+    return new.OffsetCommitResponse(
+        topics=tuple(
             new.OffsetCommitResponseTopic(
                 name=getattr(topic, "name", None),
                 topic_id=getattr(topic, "topic_id", None),
-                partitions=tuple(partitions),
+                partitions=tuple(
+                    new.OffsetCommitResponsePartition(
+                        partition_index=asked.partition_index, error_code=errors[id(asked)]
+                    )
+                    for asked in topic.partitions
+                ),
             )
+            for topic in request.body.topics
         )
-    broker.groups.commit(commits, body.group_id, now)
-    return new.OffsetCommitResponse(topics=tuple(topics))
+    )
 
 
 def _refuse_member(broker: Broker, request: Request) -> ErrorCode | None:
@@ -73,7 +88,7 @@ def _check(broker: Broker, partition: Partition | ErrorCode, asked: Any) -> Erro
     return ErrorCode.offset_metadata_too_large if too_large else ErrorCode.none
 
 
-def _commit(group: str, partition: Partition, asked: Any, now: Now) -> tuple[OffsetCommitKey, OffsetCommitValue]:
+def _commit(group: str, partition: Partition, asked: Any, now: Now) -> tuple[OffsetCommitKey, OffsetCommitValue | None]:
     key = OffsetCommitKey(group=group, topic=partition.topic, partition=partition.index)
     value = OffsetCommitValue(
         offset=asked.committed_offset,

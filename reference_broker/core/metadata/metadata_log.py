@@ -23,13 +23,15 @@ from reference_broker.protocol.records import KeyValue, encode_batch
 
 METADATA_LOG_DIRECTORY = f"{CLUSTER_METADATA_TOPIC}-0"
 _QUORUM_EPOCH = 1
+_CONFIG = LogConfig(max_message_bytes=2**31 - 1)
+"""What is committed at once is one batch, however large, so that all of it is there after a crash or nothing."""
 
 
 class MetadataLog:
     """The metadata log of a node and the image that its records make."""
 
     def __init__(self, disk: Disk, now: Now, *, clean: bool) -> None:
-        self._log = PartitionLog.open(disk, METADATA_LOG_DIRECTORY, LogConfig(), now.wall_ms, clean=clean)
+        self._log = PartitionLog.open(disk, METADATA_LOG_DIRECTORY, _CONFIG, now.wall_ms, clean=clean)
         self.image = MetadataImage()
         for record in records_of(self._log):
             assert record.value is not None

@@ -71,6 +71,17 @@ def test_a_generation_without_a_member(broker):
     assert committed(broker)[0][2] == 1
 
 
+def test_commits_that_are_too_large_together(broker):
+    broker.create_topic("wide", partitions=300)
+    partitions = [
+        {"partition_index": index, "committed_offset": 1, "committed_metadata": "x" * 4096} for index in range(300)
+    ]
+    asked = {"topics": [{"name": "wide", "partitions": partitions}], "generation_id_or_member_epoch": -1}
+    [topic] = broker.ask("OffsetCommit", 9, group_id="g", **asked).topics
+    assert {found.error_code for found in topic.partitions} == {ErrorCode.invalid_commit_offset_size}
+    assert committed(broker, topics=None) == []
+
+
 def test_an_unknown_partition(broker):
     assert commit(broker, 1, partition_index=9) == ErrorCode.unknown_topic_or_partition
     assert commit(broker, 1, topic="nowhere") == ErrorCode.unknown_topic_or_partition

@@ -1,11 +1,13 @@
 """The life of the process: ready, stopped, killed, and the clear line where it cannot be."""
 
+import resource
 import socket
 import subprocess
 
 import pytest
 
-from fixtures.clients.raw import RawClient
+from fixtures.clients.raw import ConnectionClosed, RawClient
+from reference_broker.protocol.records import KeyValue, encode_batch
 from tests.reference_broker.scripted import batch, request
 from tests.reference_broker.server.process import run_to_end, running
 
@@ -87,6 +89,40 @@ def test_a_data_directory_of_another(tmp_path):
     failed(run_to_end(tmp_path / "data", "--node-id", "2"), 3, f"error: {tmp_path / 'data'} is the directory of node 1")
     (tmp_path / "data/meta.properties").write_text("version=1\n")
     failed(run_to_end(tmp_path / "data"), 3, f"error: {tmp_path / 'data/meta.properties'} is damaged")
+
+
+def test_a_disk_that_fails_ends_the_broker(tmp_path):
+    """A limit on the size of files stands for the disk: every write beyond it is an error."""
+    with running(tmp_path / "data") as broker, RawClient(broker.host, broker.port) as client:
+        assert produce_one(client) == 0
+        resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, (1, 1))
+        with pytest.raises(ConnectionClosed):
+            produce_one(client)
+        _, errors = broker.process.communicate(timeout=20)
+    assert broker.process.returncode == 3
+    assert [line for line in errors.splitlines() if line.startswith("error: the log directory failed: ")]
+    assert "Traceback" not in errors
+    assert not (tmp_path / "data/.kafka_cleanshutdown").exists()
+
+
+def test_a_directory_of_a_larger_broker(tmp_path):
+    """A metadata log with a record that this broker does not know is left alone."""
+    with running(tmp_path / "data") as broker:
+        broker.stop()
+    log = tmp_path / "data/__cluster_metadata-0/00000000000000000000.log"
+    foreign = encode_batch([KeyValue(None, b"\x01\x63\x00")], 0)
+    log.write_bytes(log.read_bytes() + (2).to_bytes(8, "big") + foreign[8:])
+    done = run_to_end(tmp_path / "data")
+    failed(done, 3, f"error: the data directory {tmp_path / 'data'} is another broker's: a metadata record of type 99")
+
+
+def test_the_longest_name_of_a_topic(tmp_path):
+    topic = {"name": "x" * 249, "num_partitions": 1, "replication_factor": 1}
+    with running(tmp_path / "data") as broker, RawClient(broker.host, broker.port) as client:
+        for _ in range(2):
+            [created] = client.request(request("CreateTopics", 7, topics=[topic])).topics
+            [deleted] = client.request(request("DeleteTopics", 5, topic_names=["x" * 249])).responses
+            assert (created.error_code, deleted.error_code) == (0, 0)
 
 
 @pytest.mark.parametrize(
