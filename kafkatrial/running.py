@@ -92,7 +92,7 @@ class Running:
 
     def __init__(self, plan: RunPlan, *, events_fd: int | None = None) -> None:
         self._plan = plan
-        self._events_fd = events_fd
+        self._events = None if events_fd is None else os.fdopen(events_fd, "wb", closefd=False)
         now = datetime.now(UTC)
         self._run_dir = make_run_directory(plan.out, now=now, seed=plan.seed)
         names = [target.name for target in plan.targets]
@@ -137,14 +137,15 @@ class Running:
 
     def _pass_on(self, event: Event, outcome: Outcome | None) -> None:
         """Write the event as a line of JSON; a verdict carries its finding as text for a person."""
-        if self._events_fd is None:
+        if self._events is None:
             return
         line = event.as_json()
         if isinstance(event, RequirementJudged) and outcome is not None:
             requirement = self._collector.results.requirement(outcome.requirement)
             line["standing"] = str(outcome.standing)
             line["text"] = as_text(render_finding(outcome, requirement))
-        os.write(self._events_fd, json.dumps(line).encode() + b"\n")
+        self._events.write(json.dumps(line).encode() + b"\n")
+        self._events.flush()
 
     def _conclude(self, failed: Exception | None) -> ExitCode:
         results = self._collector.results

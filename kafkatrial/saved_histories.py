@@ -4,7 +4,8 @@ A directory in the public format holds one history, and is judged as it is. A ru
 target; its judgement adds their counts up and names the history in each piece of evidence.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,15 +42,19 @@ def histories_in(directory: Path) -> dict[str, Path]:
     return inside
 
 
-def judge_function(engine: str) -> Callable[[Path], Judgement]:
-    """The function that judges one history: `local` or `spark`, both say the same."""
+@contextmanager
+def judging(engine: str) -> Iterator[Callable[[Path], Judgement]]:
+    """The function that judges one history, by `local` or `spark`: both say the same. Spark starts once for all."""
     if engine == "local":
         from linearizability.check import judge
 
-        return judge
+        yield judge
+        return
     from reports.spark.check import judge_with_spark
+    from reports.spark.session import spark_session
 
-    return judge_with_spark
+    with spark_session():
+        yield judge_with_spark
 
 
 def combine(judgements: Mapping[str, Judgement]) -> Judgement:

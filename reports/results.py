@@ -88,7 +88,7 @@ class JudgedHistory:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The verdict on one requirement for one target. Paths are relative to the run directory where they lie in it."""
+    """The verdict on one requirement for one target. What is empty was not found or does not apply."""
 
     requirement: str
     target: str

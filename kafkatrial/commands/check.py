@@ -23,11 +23,11 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
 ) -> ExitCode:
     """Judge a saved history again."""
-    from kafkatrial.saved_histories import EXIT_CODES, combine, histories_in, judge_function
+    from kafkatrial.saved_histories import EXIT_CODES, combine, histories_in, judging
 
     histories = histories_in(run_dir)
-    judge = judge_function(str(engine))
-    judgements = {name: judge(path) for name, path in histories.items()}
+    with judging(str(engine)) as judge:
+        judgements = {name: judge(path) for name, path in histories.items()}
     combined = combine(judgements)
     if as_json:
         typer.echo(json.dumps(combined.as_json()))
