@@ -70,9 +70,10 @@ class Broker:
         return self._metadata.end_offset - 1
 
     def commit(self, records: Sequence[MetadataRecord], now: Now) -> None:
-        """Change the cluster's metadata, and this broker's partitions with it."""
+        """Change the cluster's metadata, and this broker's partitions with it. Who waits for one that goes is told."""
         self._metadata.commit(records, now)
-        self.partitions.synchronise(now)
+        for partition in self.partitions.synchronise(now):
+            self.purgatory.happened(partition.key, now)
 
     def ensure_offsets_topic(self, now: Now) -> None:
         """Create `__consumer_offsets` where there is none. Raises `ControllerError`."""

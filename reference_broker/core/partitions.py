@@ -7,7 +7,7 @@ Three checkpoints lie beside the directories: how far each log is flushed, where
 are written now and then and at a clean stop, whose last act is the marker that says that no log needs recovery.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 from reference_broker.core.clock import Now
@@ -53,15 +53,15 @@ class Partitions:
         """The properties in force for a topic."""
         return self._configuration.topic(self._image.topic_overrides(topic))
 
-    def synchronise(self, now: Now) -> None:
-        """Open what the image has and this does not; delete what the image no longer has."""
-        for partition in self:
-            if partition.topic_id not in self._image.topics_by_id:
-                self._delete(partition)
+    def synchronise(self, now: Now) -> list[Partition]:
+        """Open what the image has and this does not; delete, and return, what the image no longer has."""
+        deleted = [partition for partition in self if partition.topic_id not in self._image.topics_by_id]
+        self._delete(deleted)
         for topic in self._image.topics.values():
             for index, record in topic.partitions.items():
                 if (topic.name, index) not in self._partitions:
                     self._open(topic, index, record.leader_epoch, now)
+        return deleted
 
     def _open(self, topic: TopicImage, index: int, leader_epoch: int, now: Now) -> None:
         directory = f"{topic.name}-{index}"
@@ -89,13 +89,15 @@ class Partitions:
             if found != _partition_metadata(topic_id):
                 self._disk.delete_directory(directory)
 
-    def _delete(self, partition: Partition) -> None:
+    def _delete(self, partitions: Sequence[Partition]) -> None:
         """The checkpoints go first: what they say must never be taken for a later topic of the same name."""
-        del self._partitions[partition.key]
-        if partition.key in self._recovery_points.keys() | self._log_starts.keys():
+        for partition in partitions:
+            del self._partitions[partition.key]
+        if not self._recovery_points.keys().isdisjoint(partition.key for partition in partitions):
             self.checkpoint()
-        partition.log.close(clean=False)
-        self._disk.delete_directory(f"{partition.topic}-{partition.index}")
+        for partition in partitions:
+            partition.log.close(clean=False)
+            self._disk.delete_directory(f"{partition.topic}-{partition.index}")
 
     def checkpoint(self) -> None:
         """Write the three checkpoints."""
