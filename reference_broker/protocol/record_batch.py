@@ -188,7 +188,9 @@ def _summaries(header: BatchHeader, data: bytes) -> Iterator[RecordSummary]:
 
 
 def count_records(batch: Bytes, end: int) -> int:
-    """How many records an uncompressed batch holds, by their lengths alone. Every append pays for this loop.
+    """How many records an uncompressed batch holds, by their lengths alone.
+
+    Every append pays for this loop; hence it reads lengths of one and two bytes, the usual ones, without a call.
 
     :param end: where the batch ends.
     :raises BatchError: the last record ends elsewhere.
@@ -199,7 +201,12 @@ def count_records(batch: Bytes, end: int) -> int:
             length = data[position]
             position += 1
             if length >= 0x80:
-                length, position = _unsigned_varint(data, position - 1)
+                high = data[position]
+                if high < 0x80:
+                    length += (high << 7) - 0x80
+                    position += 1
+                else:
+                    length, position = _unsigned_varint(data, position - 1)
             if length & 1:
                 raise BatchError("a record of a negative length")
             position += length >> 1
@@ -241,6 +248,8 @@ def _decompress(codec: int, data: bytes) -> bytes:
     raise BatchError(f"no codec has the number {codec}")
 
 
+_SNAPPY_RATIO_MAX = 32
+"""The densest element of snappy copies 64 bytes and takes three."""
 _SNAPPY_JAVA_MAGIC = b"\x82SNAPPY\x00"
 
 
@@ -273,4 +282,6 @@ def _snappy_block(block: bytes) -> bytes:
     import pyarrow as pa
 
     size, _ = _unsigned_varint(block, 0)
+    if size > _SNAPPY_RATIO_MAX * len(block):
+        raise BatchError(f"a snappy block of {len(block)} bytes claims to hold {size}")
     return bytes(pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True))

@@ -1,17 +1,18 @@
 """One segment of a log: `NNN.log` with its `.index` and `.timeindex`, named by the offset at which it begins.
 
 Rules of this file:
-- Batches lie end to end in `.log`. As Kafka does, a batch is indexed when more than `index.interval.bytes` were written
-  since the last indexed one, and the time index gets a last entry when the segment is closed.
+- As Kafka does, a batch is indexed when more than `index.interval.bytes` were written since the last indexed one, and
+  the time index gets a last entry when the segment is closed.
 - Where a batch lies is found by the index and then header by header; the records of a batch are read only to find one
   by its time. A segment costs the same memory whatever its size.
-- An index that is missing, cut or contradicts the `.log` is made again where that is noticed. Only `recover` ever cuts
-  the `.log` itself.
+- An index that is missing, cut or contradicts the `.log` is made again where that is noticed.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from reference_broker.core.disk import Disk
+from reference_broker.core.log.batch_file import BatchFile
 from reference_broker.core.log.index import (
     RELATIVE_OFFSET_MAX,
     OffsetIndex,
@@ -20,17 +21,8 @@ from reference_broker.core.log.index import (
     TimestampOffset,
 )
 from reference_broker.core.log.timestamp_and_offset import TimestampAndOffset
-from reference_broker.protocol.record_batch import (
-    HEADER_SIZE_BYTES,
-    MAGIC,
-    NO_TIMESTAMP,
-    BatchHeader,
-    Bytes,
-    checksum,
-    iterate_records,
-)
+from reference_broker.protocol.record_batch import NO_TIMESTAMP, BatchError, BatchHeader, Bytes, iterate_records
 
-_SCAN_BYTES = 8 * 1024
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
@@ -45,11 +37,10 @@ class Segment:
 
     __slots__ = (
         "_bytes_since_indexed",
-        "_directory",
         "_disk",
+        "_file",
         "_first_timestamp_ms",
         "_index_interval_bytes",
-        "_is_durable",
         "_is_largest_checked",
         "_largest",
         "_offset_index",
@@ -57,8 +48,6 @@ class Segment:
         "base_offset",
         "created_ms",
         "end_offset",
-        "log_path",
-        "size_bytes",
     )
 
     def __init__(
@@ -68,9 +57,8 @@ class Segment:
         self.base_offset = base_offset
         self.end_offset = end_offset
         self.created_ms = now_ms
-        self.log_path = stem + LOG_SUFFIX
         self._disk = disk
-        self._directory = directory
+        self._file = BatchFile(disk, stem + LOG_SUFFIX)
         self._index_interval_bytes = index_interval_bytes
         self._offset_index = OffsetIndex(disk, stem + INDEX_SUFFIX, base_offset)
         self._time_index = TimeIndex(disk, stem + TIME_INDEX_SUFFIX, base_offset)
@@ -78,8 +66,6 @@ class Segment:
         self._largest = self._time_index.last
         self._is_largest_checked = False
         self._first_timestamp_ms: int | None = None
-        self._is_durable = False
-        self.size_bytes = disk.size(self.log_path)
 
     @classmethod
     def create(
@@ -103,11 +89,13 @@ class Segment:
         """Find the end, from the last indexed batch on, in a file that was closed in order."""
         if not self._confirms_position(self._offset_index.last):
             self._rebuild_indexes()
-        last, latest, self.end_offset = self._offset_index.last, None, self.base_offset
-        for _, header in self._headers_from(last.position if last else 0):
-            self.end_offset = header.last_offset + 1
+        last = self._offset_index.last
+        end, latest, self.end_offset = last.position if last else 0, None, self.base_offset
+        for position, header in self._file.headers(end):
+            end, self.end_offset = position + header.size_bytes, header.last_offset + 1
             if latest is None or header.max_timestamp_ms > latest.max_timestamp_ms:
                 latest = header
+        self._file.truncate(end)
         if latest is not None:
             self._note_timestamp(latest)
 
@@ -118,28 +106,14 @@ class Segment:
         :returns: how many bytes were cut off.
         """
         self._clear_indexes()
-        self.end_offset = self.base_offset
-        position = 0
-        while (header := self._valid_batch(position)) is not None:
+        end, self.end_offset = 0, self.base_offset
+        for position, header in self._file.valid_batches(self.base_offset, self.base_offset + RELATIVE_OFFSET_MAX):
             self._index(header, position)
             observe(header)
-            self.end_offset = header.last_offset + 1
-            position += header.size_bytes
-        cut_bytes = self.size_bytes - position
-        if cut_bytes:
-            self._disk.truncate(self.log_path, position)
-            self.size_bytes = position
+            end, self.end_offset = position + header.size_bytes, header.last_offset + 1
+        cut_bytes = self.size_bytes - end
+        self._file.truncate(end)
         return cut_bytes
-
-    def _valid_batch(self, position: int) -> BatchHeader | None:
-        if self.size_bytes - position < HEADER_SIZE_BYTES:
-            return None
-        header = BatchHeader.parse(self._disk.read(self.log_path, position, HEADER_SIZE_BYTES))
-        fits = header.magic == MAGIC and HEADER_SIZE_BYTES <= header.size_bytes <= self.size_bytes - position
-        follows = self.end_offset <= header.base_offset <= header.last_offset <= self.base_offset + RELATIVE_OFFSET_MAX
-        if not fits or not follows:
-            return None
-        return header if header.crc == checksum(self._disk.read(self.log_path, position, header.size_bytes)) else None
 
     def ensure_indexes(self) -> None:
         """Kafka makes both again where one is missing; an empty one beside a long file tells of the same loss."""
@@ -150,7 +124,7 @@ class Segment:
 
     def _has_indexable_batch(self) -> bool:
         since_indexed = 0
-        for _, header in self._headers_from(0):
+        for _, header in self._file.headers():
             if since_indexed > self._index_interval_bytes:
                 return True
             since_indexed += header.size_bytes
@@ -159,7 +133,7 @@ class Segment:
     def _rebuild_indexes(self) -> None:
         """From the headers. The file's end is not in question here, so that no body is read."""
         self._clear_indexes()
-        for position, header in self._headers_from(0):
+        for position, header in self._file.headers():
             self._index(header, position)
         if self._largest:
             self._time_index.append_if_later(self._largest)
@@ -173,8 +147,8 @@ class Segment:
         """Whether the batch that an entry names lies where it says."""
         if entry is None:
             return True
-        found = next(self._headers_from(entry.position), None)
-        return found is not None and found[1].last_offset == entry.last_offset
+        found = self._file.header_at(entry.position)
+        return found is not None and found.last_offset == entry.last_offset
 
     def _confirms_largest(self) -> bool:
         """Whether the batch that has the largest timestamp has it, and none behind it a larger one."""
@@ -190,12 +164,10 @@ class Segment:
 
     def append(self, header: BatchHeader, records: Bytes) -> None:
         """Write a batch that has its place. `records` is what follows the header."""
-        if not self.size_bytes:
+        position = self._file.append(header, records)
+        self._index(header, position)
+        if not position:
             self._first_timestamp_ms = header.max_timestamp_ms
-        self._disk.append(self.log_path, header.pack(), records)
-        self._is_durable = False
-        self._index(header, self.size_bytes)
-        self.size_bytes += header.size_bytes
         self.end_offset = header.last_offset + 1
 
     def _index(self, header: BatchHeader, position: int) -> None:
@@ -226,8 +198,8 @@ class Segment:
         :param timestamp_ms: of the batch that is next.
         """
         if self._first_timestamp_ms is None:
-            first = next(self._headers_from(0), None)
-            self._first_timestamp_ms = first[1].max_timestamp_ms if first else None
+            first = self._file.header_at(0)
+            self._first_timestamp_ms = first.max_timestamp_ms if first else None
         if self._first_timestamp_ms is not None and self._first_timestamp_ms >= 0:
             return timestamp_ms - self._first_timestamp_ms
         return now_ms - self.created_ms
@@ -239,9 +211,7 @@ class Segment:
 
     def flush(self) -> None:
         """Make the batches durable."""
-        if not self._is_durable:
-            self._disk.flush(self.log_path)
-            self._is_durable = True
+        self._file.flush()
 
     def flush_indexes(self) -> None:
         """Make the indexes durable, which only a clean stop relies on."""
@@ -253,8 +223,7 @@ class Segment:
         position = self.position_of(offset)
         if position is None:
             return
-        self._disk.truncate(self.log_path, position)
-        self.size_bytes = position
+        self._file.truncate(position)
         self._offset_index.truncate_to(offset)
         self._time_index.truncate_to(offset)
         self._largest, self._first_timestamp_ms = self._time_index.last, None
@@ -264,11 +233,16 @@ class Segment:
 
     def delete(self) -> None:
         """Remove the files."""
-        for path in (self.log_path, self._offset_index.path, self._time_index.path):
+        for path in (self._file.path, self._offset_index.path, self._time_index.path):
             if self._disk.exists(path):
                 self._disk.delete(path)
 
     # Reading
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches."""
+        return self._file.size_bytes
 
     @property
     def max_timestamp_ms(self) -> int:
@@ -282,27 +256,14 @@ class Segment:
     def headers(self, from_offset: int) -> Iterator[BatchHeader]:
         """The header of every batch that ends at `from_offset` or above."""
         position = self.position_of(from_offset)
-        return (header for _, header in self._headers_from(self.size_bytes if position is None else position))
-
-    def _headers_from(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of one batch after the other, read in chunks; the body of a large one is not read."""
-        while 0 <= position < self.size_bytes:
-            start, chunk = position, self._disk.read(self.log_path, position, _SCAN_BYTES)
-            while position - start + HEADER_SIZE_BYTES <= len(chunk):
-                header = BatchHeader.parse(chunk, position - start)
-                if header.magic != MAGIC or not HEADER_SIZE_BYTES <= header.size_bytes <= self.size_bytes - position:
-                    return
-                yield position, header
-                position += header.size_bytes
-            if position == start:
-                return
+        return (header for _, header in self._file.headers(self.size_bytes if position is None else position))
 
     def position_of(self, offset: int) -> int | None:
         """Where the first batch lies that ends at `offset` or above; null where none does."""
         if offset >= self.end_offset:
             return None
         entry = self._offset_index.floor(offset)
-        headers = self._headers_from(entry.position if entry else 0)
+        headers = self._file.headers(entry.position if entry else 0)
         position, header = next(headers, (0, None))
         if header is None or (entry is not None and header.last_offset != entry.last_offset):
             return self._position_without_index(offset) if entry else None
@@ -312,7 +273,7 @@ class Segment:
 
     def _position_without_index(self, offset: int) -> int | None:
         self._rebuild_indexes()
-        return next((position for position, header in self._headers_from(0) if header.last_offset >= offset), None)
+        return next((position for position, header in self._file.headers() if header.last_offset >= offset), None)
 
     def read(self, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool) -> bytes | None:
         """Whole batches from the one that holds `offset`, below `end_offset`, at most `max_bytes`.
@@ -330,14 +291,15 @@ class Segment:
         if end - start > max_bytes:
             end = self._last_boundary(start, start + max_bytes)
             if end == start and whole_first_batch:
-                end += BatchHeader.parse(self._disk.read(self.log_path, start, HEADER_SIZE_BYTES)).size_bytes
-        return self._disk.read(self.log_path, start, end - start) if end > start else b""
+                first = self._file.header_at(start)
+                end += first.size_bytes if first else 0
+        return self._file.read(start, end)
 
     def _last_boundary(self, start: int, limit: int) -> int:
         """The last position from `start` to `limit` at which a batch begins."""
         entry = self._offset_index.floor_of_position(limit)
         boundary = max(start, entry.position) if entry else start
-        for position, header in self._headers_from(boundary):
+        for position, header in self._file.headers(boundary):
             if position + header.size_bytes > limit:
                 break
             boundary = position + header.size_bytes
@@ -352,7 +314,7 @@ class Segment:
         position = self.position_of(max(from_offset, entry.last_offset if entry else self.base_offset))
         if position is None:
             return None
-        for batch_position, header in self._headers_from(position):
+        for batch_position, header in self._file.headers(position):
             if header.max_timestamp_ms >= timestamp_ms:
                 found = self._first_record(batch_position, header, timestamp_ms, from_offset)
                 if found is not None:
@@ -366,10 +328,10 @@ class Segment:
     def _first_record(
         self, position: int, header: BatchHeader, timestamp_ms: int, from_offset: int
     ) -> TimestampAndOffset | None:
-        start = position + HEADER_SIZE_BYTES
-        records = self._disk.read(self.log_path, start, header.size_bytes - HEADER_SIZE_BYTES)
-        for record in iterate_records(header, records):
-            offset = header.base_offset + record.offset_delta
-            if record.timestamp_ms >= timestamp_ms and offset >= from_offset:
-                return TimestampAndOffset(record.timestamp_ms, offset, header.leader_epoch)
+        """A compressed batch is not opened before this. One that turns out unreadable has no record to find."""
+        with suppress(BatchError):
+            for record in iterate_records(header, self._file.records(position, header)):
+                offset = header.base_offset + record.offset_delta
+                if record.timestamp_ms >= timestamp_ms and offset >= from_offset:
+                    return TimestampAndOffset(record.timestamp_ms, offset, header.leader_epoch)
         return None

@@ -176,6 +176,16 @@ def test_records_that_cannot_be_decompressed_are_refused_where_they_must_be_read
     assert error_of(garbled, COMPACTED).error == "UNKNOWN_SERVER_ERROR"
 
 
+@pytest.mark.parametrize("compression", [codec for codec in Compression if codec])
+def test_unreadable_records_that_got_in_have_no_time(compression):
+    batch = encode_batch(RecordBatch(records(1), compression=compression))
+    checked = batch[21:61] + bytes(len(batch) - 61)
+    log = open_log()
+    log.append(batch[:17] + crc32c(checked).to_bytes(4, "big") + checked, leader_epoch=0, now_ms=NOW_MS)
+    log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
+    assert log.offset_for_timestamp(NOW_MS) == log.max_timestamp() == (NOW_MS, 1, 0)
+
+
 def test_an_unknown_codec_is_refused():
     batch = plain()
     checked = bytes([batch[21], 5]) + batch[23:]

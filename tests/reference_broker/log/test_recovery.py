@@ -79,6 +79,18 @@ def test_garbage_behind_the_end_is_cut_off(garbage):
     check_agrees(crashed(disk), disk, len(BATCHES))
 
 
+def test_a_torn_tail_is_never_written_behind_even_if_the_last_stop_is_said_to_be_clean():
+    for size in range(ENDS[-1] + 1):
+        disk = written()
+        crashed(disk).close(clean=True)
+        del disk.files[path(0)][size:]
+        log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS, clean=True)
+        end = log.log_end_offset
+        assert end == (0, 2, 5, 6, 7, 11)[sum(1 for end in ENDS if end <= size)]
+        assert log.append(plain(), leader_epoch=9, now_ms=NOW_MS).base_offset == end
+        assert offsets(log.read(0, 10_000, end + 1)) == list(range(end + 1))
+
+
 def test_segments_behind_a_torn_one_go():
     disk = written()
     log = crashed(disk)

@@ -1,0 +1,95 @@
+"""A `.log` file: batches end to end, and nothing else.
+
+Rules of this file:
+- It is walked from header to header. Headers are read in chunks, and the body of a large batch is not read with them.
+- A walk ends at the first bytes that are no whole batch of magic 2. `valid_batches`, which a recovery walks, also holds
+  every batch against its checksum and its place.
+"""
+
+from collections.abc import Iterator
+
+from reference_broker.core.disk import Disk
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, BatchHeader, Bytes, checksum
+
+_CHUNK_BYTES = 8 * 1024
+
+
+class BatchFile:
+    """The batches of one segment."""
+
+    __slots__ = ("_disk", "_is_durable", "path", "size_bytes")
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.path = path
+        self.size_bytes = disk.size(path)
+        self._disk = disk
+        self._is_durable = False
+
+    def append(self, header: BatchHeader, records: Bytes) -> int:
+        """Write a batch at the end; the position where it begins. `records` is what follows the header."""
+        position = self.size_bytes
+        self._disk.append(self.path, header.pack(), records)
+        self.size_bytes += header.size_bytes
+        self._is_durable = False
+        return position
+
+    def truncate(self, size_bytes: int) -> None:
+        """Keep so many bytes."""
+        if size_bytes < self.size_bytes:
+            self._disk.truncate(self.path, size_bytes)
+            self.size_bytes = size_bytes
+            self._is_durable = False
+
+    def flush(self) -> None:
+        """Make the batches durable."""
+        if not self._is_durable:
+            self._disk.flush(self.path)
+            self._is_durable = True
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from one position to another."""
+        return self._disk.read(self.path, start, end - start) if end > start else b""
+
+    def records(self, position: int, header: BatchHeader) -> bytes:
+        """What follows the header of the batch at a position."""
+        return self.read(position + HEADER_SIZE_BYTES, position + header.size_bytes)
+
+    def header_at(self, position: int) -> BatchHeader | None:
+        """The header of the whole batch at a position; null where there is none."""
+        return self._header(self.read(position, position + HEADER_SIZE_BYTES), 0, position) if position >= 0 else None
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of one batch after the other."""
+        while 0 <= position < self.size_bytes:
+            start, chunk = position, self._disk.read(self.path, position, _CHUNK_BYTES)
+            while position - start + HEADER_SIZE_BYTES <= len(chunk):
+                header = self._header(chunk, position - start, position)
+                if header is None:
+                    return
+                yield position, header
+                position += header.size_bytes
+            if position == start:
+                return
+
+    def valid_batches(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch that is whole, unharmed, and lies behind the one before it.
+
+        :param first_offset: below which no batch begins.
+        :param last_offset: above which no batch ends.
+        """
+        position = 0
+        while (header := self.header_at(position)) is not None:
+            if not first_offset <= header.base_offset <= header.last_offset <= last_offset:
+                return
+            if header.crc != checksum(self.read(position, position + header.size_bytes)):
+                return
+            yield position, header
+            position += header.size_bytes
+            first_offset = header.last_offset + 1
+
+    def _header(self, data: bytes, start: int, position: int) -> BatchHeader | None:
+        if len(data) - start < HEADER_SIZE_BYTES:
+            return None
+        header = BatchHeader.parse(data, start)
+        is_batch = header.magic == MAGIC and HEADER_SIZE_BYTES <= header.size_bytes <= self.size_bytes - position
+        return header if is_batch else None

@@ -1,0 +1,141 @@
+"""The header view against the test clients' codec, which reads and writes every record."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from fixtures.clients.record_batch import Compression, Record, RecordBatch, decode_batches, encode_batch
+from reference_broker.protocol.record_batch import (
+    HEADER_SIZE_BYTES,
+    BatchError,
+    BatchHeader,
+    TimestampType,
+    checksum,
+    count_records,
+    iterate_records,
+    with_timestamp,
+)
+
+RECORDS = st.lists(
+    st.builds(
+        Record,
+        value=st.none() | st.binary(max_size=200),
+        key=st.none() | st.binary(max_size=5),
+        timestamp_ms=st.integers(0, 2**45),
+        headers=st.just(()) | st.just((("a", b"b"), ("c", None))),
+    ),
+    min_size=1,
+    max_size=20,
+).map(tuple)
+BATCHES = st.builds(
+    RecordBatch,
+    records=RECORDS,
+    base_offset=st.integers(0, 2**62),
+    leader_epoch=st.integers(-1, 2**31 - 1),
+    compression=st.sampled_from(Compression),
+    transactional=st.booleans(),
+    control=st.booleans(),
+    producer_id=st.integers(-1, 2**63 - 1),
+    producer_epoch=st.integers(-1, 2**15 - 1),
+    base_sequence=st.integers(-1, 2**31 - 1),
+)
+
+
+def records_of(data: bytes) -> bytes:
+    return data[HEADER_SIZE_BYTES:]
+
+
+@given(BATCHES)
+def test_a_header_reads_as_it_was_written(batch):
+    data = encode_batch(batch)
+    header = BatchHeader.parse(b"before" + data, 6)
+    assert header.pack() + records_of(data) == data
+    assert header.size_bytes == len(data)
+    assert header.crc == checksum(data)
+    assert header.codec == batch.compression
+    assert (header.base_offset, header.leader_epoch) == (batch.base_offset, batch.leader_epoch)
+    assert header.last_offset == batch.next_offset - 1
+    assert header.records_count == len(batch.records)
+    assert header.max_timestamp_ms == max(record.timestamp_ms for record in batch.records)
+    assert (header.is_transactional, header.is_control) == (batch.transactional, batch.control)
+    producer = (header.producer_id, header.producer_epoch, header.base_sequence)
+    assert producer == (batch.producer_id, batch.producer_epoch, batch.base_sequence)
+
+
+@given(BATCHES)
+def test_records_are_seen_as_they_are(batch):
+    data = encode_batch(batch)
+    seen = list(iterate_records(BatchHeader.parse(data), records_of(data)))
+    assert [(record.timestamp_ms, record.has_key) for record in seen] == [
+        (record.timestamp_ms, record.key is not None) for record in batch.records
+    ]
+    assert [record.offset_delta for record in seen] == list(range(len(seen)))
+
+
+@given(BATCHES, st.binary(max_size=10))
+def test_records_are_counted_by_their_lengths(batch, before):
+    data = encode_batch(replace(batch, compression=Compression.NONE))
+    assert count_records(data, len(data)) == len(batch.records)
+    with pytest.raises(BatchError):
+        count_records(data + b"\x02", len(data) + 1)
+    with pytest.raises(BatchError):
+        count_records(data, len(data) - 1)
+
+
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 200, 8191, 8192, 100_000, 3_000_000])
+def test_lengths_of_every_size_are_read(length):
+    data = encode_batch(RecordBatch((Record(bytes(length)), Record(b"x"))))
+    assert count_records(data, len(data)) == 2
+
+
+@pytest.mark.parametrize("records", [b"\x01", b"\xff" * 11, b"\x80"])
+def test_lengths_that_are_none_are_refused(records):
+    data = bytes(HEADER_SIZE_BYTES) + records
+    with pytest.raises(BatchError):
+        count_records(data, len(data))
+
+
+@given(BATCHES, st.integers(0, 2**45), st.sampled_from(TimestampType))
+def test_a_new_timestamp_leaves_a_batch_that_decodes(batch, timestamp_ms, timestamp_type):
+    data = encode_batch(batch)
+    header = with_timestamp(BatchHeader.parse(data), records_of(data), timestamp_type, timestamp_ms)
+    (decoded,) = decode_batches(header.pack() + records_of(data))
+    assert decoded.max_timestamp_ms == timestamp_ms
+    assert decoded.timestamp_type == timestamp_type
+    assert [record.value for record in decoded.records] == [record.value for record in batch.records]
+
+
+@given(st.integers(0, 2**31 - 1), st.integers(0, 100))
+def test_sequences_wrap_to_zero(base_sequence, delta):
+    header = BatchHeader(0, 0, 0, 2, 0, 0, delta, 0, 0, 1, 0, base_sequence, delta + 1)
+    sequence = base_sequence
+    for _ in range(delta):
+        sequence = 0 if sequence == 2**31 - 1 else sequence + 1
+    assert header.last_sequence == sequence
+
+
+@given(st.binary(max_size=HEADER_SIZE_BYTES - 1))
+def test_less_than_a_header_is_none(data):
+    with pytest.raises(BatchError):
+        BatchHeader.parse(data)
+
+
+@given(BATCHES, st.data())
+def test_changed_records_raise_nothing_but_their_error(batch, data):
+    """Any bytes: whatever an append lets through, a lookup by time may come to read."""
+    encoded = bytearray(encode_batch(batch))
+    for _ in range(data.draw(st.integers(1, 4))):
+        encoded[data.draw(st.integers(HEADER_SIZE_BYTES, len(encoded) - 1))] = data.draw(st.integers(0, 255))
+    header = BatchHeader.parse(encoded)
+    with suppress(BatchError):
+        assert len(list(iterate_records(header, records_of(bytes(encoded))))) == header.records_count
+
+
+@pytest.mark.parametrize("size", [b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f"])
+def test_a_snappy_block_that_claims_gigabytes_is_refused(size):
+    header = BatchHeader.parse(encode_batch(RecordBatch((Record(b"v"),), compression=Compression.SNAPPY)))
+    with pytest.raises(BatchError):
+        list(iterate_records(header, size + bytes(20)))
