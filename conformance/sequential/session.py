@@ -254,32 +254,49 @@ class _ScriptRun:
         return loaded.get("error") not in _NOT_READY
 
     def _wait_for_leaders(self, step: CreateTopic) -> bool:
-        """Until each partition has a leader, and that answers as the leader; false if it takes too long."""
+        """Until every broker knows each partition's leader, and that answers as one; false if it takes too long."""
         self._created.add(step.topic)
         count = len(step.assignments) or step.partitions
         return all(_comes(partial(self._leader, step.topic, partition)) for partition in range(max(count, 1)))
 
     def _leader(self, topic: str, partition: int) -> bool:
-        """Whether the partition's leader is known, and serves."""
-        for described in self._describe(topic):
+        """Whether every broker knows the partition's leader, and that serves.
+
+        Brokers learn of a topic one by one; a coordinator that has not yet would answer for one that does not exist.
+        """
+        leaders = {self._leader_known_to(node, topic, partition) for node in self._session.nodes}
+        if len(leaders) != 1 or None in leaders:
+            return False
+        self._leaders[topic, partition] = next(leader for leader in leaders if leader is not None)
+        return self._request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
+
+    def _leader_known_to(self, node: Node, topic: str, partition: int) -> int | None:
+        for described in self._describe(topic, node):
             self._symbols.saw_topic_id(topic, getattr(described, "topic_id", None))
             for found in described.partitions:
                 if found.partition_index == partition and found.leader_id >= 0:
-                    self._leaders[topic, partition] = int(found.leader_id)
-                    return self._request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
-        return False
+                    return int(found.leader_id)
+        return None
 
-    def _describe(self, topic: str) -> Any:
-        """The topics in the raw answer to a Metadata about one."""
-        client = self._session.client()
+    def _describe(self, topic: str, node: Node | None = None) -> Any:
+        """The topics in one broker's raw answer to a Metadata about one; the first broker's if none is named."""
+        client = self._session.client(node.id if node else None)
         message = requests.request(Metadata((topic,)), client.schema_for(ApiKey.METADATA), self._symbols)
         return client.request(message).topics
 
     def _wait_until_forgotten(self, step: DeleteTopic) -> None:
-        """Or too long: what is still there is the next step's to find."""
+        """Until no broker knows the topic and no leader serves it, or too long: the next step finds what is left."""
         self._created.discard(step.topic)
         self._symbols.forget_topic(step.topic)
-        _comes(lambda: all(topic.error_code != 0 for topic in self._describe(step.topic)))
+        _comes(partial(self._is_forgotten, step.topic))
+
+    def _is_forgotten(self, topic: str) -> bool:
+        """A leader may serve for a moment longer than its broker's metadata knows the topic."""
+        if any(found.error_code == 0 for node in self._session.nodes for found in self._describe(topic, node)):
+            return False
+        partitions = [partition for name, partition in self._leaders if name == topic]
+        answers = [self._request(ListOffsets(topic=topic, partition=partition)) for partition in partitions]
+        return all(answer.get("error") != "NONE" for answer in answers)
 
     def delete_topics(self) -> None:
         """Leave the target as small as it was. Never raises: the script's answers are in."""

@@ -99,7 +99,7 @@ class Batch:
 class CreateTopic(Step):
     """CreateTopics of one topic. An assignment is (partition, (broker, …)); it excludes a partition count.
 
-    Once a broker said NONE, the script waits until the leader of each partition serves it.
+    Once a broker said NONE, the script waits until every broker knows the topic and each partition's leader serves.
     """
 
     topic: str = TOPIC
@@ -114,7 +114,7 @@ class CreateTopic(Step):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopic(Step):
-    """DeleteTopics of one topic by name. Once a broker said NONE, the script waits until Metadata forgot it."""
+    """DeleteTopics of one topic by name. Once a broker said NONE, the script waits until all have forgotten it."""
 
     topic: str = TOPIC
     version: int | None = None
