@@ -1,0 +1,151 @@
+"""When a log begins a new segment, what it makes durable, and that its defaults are Kafka's."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from reference_broker.core.configuration.keys import TOPIC_CONFIG_KEYS
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.config import NEVER, LogConfig
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.segment import Segment
+from reference_broker.protocol.record_batch import BatchHeader
+from tests.reference_broker.log.batches import NOW_MS, encode_batch, of_timestamps, plain
+
+DIRECTORY = "orders-0"
+DAY_MS = 86_400_000
+LONG_AGO = LogConfig(retention_ms=-1, segment_ms=1000)
+
+
+class CountingDisk(MemoryDisk):
+    """Remembers what was made durable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flushed: list[str] = []
+
+    def flush(self, path: str) -> None:
+        super().flush(path)
+        self.flushed.append(path)
+
+
+def segments_after(config: LogConfig, *appends: tuple[bytes, int]) -> list[int]:
+    disk = MemoryDisk()
+    log = PartitionLog.open(disk, DIRECTORY, config, NOW_MS)
+    for batch, now_ms in appends:
+        log.append(batch, leader_epoch=0, now_ms=now_ms)
+    return [int(name[:20]) for name in disk.list(DIRECTORY) if name.endswith(".log")]
+
+
+def test_by_size():
+    size = len(plain())
+    assert segments_after(LogConfig(segment_bytes=2 * size), *[(plain(), NOW_MS)] * 5) == [0, 2, 4]
+    assert segments_after(LogConfig(segment_bytes=2 * size - 1), *[(plain(), NOW_MS)] * 3) == [0, 1, 2]
+
+
+def test_by_the_time_of_the_records():
+    """The first batch's time and the next one's count; the clock does not."""
+    assert segments_after(LONG_AGO, (plain(), NOW_MS), (plain(timestamp_ms=NOW_MS + 1000), NOW_MS)) == [0]
+    assert segments_after(LONG_AGO, (plain(), NOW_MS), (plain(timestamp_ms=NOW_MS + 1001), NOW_MS)) == [0, 1]
+    assert segments_after(LONG_AGO, (plain(), NOW_MS), (plain(), NOW_MS + DAY_MS)) == [0]
+
+
+def test_by_the_clock_where_records_have_no_time():
+    timeless = encode_batch(of_timestamps([-1]))
+    assert segments_after(LONG_AGO, (timeless, NOW_MS), (timeless, NOW_MS + 1000)) == [0]
+    assert segments_after(LONG_AGO, (timeless, NOW_MS), (timeless, NOW_MS + 1001)) == [0, 1]
+
+
+def test_the_first_time_is_read_again_after_a_restart():
+    disk = MemoryDisk()
+    log = PartitionLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS)
+    log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
+    log.close(clean=True)
+    log = PartitionLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS, clean=True)
+    log.append(plain(timestamp_ms=NOW_MS + 1001), leader_epoch=0, now_ms=NOW_MS)
+    assert disk.exists(f"{DIRECTORY}/{1:020d}.log")
+
+
+@pytest.mark.parametrize(("index_bytes", "per_segment"), [(16, 1), (36, 3)])
+def test_by_a_full_index(index_bytes, per_segment):
+    """The last of a time index's places, twelve bytes each, is kept for the entry made on closing."""
+    config = LogConfig(index_interval_bytes=0, segment_index_bytes=index_bytes)
+    batches = [(plain(timestamp_ms=NOW_MS + number), NOW_MS) for number in range(9)]
+    assert segments_after(config, *batches)[:3] == [0, per_segment, 2 * per_segment]
+
+
+def test_by_offsets_too_far_apart():
+    segment = Segment.create(_with_directory(), DIRECTORY, 100, index_interval_bytes=4096, now_ms=NOW_MS)
+    near = BatchHeader.parse(plain())._replace(base_offset=100 + 2**31 - 1)
+    assert not segment.is_full(near, 2**30, 2**20)
+    assert segment.is_full(near._replace(base_offset=100 + 2**31), 2**30, 2**20)
+
+
+def _with_directory() -> MemoryDisk:
+    disk = MemoryDisk()
+    disk.make_directory(DIRECTORY)
+    return disk
+
+
+def test_a_roll_makes_nothing_durable_and_a_flush_everything():
+    disk = CountingDisk()
+    log = PartitionLog.open(disk, DIRECTORY, LogConfig(), NOW_MS)
+    log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
+    log.roll(NOW_MS)
+    log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
+    assert (disk.flushed, log.recovery_point) == ([], 0)
+    log.flush()
+    assert {f"{DIRECTORY}/{base:020d}.log" for base in (0, 1)} <= set(disk.flushed)
+    assert log.recovery_point == 2
+    disk.flushed.clear()
+    log.flush()
+    assert disk.flushed == []
+    log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
+    log.flush()
+    assert disk.flushed == [f"{DIRECTORY}/{1:020d}.log"]
+
+
+def test_flush_messages_bounds_what_a_crash_can_take():
+    log = PartitionLog.open(CountingDisk(), DIRECTORY, LogConfig(flush_messages=3), NOW_MS)
+    points = []
+    for _ in range(4):
+        log.append(plain(2), leader_epoch=0, now_ms=NOW_MS)
+        points.append(log.recovery_point)
+    assert points == [0, 4, 4, 8]
+
+
+def test_a_segment_without_times_expires_by_the_clock():
+    config = replace(LONG_AGO, segment_ms=NEVER, retention_ms=1000)
+    log = PartitionLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
+    log.append(encode_batch(of_timestamps([-1])), leader_epoch=0, now_ms=NOW_MS)
+    log.apply_retention(NOW_MS + 1000, 1)
+    assert log.log_start_offset == 0
+    log.apply_retention(NOW_MS + 1001, 1)
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
+
+
+def test_nothing_above_the_high_watermark_goes():
+    config = LogConfig(segment_bytes=len(plain()), retention_ms=0)
+    log = PartitionLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
+    for _ in range(4):
+        log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
+    log.apply_retention(NOW_MS + 1, 2)
+    assert log.log_start_offset == 2
+
+
+def test_a_compacted_topic_keeps_what_lies_above_its_start():
+    config = LogConfig(segment_bytes=len(plain()), retention_ms=0, cleanup_policy=frozenset({"compact"}))
+    log = PartitionLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
+    for _ in range(4):
+        log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
+    log.delete_records_before(2)
+    log.apply_retention(NOW_MS + DAY_MS, 4)
+    assert (log.log_start_offset, log.size_bytes) == (2, 2 * len(plain()))
+
+
+def test_defaults_are_those_of_the_topic_properties():
+    for field in fields(LogConfig):
+        key = TOPIC_CONFIG_KEYS.get(field.name.replace("_", "."))
+        if key is not None and field.name != "cleanup_policy":
+            assert field.default == key.parse(key.default or ""), field.name
+    assert LogConfig().cleanup_policy == {TOPIC_CONFIG_KEYS["cleanup.policy"].default}
