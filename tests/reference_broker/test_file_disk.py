@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -117,6 +118,24 @@ def test_a_write_that_fails_half_way_leaves_nothing(tmp_path):
         signal.signal(signal.SIGXFSZ, previous)
     assert disk.read("a", 0, 100) == b"whole"
     disk.close()
+
+
+def test_what_a_crash_left_of_a_deletion_does_not_hinder_the_next(tmp_path, monkeypatch):
+    disk = FileDisk(tmp_path)
+    for attempt in range(2):
+        disk.make_directory("orders-0")
+        disk.append("orders-0/a", b"x")
+        with monkeypatch.context() as patch:
+            patch.setattr("shutil.rmtree", crash if attempt == 0 else shutil.rmtree)
+            with suppress(KeyboardInterrupt):
+                disk.delete_directory("orders-0")
+    assert not [name for name in disk.list("") if name.startswith("orders")]
+    disk.close()
+
+
+def crash(*_, ignore_errors=False):
+    if not ignore_errors:
+        raise KeyboardInterrupt
 
 
 def test_a_replaced_file_is_whole_or_old(tmp_path, monkeypatch):
