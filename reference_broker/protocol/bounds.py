@@ -1,10 +1,11 @@
-"""Walks a request before kio reads it, because kio's native reader trusts what it reads in two ways.
+"""Walks a request before kio reads it, because kio's native reader is made for answers that can be trusted.
 
 - It reserves room for as many elements as an array claims to have, and a claim of 2^31 elements ends the whole process.
   So an array may not have more elements than there are bytes left (each takes at least one), nor a string or a tagged
   field more bytes. Kafka's own generated readers hold the same rule.
 - It refuses tagged fields that it does not know, which a server has to pass over (KIP-482): a newer client sends them.
   So the walk notes where they are, and `readable` takes them out.
+- It reads null where a field may not be null, which Kafka's readers refuse.
 
 A walk is compiled once per message class, from kio's dataclasses, into nested functions, and makes no values.
 """
@@ -79,7 +80,7 @@ def _entity_walk(entity_type: Any) -> Walk:
         if "tag" not in field.metadata
     ]
     tagged_walks = {
-        field.metadata["tag"]: _field_walk(_without_null(hints[field.name]), field.metadata.get("kafka_type"), flexible)
+        field.metadata["tag"]: _field_walk(hints[field.name], field.metadata.get("kafka_type"), flexible, tagged=True)
         for field in fields(entity_type)
         if "tag" in field.metadata
     }
@@ -117,17 +118,19 @@ def _walk_tagged_fields(frame: bytes, start: int, known: dict[int, Walk], cuts: 
     return position
 
 
-def _field_walk(hint: Any, kafka_type: str | None, flexible: bool) -> Walk:
+def _field_walk(hint: Any, kafka_type: str | None, flexible: bool, *, tagged: bool = False) -> Walk:
     inner = _without_null(hint)
+    nullable = inner is not hint
     if get_origin(inner) is tuple:
         element = get_args(inner)[0]
-        return _array_walk(_field_walk(element, kafka_type, flexible), flexible)
+        return _array_walk(_field_walk(element, kafka_type, flexible), _length_reader(flexible, _INT32, nullable))
     if is_dataclass(inner):
-        return _nullable(_entity_walk(inner)) if inner is not hint else _entity_walk(inner)
+        walk = _entity_walk(inner)
+        return _nullable(walk) if nullable and not tagged else walk  # a tagged struct that is null is not there
     assert kafka_type is not None
     if kafka_type in _SIZES_BYTES:
         return _fixed_walk(_SIZES_BYTES[kafka_type])
-    return _bytes_walk(_length_reader(flexible, _INT16 if kafka_type == "string" else _INT32))
+    return _bytes_walk(_length_reader(flexible, _INT16 if kafka_type == "string" else _INT32, nullable))
 
 
 def _without_null(hint: Any) -> Any:
@@ -161,9 +164,7 @@ def _bytes_walk(read_length: Callable[[bytes, int], tuple[int, int]]) -> Walk:
     return walk
 
 
-def _array_walk(element: Walk, flexible: bool) -> Walk:
-    read_length = _length_reader(flexible, _INT32)
-
+def _array_walk(element: Walk, read_length: Callable[[bytes, int], tuple[int, int]]) -> Walk:
     def walk(frame: bytes, position: int, cuts: list[Cut]) -> int:
         length, position = read_length(frame, position)
         for _ in range(_within(frame, position, length)):
@@ -173,16 +174,21 @@ def _array_walk(element: Walk, flexible: bool) -> Walk:
     return walk
 
 
-def _length_reader(flexible: bool, legacy: struct.Struct) -> Callable[[bytes, int], tuple[int, int]]:
-    """Lengths are a varint of length + 1 in flexible versions, else a signed integer; null counts as 0 here."""
+def _length_reader(flexible: bool, legacy: struct.Struct, nullable: bool) -> Callable[[bytes, int], tuple[int, int]]:
+    """Lengths are a varint of length + 1 in flexible versions, else a signed integer. Null counts as 0 here."""
 
     def read_compact(frame: bytes, position: int) -> tuple[int, int]:
         length, position = _read_varint(frame, position)
-        return max(length - 1, 0), position
+        return judged(length - 1), position
 
     def read_legacy(frame: bytes, position: int) -> tuple[int, int]:
         end = position + _within(frame, position, legacy.size)
-        return max(legacy.unpack_from(frame, position)[0], 0), end
+        return judged(legacy.unpack_from(frame, position)[0]), end
+
+    def judged(length: int) -> int:
+        if length < 0 and not nullable:
+            raise MalformedRequestError("null in a field that may not be null")
+        return max(length, 0)
 
     return read_compact if flexible else read_legacy
 

@@ -79,6 +79,23 @@ def _empty(hint: Any) -> Any:
     raise AssertionError(hint)
 
 
+def populated(entity_type: Any) -> Any:
+    """An entity in which nothing is empty: every array has two elements."""
+    return entity_type(
+        **{name: _something(hint) for name, hint in get_type_hints(entity_type).items() if name[0] != "_"}
+    )
+
+
+def _something(hint: Any) -> Any:
+    inner = _without_null(hint)
+    if get_origin(inner) is tuple:
+        return (_something(get_args(inner)[0]),) * 2
+    if dataclasses.is_dataclass(inner):
+        return populated(inner)
+    known = {bool: True, timedelta: timedelta(milliseconds=5), int: 3, str: "orders", bytes: b"abc", UUID: UUID(int=1)}
+    return next(value for kind, value in known.items() if issubclass(inner, kind))
+
+
 def batch(*values: bytes, timestamp_ms: int = START_MS, **producer: int) -> bytes:
     """One uncompressed batch; `producer_id`, `producer_epoch`, `base_sequence` make it idempotent."""
     records = [Record(offset=number, timestamp_ms=timestamp_ms, value=value) for number, value in enumerate(values)]

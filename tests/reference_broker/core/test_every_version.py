@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.index import load_request_schema
 
+from fixtures.clients.raw import encode_request
 from reference_broker.core.apis import APIS
-from tests.reference_broker.scripted import API_KEYS, CLOSED, ScriptedBroker, batch, request
+from reference_broker.core.connection import Connection
+from tests.reference_broker.scripted import API_KEYS, CLOSED, ScriptedBroker, batch, populated, request
 
 VERSIONS = [(api.key, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)]
 NAMES = {key: name for name, key in API_KEYS.items()}
@@ -48,6 +50,30 @@ def test_any_request_is_answered(broker, data):
         assert api_key in {0, 1}
         broker.advance(2**31)
     assert all(response is not CLOSED or api_key == 0 for _, response in sent)
+    assert broker.ask("ApiVersions", 0).error_code == 0
+
+
+@st.composite
+def damaged_frames(draw):
+    """A request that has something in every field, with a few bytes overwritten, taken out or put in."""
+    api_key, version = draw(st.sampled_from(VERSIONS))
+    frame = bytearray(encode_request(populated(load_request_schema(api_key, version)), 7, "me"))
+    for _ in range(draw(st.integers(1, 4))):
+        position = draw(st.integers(8, len(frame)))
+        instead = draw(
+            st.sampled_from([b"\xff" * 4, b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x0f"]) | st.binary(max_size=6)
+        )
+        frame[position : position + draw(st.integers(0, 6))] = instead
+    return bytes(frame)
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(frame=damaged_frames())
+def test_a_damaged_request_is_answered_or_closes_its_connection(broker, frame):
+    connection = Connection()
+    for effect in broker.send_bytes(frame, connection):
+        assert effect.connection is connection
+    broker.broker.disconnected(connection)
     assert broker.ask("ApiVersions", 0).error_code == 0
 
 

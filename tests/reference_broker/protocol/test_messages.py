@@ -58,6 +58,21 @@ def test_a_header_that_is_too_short():
         read_header(b"\x00\x00\x00")
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        struct.pack(">hhihhhii", 0, 3, 1, -1, -1, 1, 1_000, -1),
+        struct.pack(">hhih", 0, 9, 1, -1) + b"\x00" + b"\x00" + struct.pack(">hi", 1, 1_000) + b"\x00\x00",
+        struct.pack(">hhihi", 3, 0, 1, -1, -1),
+    ],
+    ids=["Produce 3", "Produce 9", "Metadata 0"],
+)
+def test_null_where_it_may_not_be(frame):
+    api_key, version = struct.unpack_from(">hh", frame)
+    with pytest.raises(MalformedRequestError, match="null"):
+        message_codec(api_key, version).read(frame)
+
+
 UNKNOWN_TAGS = st.lists(st.binary(max_size=200), max_size=3)
 
 
