@@ -58,7 +58,7 @@ class PartitionLog:
         self._directory = directory
         self._snapshots = ProducerSnapshots(disk, directory)
         self._segments: list[Segment] = []
-        self._has_new_files = True
+        self._are_names_durable = False
 
     # Opening and closing
 
@@ -236,17 +236,17 @@ class PartitionLog:
         self._segments[-1].close()
         self._snapshots.take(self.producers, self.log_end_offset)
         self._segments.append(self._loader(now_ms).create(self.log_end_offset))
-        self._has_new_files = True
+        self._are_names_durable = False
 
     def flush(self) -> None:
-        """Make every batch durable."""
+        """Make every batch durable, and that those behind the end are gone."""
         for segment in self._segments[self._segment_number(self.recovery_point) :]:
             segment.flush()
             if segment is not self._segments[-1]:
                 segment.flush_indexes()
-        if self._has_new_files:
+        if not self._are_names_durable:
             self._disk.flush_directory(self._directory)
-            self._has_new_files = False
+            self._are_names_durable = True
         self.recovery_point = self.log_end_offset
 
     # Reading
@@ -314,6 +314,7 @@ class PartitionLog:
             self._segments[-1].truncate_to(offset)
         else:
             self._segments = [self._loader(now_ms).create(offset)]
+        self._are_names_durable = False
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
         self.epochs.truncate_from_end(self.log_end_offset)

@@ -240,6 +240,11 @@ class Segment:
     # Reading
 
     @property
+    def log_path(self) -> str:
+        """Where the batches are."""
+        return self._file.path
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of all batches."""
         return self._file.size_bytes

@@ -123,10 +123,11 @@ class LogMachine(RuleBasedStateMachine):
         self._reopen(clean=True)
         self.flushed = self.end
 
-    @rule(damage=st.sampled_from(["delete", "cut", "empty", "garbage"]), share=st.floats(0, 1))
-    def stop_lose_a_derived_file_and_start(self, damage: str, share: float) -> None:
-        self.log.close(clean=True)
+    @rule(damage=st.sampled_from(["delete", "cut", "empty", "garbage"]), share=st.floats(0, 1), clean=st.booleans())
+    def stop_lose_a_derived_file_and_start(self, damage: str, share: float, clean: bool) -> None:
+        self.log.close(clean=clean)
         names = [name for name in self.disk.list(DIRECTORY) if name.endswith(("index", ".snapshot", "checkpoint"))]
+        assert names
         path = f"{DIRECTORY}/{names[int(share * (len(names) - 1))]}"
         content = self.disk.files[path]
         match damage:
@@ -138,8 +139,8 @@ class LogMachine(RuleBasedStateMachine):
                 content.clear()
             case "garbage":
                 content[:] = bytes(byte ^ 0x5A for byte in content)
-        self._reopen(clean=True)
-        self.flushed = self.end
+        self._reopen(clean=clean)
+        self.flushed = self.end if clean else self.flushed
 
     @rule(lost=st.floats(0, 1))
     def crash_with_a_torn_tail(self, lost: float) -> None:
