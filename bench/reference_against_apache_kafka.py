@@ -19,10 +19,10 @@ from pathlib import Path
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from fixtures.targets.catalogue import parse_target
 from rich.console import Console
 from rich.table import Table
 
+from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import Target
 
 REFERENCE, KAFKA = "reference", "apache-kafka:4.3.1"
