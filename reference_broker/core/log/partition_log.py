@@ -100,7 +100,7 @@ class PartitionLog:
         self.log_start_offset = max(log_start_offset, self._segments[0].base_offset)
         self.recovery_point = self.log_end_offset if clean else min(recovery_point, self.log_end_offset)
         self._restore_epochs(recovered)
-        self._restore_producers(is_complete=clean)
+        self._restore_producers()
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def _loader(self, now_ms: int) -> SegmentLoader:
@@ -118,16 +118,11 @@ class PartitionLog:
                 self.epochs.assign(epoch, start_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
 
-    def _restore_producers(self, *, is_complete: bool) -> None:
-        """From the latest snapshot and the batches behind it.
-
-        :param is_complete: where there is no snapshot, there was no producer.
-        """
+    def _restore_producers(self) -> None:
+        """From the latest snapshot, which after a clean stop says all, and the batches behind it."""
         self.producers.clear()
         snapshot_offset = self._snapshots.restore(self.producers, self.log_end_offset)
-        if snapshot_offset is None and is_complete:
-            return
-        for header in self._headers(max(snapshot_offset or 0, self.log_start_offset)):
+        for header in self._headers(max(snapshot_offset, self.log_start_offset)):
             if header.producer_id != NO_PRODUCER_ID and not header.is_control:
                 self.producers.note(header)
 
@@ -319,4 +314,4 @@ class PartitionLog:
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
         self.epochs.truncate_from_end(self.log_end_offset)
         self._snapshots.delete_above(self.log_end_offset)
-        self._restore_producers(is_complete=False)
+        self._restore_producers()

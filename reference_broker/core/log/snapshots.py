@@ -29,14 +29,14 @@ class ProducerSnapshots:
         if offset and offset not in self.offsets():
             self._disk.replace(self._path(offset), producers.snapshot())
 
-    def restore(self, producers: Producers, log_end_offset: int) -> int | None:
-        """Put the producers into the state of the latest good snapshot; its offset, null where there is none."""
+    def restore(self, producers: Producers, log_end_offset: int) -> int:
+        """Put the producers into the state of the latest good snapshot; its offset, 0 where there is none."""
         for offset in reversed(self.offsets()):
             path = self._path(offset)
             if offset <= log_end_offset and producers.load(self._disk.read(path, 0, self._disk.size(path))):
                 return offset
             self._disk.delete(path)
-        return None
+        return 0
 
     def delete_below(self, offset: int) -> None:
         """Remove those that no segment needs any more."""

@@ -121,6 +121,20 @@ def test_a_snapshot_on_roll_is_where_a_crash_begins_to_read(log):
     assert [log.send(sequence) for sequence in (1, 2, 3, 4)] == ["OUT_OF_ORDER_SEQUENCE_NUMBER", 2, 3, 4]
 
 
+@pytest.mark.parametrize("damage", [b"", b"\0\1\0\0\0\0\0\0\0\1", None])
+def test_a_lost_snapshot_is_made_up_for_by_the_batches(log, damage):
+    for sequence in range(3):
+        log.send(sequence)
+    log.log.close(clean=True)
+    path = f"{DIRECTORY}/{3:020d}.snapshot"
+    if damage is None:
+        log.disk.delete(path)
+    else:
+        log.disk.replace(path, damage)
+    log.log = PartitionLog.open(log.disk, DIRECTORY, log.config, NOW_MS, clean=True)
+    assert [log.send(sequence) for sequence in (0, 1, 2, 3)] == [0, 1, 2, 3]
+
+
 def test_producers_expire(log):
     log.send(0)
     log.log.apply_retention(NOW_MS + DAY_MS - 1, 1)
