@@ -1,0 +1,34 @@
+"""The settings of a quorum node, with Apache Kafka's defaults."""
+
+from dataclasses import dataclass, field
+
+from reference_broker.core.log.config import LogConfig
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumConfig:
+    """The first five are Kafka's `controller.quorum.` properties, dots as underscores.
+
+    :param fetch_max_wait_ms: how long a leader may hold a fetch; Kafka's raft client has it built in, as the next two.
+    :param observer_session_timeout_ms: after this time without a fetch an observer is no longer described.
+    """
+
+    election_timeout_ms: int = 1000
+    election_backoff_max_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_max_wait_ms: int = 500
+    fetch_max_bytes: int = 8 * 1024 * 1024
+    observer_session_timeout_ms: int = 300_000
+    log: LogConfig = field(default_factory=lambda: LogConfig(cleanup_policy=frozenset()))
+
+    @property
+    def check_quorum_timeout_ms(self) -> int:
+        """A leader that a majority has not fetched from for this long resigns (KIP-835)."""
+        return self.fetch_timeout_ms * 3 // 2
+
+    @property
+    def begin_quorum_epoch_timeout_ms(self) -> int:
+        """A voter that has not fetched for this long is told again who leads."""
+        return self.fetch_timeout_ms // 2

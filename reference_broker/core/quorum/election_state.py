@@ -1,0 +1,74 @@
+"""What a node must not forget of its epoch: its vote and its leader. Kafka's `quorum-state` file.
+
+    {"leaderId":1,"leaderEpoch":4,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
+
+Rules of this file:
+- Version 1 is written (KIP-853, `QuorumStateData.json`); version 0, of a quorum with static voters, is read too.
+- The file is replaced, atomically and durably, before anybody is told what it says.
+"""
+
+import json
+from dataclasses import dataclass
+from uuid import UUID
+
+from reference_broker.core.disk import Disk
+from reference_broker.core.quorum.messages import NO_LEADER
+from reference_broker.core.quorum.voters import ReplicaKey
+from reference_broker.protocol.uuids import format_uuid, parse_uuid
+
+QUORUM_STATE_FILE = "quorum-state"
+_VERSION = 1
+_NOBODY = -1
+_NO_DIRECTORY = UUID(int=0)
+
+
+class QuorumStateFileError(ValueError):
+    """The file says nothing that can be trusted. To go on without it could mean a second vote in one epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionState:
+    """An epoch, its leader where that is known, and the vote given in it."""
+
+    epoch: int = 0
+    leader_id: int = NO_LEADER
+    voted: ReplicaKey | None = None
+
+
+class ElectionStateStore:
+    """The file in one directory."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._path = f"{directory}/{QUORUM_STATE_FILE}"
+
+    def read(self) -> ElectionState:
+        """What was written last; epoch 0 where nothing was. Raises `QuorumStateFileError`."""
+        if not self._disk.exists(self._path):
+            return ElectionState()
+        text = self._disk.read(self._path, 0, self._disk.size(self._path))
+        try:
+            data = json.loads(text)
+            if data["data_version"] not in {0, _VERSION}:
+                raise ValueError(f"version {data['data_version']}")
+            voted_directory = parse_uuid(data["votedDirectoryId"]) if "votedDirectoryId" in data else _NO_DIRECTORY
+            voted = None if data["votedId"] == _NOBODY else ReplicaKey(data["votedId"], _known(voted_directory))
+            return ElectionState(int(data["leaderEpoch"]), int(data["leaderId"]), voted)
+        except (KeyError, TypeError, ValueError) as error:
+            raise QuorumStateFileError(f"{self._path} cannot be read: {error}") from error
+
+    def write(self, election: ElectionState) -> None:
+        """Make it durable."""
+        voted = election.voted or ReplicaKey(_NOBODY)
+        data = {
+            "leaderId": election.leader_id,
+            "leaderEpoch": election.epoch,
+            "votedId": voted.id,
+            "votedDirectoryId": format_uuid(voted.directory_id or _NO_DIRECTORY),
+            "data_version": _VERSION,
+        }
+        self._disk.replace(self._path, json.dumps(data, separators=(",", ":")).encode())
+
+
+def _known(directory_id: UUID) -> UUID | None:
+    return None if directory_id == _NO_DIRECTORY else directory_id

@@ -1,0 +1,387 @@
+"""A node of the quorum: inputs in, effects out.
+
+The node is told of everything: a request or a response that arrived, the loss of one, records to append, that it is
+later now. It answers with effects, which the caller takes (`take_effects`), and with the moment at which it wants to be
+called again (`deadline_ms`). Its log and its vote it keeps on its disk by itself.
+
+Rules of this file:
+- Time and randomness are arguments. Equal inputs on equal disks give equal effects.
+- What an effect says is on disk before it is given out: the vote before the answer that grants it, a leader's records
+  before they count towards the high watermark, a follower's before the fetch that tells of them.
+- Here are the inputs and the transitions. Requests are answered in `answers`, responses judged in `outcomes`, and after
+  every input the node does what its state asks for, in `duties`.
+- Where Kafka throws because the impossible happened, so does this (`QuorumStateError`): the node must not go on.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.disk import Disk
+from reference_broker.core.quorum.answers import Answers
+from reference_broker.core.quorum.configuration import QuorumConfig
+from reference_broker.core.quorum.control_records import leader_change_batch
+from reference_broker.core.quorum.duties import Duties
+from reference_broker.core.quorum.effects import (
+    Effect,
+    HighWatermarkAdvanced,
+    LeaderChanged,
+    SendRequest,
+    SendResponse,
+    SnapshotInstalled,
+)
+from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
+from reference_broker.core.quorum.leadership import Leadership
+from reference_broker.core.quorum.messages import (
+    NO_LEADER,
+    UNKNOWN_HIGH_WATERMARK,
+    OffsetAndEpoch,
+    QuorumDescription,
+    Request,
+    Response,
+)
+from reference_broker.core.quorum.outcomes import Outcomes
+from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY, QuorumLog
+from reference_broker.core.quorum.states import (
+    NEVER_MS,
+    Ballot,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    QuorumStateError,
+    Resigned,
+    Role,
+    State,
+    Trigger,
+    Unattached,
+    next_role,
+)
+from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
+
+
+class NotLeaderError(Exception):
+    """Records can only be appended to the leader, in the epoch it leads."""
+
+
+class QuorumNode:
+    """One node, a voter or an observer, as its disk has it after the last stop or crash.
+
+    :param local: its id and the id of its directory.
+    :param random_below: a random number below its argument, for the jitter of elections.
+    """
+
+    def __init__(
+        self,
+        *,
+        local: ReplicaKey,
+        voters: VoterSet,
+        cluster_id: str,
+        config: QuorumConfig,
+        disk: Disk,
+        random_below: Callable[[int], int],
+        now: Now,
+    ) -> None:
+        self.local = local
+        self.voters = voters
+        self.cluster_id = cluster_id
+        self.config = config
+        self.high_watermark = UNKNOWN_HIGH_WATERMARK
+        self.is_voter = voters.contains(local)
+        self.log = QuorumLog(disk, config.log, now.wall_ms)
+        self._store = ElectionStateStore(disk, QUORUM_LOG_DIRECTORY)
+        self._effects: list[Effect] = []
+        self.is_stopping = False
+        self.random_below = random_below
+        self._answers = Answers(self)
+        self._outcomes = Outcomes(self)
+        self._duties = Duties(self)
+        self.state: State = self._initial_state(now)
+        self._persisted: ElectionState | None = None
+        self._after_transition()
+        self._start(now)
+        self._settle(now)
+
+    # Inputs
+
+    def receive_request(self, caller: Any, request: Request, now: Now) -> None:
+        """Somebody asks. `caller` goes with the answer, which may come later."""
+        response = self._answers.answer(caller, request, now)
+        if response is not None:
+            self.respond(caller, response)
+        self._settle(now)
+
+    def receive_response(self, request_id: int, response: Response, now: Now) -> None:
+        """An answer arrives."""
+        asked = self._duties.connections.end(request_id)
+        if asked is not None:
+            voter_id, request = asked
+            if not self._outcomes.judge(voter_id, request, response, now):
+                self._duties.connections.back_off(voter_id, now.monotonic_ms)
+        self._settle(now)
+
+    def fail_request(self, request_id: int, now: Now) -> None:
+        """A request could not be sent, or its connection is gone."""
+        asked = self._duties.connections.end(request_id)
+        if asked is not None:
+            self._duties.connections.back_off(asked[0], now.monotonic_ms)
+        self._settle(now)
+
+    def forget_caller(self, caller: Any) -> None:
+        """Nobody waits for an answer there any more."""
+        self._answers.forget(caller)
+
+    def advance(self, now: Now) -> None:
+        """It is later now; to be called at `deadline_ms`."""
+        self._settle(now)
+
+    def append(self, batches: Sequence[bytes], epoch: int, now: Now) -> int:
+        """Write batches, as `encode_batch` makes them, to the log of the leader; the offset behind the last record.
+
+        They are committed once the high watermark is there. Raises `NotLeaderError`.
+        """
+        if not isinstance(self.state, Leader) or self.state.epoch != epoch:
+            raise NotLeaderError(f"node {self.local.id} does not lead epoch {epoch}")
+        self._append_as_leader(self.state, batches, now)
+        self._settle(now)
+        return self.log.end_offset
+
+    def resign(self, now: Now) -> None:
+        """Give up a leadership, to those whose logs are longest first."""
+        if isinstance(self.state, Leader):
+            self.become_resigned(now)
+        self._settle(now)
+
+    def shut_down(self, now: Now) -> None:
+        """Resign, and begin no election any more; `may_stop` says when the others can do without this node."""
+        self.is_stopping = True
+        self.resign(now)
+
+    def snapshot(self, end_offset: int, data: bytes) -> OffsetAndEpoch:
+        """Keep a snapshot of all records below a committed offset, as `encode_snapshot` makes it."""
+        assert self.log.start_offset < end_offset <= self.high_watermark
+        snapshot_id = OffsetAndEpoch(end_offset, self.log.epoch_of(end_offset - 1))
+        self.log.store_snapshot(snapshot_id, data)
+        return snapshot_id
+
+    def _settle(self, now: Now) -> None:
+        self._answers.expire(now)
+        self._duties.do(now)
+
+    # What it is
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether a node that shuts down has done its duty."""
+        has_remote_leader = self.state.leader_id not in {NO_LEADER, self.local.id}
+        return not self.is_voter or self.voters.ids == (self.local.id,) or has_remote_leader
+
+    @property
+    def election(self) -> ElectionState:
+        """What of the state has to outlive a crash."""
+        return ElectionState(self.state.epoch, self.state.leader_id, self.state.voted)
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When `advance` is to be called, by the monotonic clock; null if only others can bring this node on."""
+        deadlines = [self._duties.deadline_ms, self._answers.deadline_ms]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def describe(self, now: Now) -> QuorumDescription | None:
+        """For DescribeQuorum; null if this node does not lead."""
+        return self.state.leadership.describe(now) if isinstance(self.state, Leader) else None
+
+    def take_effects(self) -> list[Effect]:
+        """What was decided since the last time, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def respond(self, caller: Any, response: Response) -> None:
+        """Answer."""
+        self._effects.append(SendResponse(caller, response))
+
+    def send(self, request_id: int, voter_id: int, request: Request) -> None:
+        """Ask."""
+        self._effects.append(SendRequest(request_id, voter_id, request))
+
+    # Transitions
+
+    def _initial_state(self, now: Now) -> State:
+        election = self._store.read()
+        if election.epoch < self.log.last_epoch:
+            election = ElectionState(self.log.last_epoch)
+        epoch, leader_id, voted = election.epoch, election.leader_id, election.voted
+        if leader_id == self.local.id:
+            # It may have lost records that it gave an offset and this epoch: it must not give them to others.
+            return Resigned(epoch, leader_id, voted, self._election_deadline_ms(now), (), self._others())
+        if self.voters.get(leader_id) is not None:
+            return Follower(epoch, leader_id, voted, now.monotonic_ms + self.config.fetch_timeout_ms)
+        if voted == self.local and self.is_voter:
+            return Candidate(epoch, self.local, self._election_deadline_ms(now), self._ballot())
+        return Unattached(epoch, leader_id, voted, self._election_deadline_ms(now))
+
+    def _start(self, now: Now) -> None:
+        if self.voters.ids == (self.local.id,) and self.is_voter:
+            if isinstance(self.state, Candidate):
+                self.count_votes(now)
+            else:
+                self.become_prospective(Trigger.ONLY_VOTER, now)
+
+    def _others(self) -> set[int]:
+        return set(self.voters.others(self.local.id))
+
+    def _ballot(self) -> Ballot:
+        return Ballot(self.voters, self.local.id)
+
+    def _election_deadline_ms(self, now: Now) -> int:
+        timeout_ms = self.config.election_timeout_ms
+        return now.monotonic_ms + timeout_ms + self.random_below(timeout_ms) if self.is_voter else NEVER_MS
+
+    def see_epoch(self, epoch: int, leader_id: int, now: Now) -> None:
+        """Somebody says that this epoch has begun, and who leads it if they know."""
+        state = self.state
+        if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:
+            raise QuorumStateError(
+                f"node {self.local.id} is told that {leader_id} leads epoch {epoch}, which {state.leader_id} does"
+            )
+        if leader_id == self.local.id and epoch >= state.epoch and state.leader_id != leader_id:
+            raise QuorumStateError(f"node {self.local.id} is said to lead epoch {epoch}, and does not")
+        if epoch > state.epoch and leader_id == NO_LEADER:
+            self.become_unattached(Trigger.HIGHER_EPOCH, epoch, NO_LEADER, now)
+        elif leader_id not in {NO_LEADER, self.local.id} and (epoch > state.epoch or self._lacks_leader_of(epoch)):
+            self._become_follower(epoch, leader_id, now)
+
+    def _lacks_leader_of(self, epoch: int) -> bool:
+        return epoch == self.state.epoch and self.state.leader_id == NO_LEADER
+
+    def become_unattached(self, trigger: Trigger, epoch: int, leader_id: int, now: Now) -> None:
+        """Wait, and look for a leader."""
+        state = self.state
+        voted = state.voted if epoch == state.epoch else None
+        deadline_ms = self._remaining_election_deadline_ms(now)
+        self._transition(trigger, Unattached(epoch, leader_id, voted, deadline_ms))
+
+    def _remaining_election_deadline_ms(self, now: Now) -> int:
+        """A newer epoch gives no new patience to one that is waiting for an election already."""
+        match self.state:
+            case Prospective() if self.state.ballot.is_lost:
+                return self._election_deadline_ms(now)
+            case Leader() | Follower():
+                return self._election_deadline_ms(now)
+        return self.state.election_deadline_ms
+
+    def become_prospective(self, trigger: Trigger, now: Now) -> None:
+        """Ask if an election could be won."""
+        state = self.state
+        deadline_ms = self._election_deadline_ms(now)
+        prospective = Prospective(state.epoch, state.leader_id, state.voted, deadline_ms, self._ballot())
+        self._transition(trigger, prospective)
+        self.count_votes(now)
+
+    def _become_candidate(self, now: Now) -> None:
+        epoch = self.state.epoch + 1
+        candidate = Candidate(epoch, self.local, self._election_deadline_ms(now), self._ballot())
+        self._transition(Trigger.MAJORITY_GRANTED, candidate)
+        self.count_votes(now)
+
+    def _become_leader(self, state: Candidate, now: Now) -> None:
+        start = self.log.end_offset
+        leadership = Leadership(
+            self.local,
+            epoch=state.epoch,
+            epoch_start_offset=start,
+            voters=self.voters,
+            config=self.config,
+            now=now,
+        )
+        leader = Leader(state.epoch, self.local.id, None, leadership)
+        self._transition(Trigger.MAJORITY_GRANTED, leader)
+        granting = state.ballot.granting
+        batch = leader_change_batch(self.local.id, self.voters.ids, granting, now.wall_ms)
+        self._append_as_leader(leader, [batch], now)
+
+    def _become_follower(self, epoch: int, leader_id: int, now: Now) -> None:
+        voted = self.state.voted if epoch == self.state.epoch else None
+        deadline_ms = now.monotonic_ms + self.config.fetch_timeout_ms
+        self._transition(Trigger.LEADER_FOUND, Follower(epoch, leader_id, voted, deadline_ms))
+
+    def become_resigned(self, now: Now) -> None:
+        """Lead no more."""
+        state = self.state
+        assert isinstance(state, Leader)
+        deadline_ms = self._election_deadline_ms(now)
+        successors = state.leadership.successors()
+        resigned = Resigned(state.epoch, state.leader_id, state.voted, deadline_ms, successors, self._others())
+        self._transition(Trigger.RESIGNATION, resigned)
+
+    def count_votes(self, now: Now) -> None:
+        """Go on if the election is won."""
+        match self.state:
+            case Prospective() if self.state.ballot.is_won:
+                self._become_candidate(now)
+            case Candidate() if self.state.ballot.is_won:
+                self._become_leader(self.state, now)
+
+    def lose_election(self, state: Prospective, now: Now) -> None:
+        """No majority would vote for this node: back to the leader it knew, or to waiting."""
+        if self.voters.get(state.leader_id) is not None and state.leader_id != self.local.id:
+            self._become_follower(state.epoch, state.leader_id, now)
+        else:
+            self.become_unattached(Trigger.ELECTION_LOST, state.epoch, state.leader_id, now)
+
+    def vote_for(self, candidate: ReplicaKey, now: Now) -> None:
+        """Give the vote of this epoch; the candidate gets the time that an election takes."""
+        state = self.state
+        if isinstance(state, Unattached | Prospective) and state.voted is None:
+            state.voted = candidate
+            state.election_deadline_ms = self._election_deadline_ms(now)
+            if isinstance(state, Prospective):
+                state.ballot = self._ballot()
+            self._persist()
+
+    def _transition(self, trigger: Trigger, state: State) -> None:
+        role = next_role(self.state.role, trigger)
+        assert role is state.role
+        assert role in {Role.UNATTACHED, Role.FOLLOWER} or self.is_voter
+        self.state = state
+        self._after_transition()
+
+    def _after_transition(self) -> None:
+        before = self._persisted
+        self._persist()
+        self._duties.connections.reset()
+        self._answers.refuse_held()
+        state = self.state
+        if before is None or (before.epoch, before.leader_id) != (state.epoch, state.leader_id):
+            start = state.leadership.epoch_start_offset if isinstance(state, Leader) else None
+            self._effects.append(LeaderChanged(state.leader_id, state.epoch, start))
+
+    def _persist(self) -> None:
+        election = self.election
+        if election != self._persisted:
+            self._store.write(election)
+            self._persisted = election
+
+    # The log
+
+    def _append_as_leader(self, state: Leader, batches: Sequence[bytes], now: Now) -> None:
+        for batch in batches:
+            self.log.append_as_leader(batch, state.epoch, now.wall_ms)
+        self.log.flush()
+        has_moved = state.leadership.note_local_end(self.log.end_offset)
+        if has_moved:
+            self.advance_high_watermark(state.leadership.high_watermark)
+        self._answers.answer_held(now)
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """Records are committed as far as this log has them."""
+        offset = min(offset, self.log.end_offset)
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            self._effects.append(HighWatermarkAdvanced(offset))
+
+    def install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now: Now) -> None:
+        """Begin the log again at the end of a snapshot that the leader has sent."""
+        self.log.install_snapshot(snapshot_id, data, now.wall_ms)
+        self._effects.append(SnapshotInstalled(snapshot_id))
+        self.advance_high_watermark(snapshot_id.offset)

@@ -1,0 +1,91 @@
+"""The snapshots of the metadata log (KIP-630): files `OFFSET-EPOCH.checkpoint` beside its segments.
+
+A snapshot stands for all records below its end offset; its epoch is that of the last of them. It is a run of batches,
+with offsets of its own from 0: a header, the records that make the state, and a footer.
+
+Rules of this file:
+- A snapshot is there, whole and durable, or not there. What is fetched is put together elsewhere first.
+- Reading is by bytes: a piece of a snapshot may begin and end inside a batch.
+"""
+
+from bisect import insort
+from collections.abc import Sequence
+
+from reference_broker.core.disk import Disk
+from reference_broker.core.quorum.control_records import snapshot_footer_batch, snapshot_header_batch
+from reference_broker.core.quorum.messages import OffsetAndEpoch
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
+from reference_broker.protocol.records import KeyValue, encode_batch
+
+_SUFFIX = ".checkpoint"
+
+
+class Snapshots:
+    """The snapshots in one directory, oldest first."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._directory = directory
+        names = disk.list(directory) if disk.exists(directory) else []
+        self._ids = sorted(_parse(name) for name in names if name.endswith(_SUFFIX))
+
+    @property
+    def earliest(self) -> OffsetAndEpoch | None:
+        """The oldest one."""
+        return self._ids[0] if self._ids else None
+
+    @property
+    def latest(self) -> OffsetAndEpoch | None:
+        """The newest one."""
+        return self._ids[-1] if self._ids else None
+
+    def __contains__(self, snapshot_id: OffsetAndEpoch) -> bool:
+        return snapshot_id in self._ids
+
+    def size(self, snapshot_id: OffsetAndEpoch) -> int:
+        """Bytes of one that is there."""
+        return self._disk.size(self._path(snapshot_id))
+
+    def read(self, snapshot_id: OffsetAndEpoch, position: int, length: int) -> bytes:
+        """A piece of one that is there."""
+        return self._disk.read(self._path(snapshot_id), position, length)
+
+    def store(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
+        """Keep a whole snapshot, durably."""
+        self._disk.replace(self._path(snapshot_id), data)
+        if snapshot_id not in self._ids:
+            insort(self._ids, snapshot_id)
+
+    def delete_before(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Remove all older ones, durably: a log whose start has moved must not find them again."""
+        if not self._ids or self._ids[0] >= snapshot_id:
+            return
+        while self._ids[0] < snapshot_id:
+            self._disk.delete(self._path(self._ids.pop(0)))
+        self._disk.flush_directory(self._directory)
+
+    def _path(self, snapshot_id: OffsetAndEpoch) -> str:
+        return f"{self._directory}/{snapshot_id.offset:020d}-{snapshot_id.epoch:010d}{_SUFFIX}"
+
+
+def _parse(name: str) -> OffsetAndEpoch:
+    offset, _, epoch = name.removesuffix(_SUFFIX).partition("-")
+    return OffsetAndEpoch(int(offset), int(epoch))
+
+
+def encode_snapshot(
+    epoch: int, batches: Sequence[Sequence[KeyValue]], *, last_contained_log_timestamp_ms: int, now_ms: int
+) -> bytes:
+    """The bytes of a snapshot with these records."""
+    parts = [
+        snapshot_header_batch(last_contained_log_timestamp_ms, now_ms),
+        *(encode_batch(batch, now_ms) for batch in batches),
+        snapshot_footer_batch(now_ms),
+    ]
+    data = bytearray()
+    next_offset = 0
+    for part in parts:
+        header = BatchHeader.parse(part)._replace(base_offset=next_offset, leader_epoch=epoch)
+        data += header.pack() + part[HEADER_SIZE_BYTES:]
+        next_offset = header.last_offset + 1
+    return bytes(data)
