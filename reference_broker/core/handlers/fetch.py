@@ -125,9 +125,10 @@ class _Read:
         max_bytes = min(asked.partition_max_bytes, self._left_bytes)
         if asked.fetch_offset >= end_offset or (self.size_bytes and max_bytes <= 0):
             return b""
-        records = partition.log.read(asked.fetch_offset, max(max_bytes, 0), end_offset)
-        if self.size_bytes and len(records) > max_bytes:
-            return b""
+        whole_first_batch = not self.size_bytes
+        records = partition.log.read(
+            asked.fetch_offset, max(max_bytes, 0), end_offset, whole_first_batch=whole_first_batch
+        )
         self.size_bytes += len(records)
         self._left_bytes -= len(records)
         return records

@@ -54,33 +54,33 @@ def _partition(broker: Broker, request: Request, topic: Any, asked: Any) -> Any:
     known = asked.timestamp >= _EARLIEST_PENDING_UPLOAD
     if not known or request.api_version < _FIRST_VERSION.get(asked.timestamp, 0):
         return _error(request, asked, ErrorCode.unsupported_version)
-    timestamp, offset = _find(partition, asked.timestamp, getattr(request.body, "isolation_level", 0))
+    timestamp, offset, leader_epoch = _find(partition, asked.timestamp, getattr(request.body, "isolation_level", 0))
     return request.replies.ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
         error_code=ErrorCode.none,
         timestamp=timestamp,
         offset=offset,
-        leader_epoch=partition.leader_epoch if offset != _NONE else NO_EPOCH,
+        leader_epoch=leader_epoch,
     )
 
 
-def _find(partition: Partition, timestamp: int, isolation_level: int) -> tuple[int, int]:
-    """Timestamp and offset; a place that no record stands for has no timestamp."""
+def _find(partition: Partition, timestamp: int, isolation_level: int) -> tuple[int, int, int]:
+    """Timestamp, offset and leader epoch; a place that no record stands for has no timestamp."""
     end_offset = partition.last_stable_offset if isolation_level == _READ_COMMITTED else partition.high_watermark
     match timestamp:
         case -1:
-            return _NONE, end_offset
+            return _NONE, end_offset, partition.leader_epoch
         case -2 | -4:
-            return _NONE, partition.log.log_start_offset
+            return _NONE, partition.log.log_start_offset, partition.leader_epoch
         case -5 | -6:
-            return _NONE, _NONE
+            return _NONE, _NONE, NO_EPOCH
         case -3:
             found = partition.log.max_timestamp()
         case _:
             found = partition.log.offset_for_timestamp(timestamp)
     if found is None or found.offset >= end_offset:
-        return _NONE, _NONE
-    return found.timestamp_ms, found.offset
+        return _NONE, _NONE, NO_EPOCH
+    return found.timestamp_ms, found.offset, found.leader_epoch
 
 
 def _error(request: Request, asked: Any, error: ErrorCode) -> Any:
