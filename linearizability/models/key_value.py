@@ -1,0 +1,40 @@
+"""A store of strings by key, with append. Keys have nothing to do with each other, so each is a subhistory.
+
+Inputs: `("get", key)` -> the value, "" where there is none; `("put", key, value)` and `("append", key, value)` -> None.
+The state is one key's value.
+"""
+
+from typing import Any
+
+from linearizability.model import Model, Refused
+from linearizability.operation import UNKNOWN
+
+_OTHER = Refused("the key holds another value")
+
+
+def _step(state: str, given: tuple[str, ...], output: Any) -> Any:
+    f = given[0]
+    if f == "get":
+        return state if output == state or output is UNKNOWN else _OTHER
+    if f == "append":
+        return state + given[2]
+    if f == "put":
+        return given[2]
+    raise ValueError(f"no such operation: {f!r}; there are get, put and append")
+
+
+def _describe(given: tuple[str, ...], output: Any) -> str:
+    call = f"{given[0]}({', '.join(map(repr, given[1:]))})"
+    return f"{call} -> {output!r}" if given[0] == "get" else call
+
+
+def key_value() -> Model:
+    """The model of one key, for every key."""
+    return Model(
+        name="key-value",
+        init=str,
+        step=_step,
+        pure=lambda given, _output: given[0] == "get",
+        partition=lambda given: given[1],
+        describe_operation=_describe,
+    )

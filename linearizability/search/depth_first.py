@@ -1,0 +1,183 @@
+"""Depth-first search: place operations one after the other, go back where nothing fits, never try a configuration twice.
+
+The operation that completes first among those not placed is the *barrier*: what was invoked after its completion cannot
+come before it, so only the others may be placed next, the latest invoked first: on real logs that finds an order several
+times sooner than the other way round. When nothing is left to try, the search goes back. Where a
+history is lawful this goes almost straight to an order that shows it, and few states are built; where it is not,
+everything has to be tried.
+
+Configurations seen are remembered. One is small: the number of the barrier stands for all that was placed before it, so
+only operations near it have a bit, in a ring as wide as the history's longest overlap; unknown operations have theirs
+above. Pure operations are placed as soon as they are possible, before anything else is tried and never instead of it;
+unknown ones are optional, and of several that are the same the first comes first. A nondeterministic model is searched
+through the sets of states it may be in.
+
+The search is J. Wing and C. Gong's (1993), with the memory that G. Lowe added to it (2017).
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+from linearizability.model import Model, ModelError, Refused, State
+from linearizability.search.engine import Finding, Progress
+from linearizability.search.states import weight_bytes
+from linearizability.search.timeline import Timeline
+
+ENTRY_BYTES = 190
+"""One remembered configuration: a tuple, its place in the set, an int of some words."""
+NO_STATE = Refused()
+
+
+class DepthFirstSearch:
+    """The search of one timeline."""
+
+    def __init__(self, timeline: Timeline, model: Model, progress: Progress) -> None:
+        self._model = model
+        self._progress = progress
+        self._timeline = timeline
+        self._completing, self._admitted = _barriers(timeline)
+        self._bits, self._barrier_bit = _bits(timeline, self._completing, self._admitted)
+
+    def run(self) -> Generator[None, None, Finding]:
+        """Search, yielding whenever the allowance is spent."""
+        model, progress, bits, admitted = self._model, self._progress, self._bits, self._admitted
+        states = model.first_states()
+        state: State = frozenset(states) if model.nondeterministic else states[0]
+        step = _step_of_sets(model) if model.nondeterministic else model.step
+        classes = self._timeline.classes
+        inputs = [kind.input for kind in classes]
+        outputs = [kind.output for kind in classes]
+        # A pure operation leaves a state as it is, but may narrow a set of them.
+        is_pure = [kind.pure and not model.nondeterministic for kind in classes]
+        twins = self._timeline.twins
+        earlier = [bits[twins[number]] if twins.get(number, -1) >= 0 else 0 for number in range(len(classes))]
+        waits = [bits[number] for number in self._completing]
+        passes = [self._barrier_bit - bit for bit in waits]
+        last = len(waits)
+        seen: set[tuple[int, State]] = set()
+        stack: list[tuple[Iterator[int], int, State, int, list[int], list[int]]] = []
+        placed = barrier = furthest = number = 0
+        steps = progress.steps
+        choices = [number for number in admitted[0] if not is_pure[number]]
+        reads = [number for number in admitted[0] if is_pure[number]]
+        untried = reversed(choices)
+        try:
+            while True:
+                refused = []
+                for number in reads:
+                    steps += 1
+                    after = step(state, inputs[number], outputs[number])
+                    if after.__class__ is Refused:
+                        refused.append(number)
+                    elif after != state:
+                        raise model.impure(state, inputs[number], outputs[number], after)
+                    else:
+                        placed += bits[number]
+                reads = refused
+                while barrier < last and placed & waits[barrier]:
+                    placed += passes[barrier]
+                    barrier += 1
+                    for number in admitted[barrier]:
+                        if not is_pure[number]:
+                            choices = [*choices, number]
+                            continue
+                        steps += 1
+                        after = step(state, inputs[number], outputs[number])
+                        if after.__class__ is Refused:
+                            reads = [*reads, number]
+                        elif after != state:
+                            raise model.impure(state, inputs[number], outputs[number], after)
+                        else:
+                            placed += bits[number]
+                if barrier == last:
+                    self._note(steps, len(seen), state)
+                    return Finding(linearizable=True)
+                if barrier > furthest:
+                    furthest = barrier
+                untried = reversed(choices)
+                while True:
+                    for number in untried:
+                        need = earlier[number]
+                        if need and not placed & need:
+                            continue
+                        steps += 1
+                        after = step(state, inputs[number], outputs[number])
+                        if after.__class__ is Refused:
+                            continue
+                        reached = placed + bits[number]
+                        configuration = (reached, after)
+                        if configuration not in seen:
+                            break
+                    else:
+                        if not stack:
+                            self._note(steps, len(seen), state)
+                            return Finding(linearizable=False, blocked=self._completing[furthest])
+                        untried, placed, state, barrier, choices, reads = stack.pop()
+                        continue
+                    break
+                seen.add(configuration)
+                stack.append((untried, placed, state, barrier, choices, reads))
+                choices = [other for other in choices if other != number]
+                placed, state = reached, after
+                if steps > progress.allowance:
+                    self._note(steps, len(seen), state)
+                    yield
+        except ModelError:
+            raise
+        except Exception as error:
+            raise model.error(state, inputs[number], outputs[number], error) from error
+
+    def _note(self, steps: int, entries: int, state: State) -> None:
+        self._progress.steps = steps
+        unknown = len(self._timeline.twins) // 7
+        self._progress.hold(entries * (ENTRY_BYTES + unknown + weight_bytes(state)))
+
+
+def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:
+    """Operations in order of completion; and what is invoked before the first completion, the second, and so on."""
+    completing: list[int] = []
+    admitted: list[list[int]] = [[]]
+    for event in timeline.events:
+        if event >= 0:
+            admitted[-1].append(event)
+        else:
+            completing.append(~event)
+            admitted.append([])
+    return completing, admitted
+
+
+def _bits(timeline: Timeline, completing: list[int], admitted: list[list[int]]) -> tuple[list[int], int]:
+    """A bit for each operation, and the lowest bit of the barrier's number above the ring.
+
+    An operation that completes has number n modulo the ring's width: while it may be placed and is not yet passed by
+    the barrier, no other operation with that bit can be.
+    """
+    passed_by = {number: place for place, number in enumerate(completing)}
+    ordered = [number for number in range(len(timeline.classes)) if number in passed_by]
+    rank = {number: place for place, number in enumerate(ordered)}
+    width, waiting, invoked, lowest = 1, set[int](), 0, 0
+    for place, number in enumerate(completing):
+        here = [rank[other] for other in admitted[place] if other in rank]
+        waiting.update(here)
+        invoked = max([invoked, *here])
+        while lowest not in waiting and lowest < invoked:
+            lowest += 1
+        width = max(width, invoked - lowest + 1)
+        waiting.discard(rank[number])
+    above = width + len(completing).bit_length()
+    bits = [0] * len(timeline.classes)
+    for number, place in rank.items():
+        bits[number] = 1 << place % width
+    for place, number in enumerate(timeline.twins):
+        bits[number] = 1 << above + place
+    return bits, 1 << width
+
+
+def _step_of_sets(model: Model) -> Callable[[frozenset[State], Any, Any], Any]:
+    def step(states: frozenset[State], given: Any, output: Any) -> Any:
+        after: set[State] = set()
+        for state in states:
+            after.update(model.next_states(state, given, output, pure=False))
+        return frozenset(after) if after else NO_STATE
+
+    return step

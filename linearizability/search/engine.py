@@ -1,0 +1,40 @@
+"""What every search engine is: a generator that works until its allowance is spent, says so, and is resumed.
+
+`engine.send(None)` starts it; it yields whenever it has taken as many steps as `progress.allowance` says, and ends by
+returning a `Finding`. A step is one attempt to place one operation in one configuration.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+Path = tuple[int, ...]
+"""Operations in the order in which they were placed."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What an engine has used, brought up to date whenever it yields or ends."""
+
+    allowance: int = 0
+    """Yield as soon as `steps` is above it."""
+    steps: int = 0
+    held_bytes: int = 0
+    peak_bytes: int = 0
+    events_done: int = 0
+    """Frontier search only: how far it has come."""
+
+    def hold(self, held_bytes: int) -> None:
+        """Note the memory that is in use now, by estimate."""
+        self.held_bytes = held_bytes
+        self.peak_bytes = max(self.peak_bytes, held_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an engine found out. `blocked` is the operation with the earliest completion that cannot be placed."""
+
+    linearizable: bool
+    blocked: int | None = None
+
+
+Engine = Generator[None, None, Finding]

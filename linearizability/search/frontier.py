@@ -1,0 +1,272 @@
+"""Just-in-time search: walk through time once, and keep every configuration the system may be in.
+
+A configuration is what has taken effect among the operations that are still open, and the state that led to. Nothing is
+placed before it must be: only when operation r completes are the configurations in which r has not taken effect carried
+on, by any open operations, until it has. If none is left, the history is not linearizable, and r is the earliest
+completion that cannot be explained. Memory follows the number of operations open at one time, not the length.
+
+Three rules keep the set small, and none of them changes the verdict:
+
+* a pure operation is placed in the first configuration that allows it: it costs nothing to have it behind one;
+* an unknown operation is optional; of several that are the same, the first comes first; one that would not change the
+  state is not used;
+* of two configurations that differ only in the unknown operations used, one whose set is part of the other's is enough.
+  They are built in order of how many were used, so that the larger set is never built at all.
+
+After "just-in-time linearization" in G. Lowe, Testing for linearizability (2017).
+"""
+
+from collections.abc import Generator, Iterable
+
+from linearizability.search.engine import Finding, Path, Progress
+from linearizability.search.states import STATE_BITS, OperationClass
+from linearizability.search.timeline import Timeline
+
+STATE_MASK = (1 << STATE_BITS) - 1
+BITS_MAX = 600
+"""Completed operations leave a bit behind in every configuration; beyond so many bits they are squeezed out."""
+ENTRY_BYTES = 250
+"""One configuration: an int of some words, its dictionary entry, the list of unknown sets."""
+
+Frontier = dict[int, list[int]]
+"""Placed operations and state, packed in one int, to the smallest sets of unknown operations that lead there."""
+Trail = dict[tuple[int, int], tuple[tuple[int, int] | None, Path]]
+"""Configuration to the one it came from and the operations between."""
+
+
+class FrontierSearch:
+    """The search of one timeline. With a `trail`, paths can be told afterwards, for more memory."""
+
+    def __init__(self, timeline: Timeline, progress: Progress, trail: Trail | None = None) -> None:
+        self.states = timeline.states
+        self.frontier: Frontier = {number: [0] for number in self.states.first}
+        self.dead_ends: list[tuple[int, int]] = []
+        self._timeline = timeline
+        self._progress = progress
+        self._trail = trail
+        self._bits: dict[int, int] = {}
+        self._open: dict[int, tuple[int, OperationClass]] = {}
+        self._open_pure: dict[int, tuple[int, OperationClass]] = {}
+        self._unknown: list[tuple[int, int, int, OperationClass]] = []
+        self._closures: dict[int, int] = {}
+        self._next_bit = 1 << STATE_BITS
+
+    def run(self) -> Generator[None, None, Finding]:
+        """Search, yielding whenever the allowance is spent."""
+        timeline, progress, trail = self._timeline, self._progress, self._trail
+        classes, optional, bits = timeline.classes, timeline.optional, self._bits
+        open_now, open_pure = self._open, self._open_pure
+        twins = timeline.twins
+        unknown_bits: dict[int, int] = {}
+        bit = self._next_bit
+        for place, event in enumerate(timeline.events):
+            if event >= 0:
+                kind = classes[event]
+                if event in twins:
+                    unknown_bits[event] = own = 1 << len(unknown_bits)
+                    self._unknown.append((event, own, unknown_bits.get(twins[event], 0), kind))
+                    continue
+                bits[event] = bit
+                if kind.pure:
+                    open_pure[event] = (bit, kind)
+                    self._closures.clear()
+                else:
+                    open_now[event] = (bit, kind)
+                bit <<= 1
+                continue
+            completed = ~event
+            own = bits.pop(completed)
+            kind = classes[completed]
+            group = open_pure if kind.pure else open_now
+            if self._is_settled(own, kind):
+                del group[completed]
+                continue
+            if completed in optional:
+                self.frontier = _forget(self.frontier, own)
+            else:
+                before = self.frontier
+                yield from self._place(own)
+                progress.events_done = place
+                if not self.frontier:
+                    self.frontier = before
+                    self._report()
+                    return Finding(linearizable=False, blocked=completed)
+            del group[completed]
+            if bit.bit_length() > BITS_MAX + STATE_BITS and trail is None:
+                bit = self._squeeze()
+        self._report()
+        return Finding(linearizable=True)
+
+    def _is_settled(self, own: int, kind: OperationClass) -> bool:
+        """True if an operation that completes changes nothing: it is placed everywhere, or is pure and possible now.
+
+        Then no configuration has a reason to hold its bit, and whether one does is never looked at again.
+        """
+        if not kind.pure or self._trail is not None:
+            return all([key & own for key in self.frontier])
+        closures = self._closures
+        for key in self.frontier:
+            if key & own:
+                return all([other & own for other in self.frontier])
+            state = key & STATE_MASK
+            closure = closures.get(state)
+            if closure is None:
+                closure = self._closure(state)
+            if not closure & own:
+                return False
+        return True
+
+    def _place(self, own: int) -> Generator[None, None, None]:
+        """Carry every configuration on until the operation with the bit `own` has taken effect in it."""
+        settled: Frontier = {}
+        levels: list[list[tuple[int, int]]] = [[]]
+        seen: Frontier = {}
+        trail, progress = self._trail, self._progress
+        for key, sets in self.frontier.items():
+            closed = key | self._closure(key & STATE_MASK)
+            for used in sets:
+                if closed != key and trail is not None:
+                    self._note(closed, used, key, used, ())
+                if closed & own:
+                    _add(settled, closed, used)
+                else:
+                    level = used.bit_count()
+                    while len(levels) <= level:
+                        levels.append([])
+                    levels[level].append((closed, used))
+        moving, unknown, closures = list(self._open.values()), self._unknown, self._closures
+        names = list(self._open) if trail is not None else []
+        move, steps = self.states.move, progress.steps
+        level = 0
+        while level < len(levels):
+            todo = levels[level]
+            while todo:
+                key, used = todo.pop()
+                sets = seen.get(key)
+                if sets is None:
+                    seen[key] = [used]
+                elif _covered(sets, used):
+                    continue
+                else:
+                    sets.append(used)
+                state = key & STATE_MASK
+                rest = key ^ state
+                for at, (bit, kind) in enumerate(moving):
+                    if rest & bit:
+                        continue
+                    steps += 1
+                    moves = kind.moves.get(state)
+                    if moves is None:
+                        moves = move(kind, state)
+                    for after in moves:
+                        closure = closures.get(after)
+                        if closure is None:
+                            closure = self._closure(after)
+                        reached = rest | bit | after | closure
+                        if trail is not None:
+                            self._note(reached, used, key, used, (names[at],))
+                        if reached & own:
+                            _add(settled, reached, used)
+                        elif reached not in seen or not _covered(seen[reached], used):
+                            todo.append((reached, used))
+                for number, bit, earlier, kind in unknown:
+                    if used & bit or used & earlier != earlier:
+                        continue
+                    steps += 1
+                    moves = kind.moves.get(state)
+                    if moves is None:
+                        moves = move(kind, state)
+                    for after in moves:
+                        if after == state:
+                            continue
+                        closure = closures.get(after)
+                        if closure is None:
+                            closure = self._closure(after)
+                        reached, using = rest | after | closure, used | bit
+                        if trail is not None:
+                            self._note(reached, using, key, used, (number,))
+                        if reached & own:
+                            _add(settled, reached, using)
+                        elif reached not in seen or not _covered(seen[reached], using):
+                            if len(levels) == level + 1:
+                                levels.append([])
+                            levels[level + 1].append((reached, using))
+                if steps > progress.allowance:
+                    progress.steps = steps
+                    self._report(len(seen) + len(settled) + sum(map(len, levels)))
+                    yield
+            level += 1
+        progress.steps = steps
+        self.frontier = settled
+        if not settled:
+            self.dead_ends = [(key, used) for key, sets in seen.items() for used in sets]
+
+    def _closure(self, state: int) -> int:
+        """The open pure operations that are possible in a state."""
+        closure = self._closures.get(state)
+        if closure is None:
+            closure = self._closures[state] = self.states.possible(self._open_pure.values(), state)
+        return closure
+
+    def _squeeze(self) -> int:
+        """Number the open operations' bits from the lowest again; return the next free bit."""
+        self._closures.clear()
+        bit = 1 << STATE_BITS
+        pairs: list[tuple[int, int]] = []
+        for number, old in self._bits.items():
+            pairs.append((old, bit))
+            self._bits[number] = bit
+            group = self._open if number in self._open else self._open_pure
+            group[number] = (bit, group[number][1])
+            bit <<= 1
+        squeezed: Frontier = {}
+        for key, sets in self.frontier.items():
+            small = key & STATE_MASK
+            for old, new in pairs:
+                if key & old:
+                    small |= new
+            for used in sets:
+                _add(squeezed, small, used)
+        self.frontier = squeezed
+        return bit
+
+    def _report(self, extra: int = 0) -> None:
+        entries = len(self.frontier) + extra
+        trail = 3 * ENTRY_BYTES * len(self._trail) if self._trail is not None else 0
+        self._progress.hold(entries * (ENTRY_BYTES + len(self._unknown) // 8) + self.states.bytes() + trail)
+
+    def _note(self, reached: int, using: int, key: int, used: int, path: Path) -> None:
+        """Remember how a configuration was first reached; pure operations that came with it follow in the path."""
+        trail = self._trail
+        if trail is None or (reached, using) in trail or (reached, using) == (key, used):
+            return
+        gained = reached & ~key
+        pure = tuple(number for number, (bit, _) in self._open_pure.items() if gained & bit)
+        trail[reached, using] = ((key, used), path + pure)
+
+
+def _covered(sets: Iterable[int], used: int) -> bool:
+    """True if one of the sets is part of `used`."""
+    for smaller in sets:  # noqa: SIM110  this is the innermost loop, and `any` costs three times as much
+        if smaller & used == smaller:
+            return True
+    return False
+
+
+def _add(frontier: Frontier, key: int, used: int) -> None:
+    """Add a configuration, unless one that is at least as good is there; drop those it is better than."""
+    sets = frontier.get(key)
+    if sets is None:
+        frontier[key] = [used]
+    elif not _covered(sets, used):
+        sets[:] = [other for other in sets if used & other != used]
+        sets.append(used)
+
+
+def _forget(frontier: Frontier, own: int) -> Frontier:
+    """What is left when it no longer matters whether one operation took effect."""
+    merged: Frontier = {}
+    for key, sets in frontier.items():
+        for used in sets:
+            _add(merged, key | own, used)
+    return merged

@@ -1,0 +1,92 @@
+"""Make a violation small: which operations are enough to show that no order exists?
+
+Leaving a write out would make every read of it a violation of its own, which shows nothing. So an operation is never
+simply left out: it is first made *optional*, so that it may have taken effect between its invocation and completion, or
+not at all. Only if the rest is a violation even then, it goes. (A pure operation makes no difference to others, and can
+go at once.) What stays is a history that fails by itself, and would fail whatever the others did.
+
+An optional operation allows more, so what one removal cannot do, no later one can: halves, quarters and so on are tried
+first, and one pass over single operations then leaves a history of which each operation is needed.
+"""
+
+from dataclasses import dataclass
+
+from linearizability.search.engine import Progress
+from linearizability.search.frontier import FrontierSearch
+from linearizability.search.timeline import Timeline
+
+TRIAL_STEPS_MAX = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """The operations that are enough, by number. `minimal` if each was shown to be needed within the budget."""
+
+    operations: tuple[int, ...]
+    minimal: bool
+    steps: int
+
+
+class _Undecided(Exception):  # noqa: N818  it ends one trial, and is no error
+    """A trial used its steps up."""
+
+
+def shrink(timeline: Timeline, blocked: int, steps: int) -> Shrunk:
+    """The fewest operations found that fail, up to the completion of `blocked`, within so many steps."""
+    return _Shrinker(timeline, blocked, steps).run()
+
+
+class _Shrinker:
+    def __init__(self, timeline: Timeline, blocked: int, steps: int) -> None:
+        self._timeline = timeline
+        self._events = timeline.events[: timeline.events.index(~blocked) + 1]
+        self._steps = 0
+        self._most_steps = steps
+        self._blocked = blocked
+
+    def run(self) -> Shrunk:
+        kept = [~event for event in self._events if event < 0 and ~event != self._blocked]
+        minimal = True
+        size = max(1, len(kept) // 2)
+        while True:
+            place = 0
+            while place < len(kept):
+                rest = kept[:place] + kept[place + size :]
+                try:
+                    if self._fails(rest):
+                        kept = rest
+                        continue
+                except _Undecided:
+                    minimal = minimal and size > 1
+                place += size
+            if size == 1:
+                break
+            size = max(1, size // 2)
+        return Shrunk(tuple(sorted([*kept, self._blocked])), minimal, self._steps)
+
+    def _fails(self, kept: list[int]) -> bool:
+        """True if no order exists even though every operation but these is optional."""
+        left = min(TRIAL_STEPS_MAX, self._most_steps - self._steps)
+        if left <= 0:
+            raise _Undecided
+        progress = Progress(allowance=left)
+        search = FrontierSearch(self._relaxed({*kept, self._blocked}), progress).run()
+        try:
+            next(search)
+        except StopIteration as done:
+            self._steps += progress.steps
+            return not done.value.linearizable
+        search.close()
+        self._steps += progress.steps
+        raise _Undecided
+
+    def _relaxed(self, kept: set[int]) -> Timeline:
+        """The beginning of the timeline with all but some operations optional, and pure ones gone."""
+        timeline, classes = self._timeline, self._timeline.classes
+        events = [
+            event
+            for event in self._events
+            if (number := event if event >= 0 else ~event) in kept or not classes[number].pure
+        ]
+        completing = {~event for event in events if event < 0}
+        return timeline.relaxed(events, completing - kept)

@@ -1,0 +1,251 @@
+"""A history made ready for a search: one timeline per subhistory, and everything that is no history at all refused.
+
+Operations get small numbers in the order of their invocations. A timeline lists `i` where operation i was invoked and
+`~i` where it completed. What certainly failed is left out, and so is what is pure and unknown: neither can make a
+difference. An info operation has no completion.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from linearizability.history.errors import HistoryError
+from linearizability.model import Model, never_pipelined
+from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outcome
+from linearizability.search.states import OperationClass, States
+
+INVOKE, OK, FAIL = EventKind.INVOKE, EventKind.OK, EventKind.FAIL
+
+
+@dataclass(slots=True)
+class Timeline:
+    """One subhistory: its events, and of each operation the class and its number in the whole history.
+
+    `twins` has the unknown operations, each with the one before it that is the same, else -1: they are used in that
+    order. `optional` ones need not take effect at all; unknown ones are, and the shrinker makes others so.
+    """
+
+    key: Hashable
+    states: States
+    events: list[int] = field(default_factory=list)
+    classes: list[OperationClass] = field(default_factory=list)
+    origins: list[int] = field(default_factory=list)
+    twins: dict[int, int] = field(default_factory=dict)
+    optional: set[int] = field(default_factory=set)
+    known: dict[tuple[Any, Any], OperationClass] = field(default_factory=dict)
+
+    def relaxed(self, events: list[int], optional: set[int]) -> "Timeline":
+        """The same operations with other events, of which some more are optional."""
+        return Timeline(self.key, self.states, events, self.classes, self.origins, self.twins, optional)
+
+    def add_unknown(self, number: int) -> None:
+        """Note that an operation, the latest so far, is unknown."""
+        kind = self.classes[number]
+        before = (other for other in reversed(self.twins) if self.classes[other] is kind)
+        self.twins[number] = next(before, -1)
+        self.optional.add(number)
+
+
+@dataclass(slots=True)
+class _Raw:
+    """The whole history, by operation numbers: order as in a timeline, inputs, outputs, and how each ended."""
+
+    order: list[int] = field(default_factory=list)
+    inputs: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    ends: bytearray = field(default_factory=bytearray)
+
+
+class Prepared:
+    """The timelines of a history, and its operations by their numbers."""
+
+    def __init__(self, history: Sequence[Operation] | Sequence[Event], model: Model) -> None:
+        self._history = history
+        self._completions: dict[int, int] = {}
+        self._invocations: list[int] = []
+        first = history[0] if history else None
+        self._of_events = isinstance(first, Event)
+        if self._of_events:
+            raw = self._from_events(history, model)  # type: ignore[arg-type]
+        else:
+            raw = self._from_operations(history, model)  # type: ignore[arg-type]
+        self.timelines = _split(model, raw)
+
+    def operation(self, number: int) -> Operation:
+        """The operation as it was given, or as its events make it; times are then places in the list."""
+        if not self._of_events:
+            operation: Operation = self._history[number]  # type: ignore[assignment]
+            return operation
+        place = self._invocations[number]
+        invoked: Event = self._history[place]  # type: ignore[assignment]
+        end = self._completions.get(number)
+        completed: Event | None = None if end is None else self._history[end]  # type: ignore[assignment]
+        outcome = Outcome.INFO if completed is None else Outcome(completed.kind.value)
+        return Operation(
+            op_id=invoked.op_id,
+            input=invoked.value,
+            output=completed.value if completed is not None and outcome is Outcome.OK else UNKNOWN,
+            invoke_ns=place if invoked.time_ns is None else invoked.time_ns,
+            complete_ns=end if completed is None or completed.time_ns is None else completed.time_ns,
+            outcome=outcome,
+            process=invoked.process,
+        )
+
+    def _from_events(self, events: Sequence[Event], model: Model) -> _Raw:
+        """Refuse what is no history, and note the order of invocations and completions."""
+        raw = _Raw()
+        order, inputs, outputs, ends = raw.order, raw.inputs, raw.outputs, raw.ends
+        numbers: dict[Hashable, int] = {}
+        current: dict[Hashable, int] = {}
+        pipelined = None if model.pipelined is never_pipelined else model.pipelined
+        completions, invocations = self._completions, self._invocations
+        for place, event in enumerate(events):
+            if event.__class__ is not Event:
+                raise HistoryError(f"line {place}: {event!r} is no Event; give all operations or all events")
+            op_id, kind, process = event.op_id, event.kind, event.process
+            if kind is INVOKE:
+                number = len(inputs)
+                if numbers.setdefault(op_id, number) != number:
+                    raise HistoryError(f"operation {op_id!r} is invoked twice; ids must be unique")
+                invocations.append(place)
+                inputs.append(event.value)
+                outputs.append(UNKNOWN)
+                ends.append(_OPEN)
+                order.append(number)
+                if process is not None and (pipelined is None or not pipelined(event.value)):
+                    current[process] = number
+                continue
+            try:
+                number = numbers[op_id]
+            except KeyError:
+                raise HistoryError(f"operation {op_id!r} completes at line {place} and was never invoked") from None
+            if ends[number] != _OPEN:
+                raise HistoryError(f"operation {op_id!r} completes twice, again at line {place}")
+            completions[number] = place
+            if kind is OK:
+                ends[number] = _OK
+                outputs[number] = event.value
+                order.append(~number)
+            else:
+                ends[number] = _FAIL if kind is FAIL else _INFO
+            if process is not None and current.get(process, number) != number:
+                if pipelined is None or not pipelined(inputs[number]):
+                    other = events[invocations[current[process]]].op_id
+                    raise HistoryError(_overlap(other, op_id, process))
+        return raw
+
+    @staticmethod
+    def _from_operations(operations: Sequence[Operation], model: Model) -> _Raw:
+        raw = _Raw()
+        moments: list[tuple[int, int, int]] = []
+        seen: set[Hashable] = set()
+        for number, operation in enumerate(operations):
+            _refuse_damaged(operation, number)
+            if operation.op_id in seen:
+                raise HistoryError(f"operation {operation.op_id!r} is there twice; ids must be unique")
+            seen.add(operation.op_id)
+            is_ok = operation.outcome is Outcome.OK
+            raw.ends.append(_ENDS[operation.outcome])
+            raw.inputs.append(operation.input)
+            raw.outputs.append(operation.output if is_ok else UNKNOWN)
+            moments.append((operation.invoke_ns, 0, number))
+            if is_ok and operation.complete_ns is not None:
+                moments.append((operation.complete_ns, 1, ~number))
+        _refuse_overlaps(operations, model)
+        moments.sort()
+        raw.order.extend(signed for _, _, signed in moments)
+        return raw
+
+
+def _split(model: Model, raw: _Raw) -> list[Timeline]:
+    """The timelines, each with the operations that can make a difference, in order of their first invocation."""
+    inputs, outputs, ends, partition = raw.inputs, raw.outputs, raw.ends, model.partition
+    timelines: dict[Hashable, Timeline] = {}
+    if partition is None:
+        timeline = timelines[None] = Timeline(None, States(model))
+        known = timeline.known
+    places: list[tuple[Timeline, int] | None] = [None] * len(inputs)
+    for signed in raw.order:
+        if signed < 0:
+            place = places[~signed]
+            if place is not None:
+                place[0].events.append(~place[1])
+            continue
+        end = ends[signed]
+        if end == _FAIL:
+            continue
+        given, output = inputs[signed], outputs[signed]
+        if partition is not None:
+            key = _key(model, given)
+            found = timelines.get(key)
+            timeline = timelines.setdefault(key, Timeline(key, States(model))) if found is None else found
+            known = timeline.known
+        try:
+            kind = known.get((given, output))
+            if kind is None:
+                kind = known[given, output] = _new_class(model, given, output)
+        except TypeError:  # it cannot be hashed, and has a class of its own
+            kind = _new_class(model, given, output)
+        if end != _OK and kind.pure:
+            continue
+        number = len(timeline.classes)
+        places[signed] = (timeline, number)
+        timeline.events.append(number)
+        timeline.classes.append(kind)
+        timeline.origins.append(signed)
+        if end != _OK:
+            timeline.add_unknown(number)
+    return list(timelines.values())
+
+
+_OPEN, _OK, _FAIL, _INFO = range(4)
+_ENDS = {Outcome.OK: _OK, Outcome.FAIL: _FAIL, Outcome.INFO: _INFO}
+
+
+def _new_class(model: Model, given: Any, output: Any) -> OperationClass:
+    try:
+        return OperationClass(given, output, bool(model.pure(given, output)))
+    except Exception as error:
+        raise model.error("(any)", given, output, error) from error
+
+
+def _key(model: Model, given: Any) -> Hashable:
+    try:
+        key = model.partition(given)  # type: ignore[misc]
+        hash(key)
+    except Exception as error:
+        raise model.error("(any)", given, UNKNOWN, error) from error
+    return key
+
+
+def _refuse_damaged(operation: Operation, number: int) -> None:
+    if type(operation) is not Operation:
+        raise HistoryError(f"row {number}: {operation!r} is no Operation; give all operations or all events")
+    name, begin, end = f"operation {operation.op_id!r}", operation.invoke_ns, operation.complete_ns
+    if not isinstance(begin, int) or not isinstance(end, int | None):
+        raise HistoryError(f"{name}: its times {begin!r} and {end!r} must be whole nanoseconds")
+    if end is not None and end < begin:
+        raise HistoryError(f"{name}: it completes at {end}, before it was invoked at {begin}")
+    if end is None and operation.outcome is Outcome.OK:
+        raise HistoryError(f"{name}: it is ok and has no completion; one that never returned is info")
+
+
+def _refuse_overlaps(operations: Sequence[Operation], model: Model) -> None:
+    """Two operations of one process may touch (a clock may answer twice the same), not overlap."""
+    named = [op for op in operations if op.process is not None and not model.pipelined(op.input)]
+    for operation, following in _neighbours(sorted(named, key=lambda op: (op.invoke_ns, op.complete_ns or op.invoke_ns))):
+        if operation.complete_ns is not None and following.invoke_ns < operation.complete_ns:
+            raise HistoryError(_overlap(following.op_id, operation.op_id, operation.process))
+
+
+def _neighbours(operations: Iterable[Operation]) -> Iterable[tuple[Operation, Operation]]:
+    """Each operation with the next one of its process."""
+    last: dict[Hashable, Operation] = {}
+    for operation in operations:
+        if operation.process in last:
+            yield last[operation.process], operation
+        last[operation.process] = operation
+
+
+def _overlap(later: Hashable, earlier: Hashable, process: Hashable) -> str:
+    return f"operation {later!r} of process {process!r} is invoked while its operation {earlier!r} is still running"

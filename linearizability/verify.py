@@ -1,0 +1,202 @@
+"""Is a history linearizable? The generic checker, for any model.
+
+    from linearizability.models.compare_and_set import compare_and_set
+    from linearizability.verify import Budget, check
+
+    verification = check(history, compare_and_set(), Budget(time_s=60))
+    if verification.verdict is Verdict.VIOLATION:
+        print(verification.explain().text())
+
+Each subhistory gets a verdict of its own: ok, violation, or unknown with the reason why; whatever the budget, an
+unknown is never told as either of the others. Subhistories take turns, each turn twice as long as the one before, so
+that an easy one is decided before a hard one has used the budget up.
+
+Budgets hold: steps to within one configuration, time and memory (an estimate of what the searches store) to within one
+piece of an engine's work, which is kept near twenty milliseconds.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+from linearizability.explain import Explanation, explain
+from linearizability.judgement import Verdict
+from linearizability.model import Model
+from linearizability.operation import Event, Operation
+from linearizability.search.contest import Contest, Contestant, EngineName
+from linearizability.search.timeline import Prepared
+
+Clock = Callable[[], int]
+"""Nanoseconds on any monotonic clock."""
+
+BOTH = (EngineName.FRONTIER, EngineName.DEPTH_FIRST)
+PIECE_NS = 20_000_000
+PIECE_STEPS_MAX = 1 << 16
+FIRST_TURN_STEPS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a check may use in all; None is no limit. The memory is that of the searches, not of the history."""
+
+    steps: int | None = None
+    time_s: float | None = 60.0
+    memory_mb: int | None = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was found of one subhistory. `key` is its partition, None if the model has none.
+
+    `reason` says why a verdict is unknown, and which operation a violation is about. `steps` are attempts to place one
+    operation, of all engines together; `peak_bytes` is what they held, by estimate.
+    """
+
+    key: Hashable
+    verdict: Verdict
+    operations: int
+    steps: int
+    peak_bytes: int
+    engine: EngineName | None = None
+    blocked: Operation | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was found of a history: one outcome for each subhistory, in order of their first operation."""
+
+    outcomes: tuple[Outcome, ...]
+    model: Model
+    _contests: tuple[Contest, ...] = field(repr=False, compare=False)
+    _prepared: Prepared = field(repr=False, compare=False)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violation if one subhistory is one, else unknown if one is, else ok."""
+        verdicts = {outcome.verdict for outcome in self.outcomes}
+        return next((bad for bad in (Verdict.VIOLATION, Verdict.UNKNOWN) if bad in verdicts), Verdict.OK)
+
+    def explain(self, outcome: Outcome | None = None, *, steps: int = 2_000_000) -> Explanation:
+        """Why a subhistory, the first one in violation if none is named, cannot be linearized.
+
+        Raises ValueError if it is no violation.
+        """
+        chosen = outcome or next((one for one in self.outcomes if one.verdict is Verdict.VIOLATION), None)
+        if chosen is None or chosen.verdict is not Verdict.VIOLATION:
+            raise ValueError("there is no violation to explain")
+        contest = self._contests[self.outcomes.index(chosen)]
+        assert contest.finding is not None
+        assert contest.finding.blocked is not None
+        return explain(self._prepared, contest.timeline, self.model, contest.finding.blocked, steps)
+
+
+def check(
+    history: Sequence[Operation] | Sequence[Event],
+    model: Model,
+    budget: Budget | None = None,
+    *,
+    first_violation_only: bool = False,
+    engines: tuple[EngineName, ...] = BOTH,
+    clock: Clock = time.monotonic_ns,
+) -> Verification:
+    """Judge a history of operations (in any order) or of events (in theirs).
+
+    With `first_violation_only` it ends at the first subhistory in violation; those not decided by then are unknown.
+    Raises HistoryError for what is no history, naming the operation, and ModelError for a model that raises.
+    """
+    prepared = Prepared(history, model)
+    contests = [Contest(timeline, model, engines) for timeline in prepared.timelines]
+    reasons = _Scheduler(contests, budget or Budget(), clock, first_violation_only).run()
+    outcomes = tuple(_outcome(prepared, model, contest, reasons) for contest in contests)
+    return Verification(outcomes, model, tuple(contests), prepared)
+
+
+class _Scheduler:
+    """Gives turns to the undecided subhistories until all are decided or the budget is used up."""
+
+    def __init__(self, contests: list[Contest], budget: Budget, clock: Clock, first_only: bool) -> None:
+        self._waiting = contests
+        self._budget = budget
+        self._clock = clock
+        self._first_only = first_only
+        self._begin_ns = self._now_ns = clock()
+        self._steps = self._held_bytes = 0
+        self._most_steps = budget.steps if budget.steps is not None else sys.maxsize
+        self._most_ns = int(budget.time_s * 1e9) if budget.time_s is not None else sys.maxsize
+        self._most_bytes = budget.memory_mb << 20 if budget.memory_mb is not None else sys.maxsize
+
+    def run(self) -> dict[int, str]:
+        """Why those that stay undecided do, by the identity of their contest."""
+        reasons: dict[int, str] = {}
+        turn = FIRST_TURN_STEPS
+        while self._waiting:
+            undecided: list[Contest] = []
+            for place, contest in enumerate(self._waiting):
+                stop = self._give_turn(contest, turn)
+                if contest.exhausted:
+                    reasons[id(contest)] = f"the memory budget of {self._budget.memory_mb} MB was used up"
+                elif contest.finding is None:
+                    undecided.append(contest)
+                elif self._first_only and not contest.finding.linearizable:
+                    stop = "another subhistory is a violation, and the check ended there"
+                if stop is not None:
+                    return reasons | self._stop([*undecided, *self._waiting[place + 1 :]], stop)
+            self._waiting = undecided
+            turn *= 2
+        return reasons
+
+    def _give_turn(self, contest: Contest, turn: int) -> str | None:
+        """Let a contest take so many steps, a piece at a time; say which budget is used up, if one is."""
+        enough = contest.steps + turn
+        while contest.finding is None and not contest.exhausted:
+            left = min(enough - contest.steps, self._most_steps - self._steps)
+            if self._steps >= self._most_steps:
+                return f"the budget of {self._budget.steps} steps was used up"
+            if self._now_ns - self._begin_ns >= self._most_ns:
+                return f"the time budget of {self._budget.time_s} s was used up"
+            if left <= 0:
+                return None
+            steps, held_bytes = contest.steps, contest.held_bytes
+            self._adapt(contest.work(left))
+            self._steps += contest.steps - steps
+            self._held_bytes += contest.held_bytes - held_bytes
+            while self._held_bytes > self._most_bytes:
+                self._shed()
+        return None
+
+    def _adapt(self, contestant: Contestant) -> None:
+        """Make an engine's next piece longer if this one was short, and shorter if it was long."""
+        now_ns = self._clock()
+        took_ns, self._now_ns = now_ns - self._now_ns, now_ns
+        if took_ns > PIECE_NS:
+            contestant.piece_steps = max(1, contestant.piece_steps // 2)
+        elif took_ns < PIECE_NS // 4:
+            contestant.piece_steps = min(contestant.piece_steps * 2, PIECE_STEPS_MAX)
+
+    def _shed(self) -> None:
+        """End the engine that holds the most."""
+        largest = max(self._waiting, key=lambda contest: contest.held_bytes)
+        held_bytes = largest.held_bytes
+        largest.shed()
+        self._held_bytes += largest.held_bytes - held_bytes
+
+    @staticmethod
+    def _stop(undecided: list[Contest], reason: str) -> dict[int, str]:
+        for contest in undecided:
+            contest.release()
+        return {id(contest): reason for contest in undecided}
+
+
+def _outcome(prepared: Prepared, model: Model, contest: Contest, reasons: dict[int, str]) -> Outcome:
+    timeline, finding = contest.timeline, contest.finding
+    size, used = len(timeline.classes), (contest.steps, contest.peak_bytes)
+    if finding is None:
+        return Outcome(timeline.key, Verdict.UNKNOWN, size, *used, reason=reasons[id(contest)])
+    if finding.blocked is None:
+        return Outcome(timeline.key, Verdict.OK, size, *used, contest.winner)
+    blocked = prepared.operation(timeline.origins[finding.blocked])
+    text = model.describe_operation(blocked.input, blocked.output)
+    reason = f"operation {blocked.op_id!r}, {text}, cannot be placed: no order explains what completed up to then"
+    return Outcome(timeline.key, Verdict.VIOLATION, size, *used, contest.winner, blocked, reason)
