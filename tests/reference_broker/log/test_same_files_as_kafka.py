@@ -1,10 +1,13 @@
 """Apache Kafka and our log are given the same batches; the files that they write are equal to the byte."""
 
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from fixtures.clients import requests
 from fixtures.clients.raw import RawClient
@@ -42,8 +45,15 @@ def produce_all(client: RawClient, batches: Sequence[bytes]) -> None:
     for batch in batches:
         schema = client.schema_for(PRODUCE, 12)
         request = requests.produce(schema, TOPIC, 0, batch, acks=-1, timeout_ms=10_000)
-        (answer,) = client.request(request).responses[0].partition_responses
-        assert answer.error_code == 0, answer
+        deadline = time.monotonic() + 15
+        while (answer := only_answer(client.request(request))).error_code == ErrorCode.unknown_topic_or_partition:
+            assert time.monotonic() < deadline, "the new topic got no leader"
+        assert answer.error_code == ErrorCode.none, answer
+
+
+def only_answer(response: Any) -> Any:
+    (answer,) = response.responses[0].partition_responses
+    return answer
 
 
 @pytest.fixture(scope="module")
