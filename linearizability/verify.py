@@ -171,7 +171,7 @@ class _Scheduler:
         now_ns = self._clock()
         took_ns, self._now_ns = now_ns - self._now_ns, now_ns
         if took_ns > PIECE_NS:
-            contestant.piece_steps = max(1, contestant.piece_steps // 2)
+            contestant.piece_steps = max(1, contestant.piece_steps * PIECE_NS // took_ns)
         elif took_ns < PIECE_NS // 4:
             contestant.piece_steps = min(contestant.piece_steps * 2, PIECE_STEPS_MAX)
 

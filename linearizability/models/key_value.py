@@ -7,6 +7,7 @@ The state is one key's value.
 from typing import Any
 
 from linearizability.model import Model, Refused
+from linearizability.models.call import describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
 _OTHER = Refused("the key holds another value")
@@ -20,12 +21,7 @@ def _step(state: str, given: tuple[str, ...], output: Any) -> Any:
         return state + given[2]
     if f == "put":
         return given[2]
-    raise ValueError(f"no such operation: {f!r}; there are get, put and append")
-
-
-def _describe(given: tuple[str, ...], output: Any) -> str:
-    call = f"{given[0]}({', '.join(map(repr, given[1:]))})"
-    return f"{call} -> {output!r}" if given[0] == "get" else call
+    raise no_such_operation(given, "get", "put", "append")
 
 
 def key_value() -> Model:
@@ -34,7 +30,7 @@ def key_value() -> Model:
         name="key-value",
         init=str,
         step=_step,
-        pure=lambda given, _output: given[0] == "get",
+        pure=lambda given, _output: bool(given[0] == "get"),
         partition=lambda given: given[1],
-        describe_operation=_describe,
+        describe_operation=describe_call,
     )

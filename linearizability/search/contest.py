@@ -16,8 +16,8 @@ from linearizability.search.frontier import FrontierSearch
 from linearizability.search.timeline import Timeline
 
 EASY_STEPS = 400
-EASY_STEPS_PER_EVENT = 12
-DEPTH_FIRST_SHARE = 24
+EASY_STEPS_PER_EVENT = 8
+DEPTH_FIRST_SHARE = 32
 FIRST_PIECE_STEPS = 64
 
 

@@ -105,8 +105,9 @@ class DepthFirstSearch:
                         if after.__class__ is Refused:
                             continue
                         reached = placed + bits[number]
-                        configuration = (reached, after)
-                        if configuration not in seen:
+                        known = len(seen)
+                        seen.add((reached, after))
+                        if len(seen) != known:
                             break
                     else:
                         if not stack:
@@ -115,7 +116,6 @@ class DepthFirstSearch:
                         untried, placed, state, barrier, choices, reads = stack.pop()
                         continue
                     break
-                seen.add(configuration)
                 stack.append((untried, placed, state, barrier, choices, reads))
                 choices = [other for other in choices if other != number]
                 placed, state = reached, after

@@ -49,6 +49,7 @@ class FrontierSearch:
         self._open_pure: dict[int, tuple[int, OperationClass]] = {}
         self._unknown: list[tuple[int, int, int, OperationClass]] = []
         self._closures: dict[int, int] = {}
+        self._useful: dict[int, list[tuple[int, int, int, int]]] = {}
         self._next_bit = 1 << STATE_BITS
 
     def run(self) -> Generator[None, None, Finding]:
@@ -65,6 +66,7 @@ class FrontierSearch:
                 if event in twins:
                     unknown_bits[event] = own = 1 << len(unknown_bits)
                     self._unknown.append((event, own, unknown_bits.get(twins[event], 0), kind))
+                    self._useful.clear()
                     continue
                 bits[event] = bit
                 if kind.pure:
@@ -122,8 +124,10 @@ class FrontierSearch:
         levels: list[list[tuple[int, int]]] = [[]]
         seen: Frontier = {}
         trail, progress = self._trail, self._progress
+        closures = self._closures
         for key, sets in self.frontier.items():
-            closed = key | self._closure(key & STATE_MASK)
+            closure = closures.get(key & STATE_MASK)
+            closed = key | (self._closure(key & STATE_MASK) if closure is None else closure)
             for used in sets:
                 if closed != key and trail is not None:
                     self._note(closed, used, key, used, ())
@@ -134,7 +138,7 @@ class FrontierSearch:
                     while len(levels) <= level:
                         levels.append([])
                     levels[level].append((closed, used))
-        moving, unknown, closures = list(self._open.values()), self._unknown, self._closures
+        moving, unknown, useful = list(self._open.values()), self._unknown, self._useful
         names = list(self._open) if trail is not None else []
         move, steps = self.states.move, progress.steps
         level = 0
@@ -167,17 +171,17 @@ class FrontierSearch:
                             self._note(reached, used, key, used, (names[at],))
                         if reached & own:
                             _add(settled, reached, used)
-                        elif reached not in seen or not _covered(seen[reached], used):
+                            continue
+                        sets = seen.get(reached)
+                        if sets is None or not _covered(sets, used):
                             todo.append((reached, used))
-                for number, bit, earlier, kind in unknown:
-                    if used & bit or used & earlier != earlier:
-                        continue
-                    steps += 1
-                    moves = kind.moves.get(state)
-                    if moves is None:
-                        moves = move(kind, state)
-                    for after in moves:
-                        if after == state:
+                if unknown:
+                    exits = useful.get(state)
+                    if exits is None:
+                        steps += len(unknown)
+                        exits = useful[state] = self._exits(state)
+                    for number, bit, earlier, after in exits:
+                        if used & bit or used & earlier != earlier:
                             continue
                         closure = closures.get(after)
                         if closure is None:
@@ -187,7 +191,9 @@ class FrontierSearch:
                             self._note(reached, using, key, used, (number,))
                         if reached & own:
                             _add(settled, reached, using)
-                        elif reached not in seen or not _covered(seen[reached], using):
+                            continue
+                        sets = seen.get(reached)
+                        if sets is None or not _covered(sets, using):
                             if len(levels) == level + 1:
                                 levels.append([])
                             levels[level + 1].append((reached, using))
@@ -207,6 +213,16 @@ class FrontierSearch:
         if closure is None:
             closure = self._closures[state] = self.states.possible(self._open_pure.values(), state)
         return closure
+
+    def _exits(self, state: int) -> list[tuple[int, int, int, int]]:
+        """The unknown operations that lead from a state to another one, each with that one's number."""
+        exits = []
+        for number, bit, earlier, kind in self._unknown:
+            moves = kind.moves.get(state)
+            if moves is None:
+                moves = self.states.move(kind, state)
+            exits += [(number, bit, earlier, after) for after in moves if after != state]
+        return exits
 
     def _squeeze(self) -> int:
         """Number the open operations' bits from the lowest again; return the next free bit."""

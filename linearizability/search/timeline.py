@@ -7,6 +7,7 @@ difference. An info operation has no completion.
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from linearizability.history.errors import HistoryError
@@ -48,118 +49,132 @@ class Timeline:
 
 @dataclass(slots=True)
 class _Raw:
-    """The whole history, by operation numbers: order as in a timeline, inputs, outputs, and how each ended."""
+    """The whole history, by operation numbers: the order as in a timeline, and what was asked and answered.
+
+    `outputs` has those that are ok, `failed` those that certainly failed; the others are unknown.
+    """
 
     order: list[int] = field(default_factory=list)
     inputs: list[Any] = field(default_factory=list)
-    outputs: list[Any] = field(default_factory=list)
-    ends: bytearray = field(default_factory=bytearray)
+    outputs: dict[int, Any] = field(default_factory=dict)
+    failed: set[int] = field(default_factory=set)
 
 
 class Prepared:
     """The timelines of a history, and its operations by their numbers."""
 
     def __init__(self, history: Sequence[Operation] | Sequence[Event], model: Model) -> None:
-        self._history = history
-        self._completions: dict[int, int] = {}
-        self._invocations: list[int] = []
-        first = history[0] if history else None
-        self._of_events = isinstance(first, Event)
-        if self._of_events:
-            raw = self._from_events(history, model)  # type: ignore[arg-type]
+        self._operations: Sequence[Operation] = ()
+        self._events: Sequence[Event] = ()
+        self._ends: dict[Hashable, list[int]] = {}
+        if history and isinstance(history[0], Event):
+            self._events = history  # type: ignore[assignment]
+            raw = _from_events(self._events, model)
         else:
-            raw = self._from_operations(history, model)  # type: ignore[arg-type]
+            self._operations = history  # type: ignore[assignment]
+            raw = _from_operations(self._operations, model)
         self.timelines = _split(model, raw)
 
     def operation(self, number: int) -> Operation:
-        """The operation as it was given, or as its events make it; times are then places in the list."""
-        if not self._of_events:
-            operation: Operation = self._history[number]  # type: ignore[assignment]
-            return operation
-        place = self._invocations[number]
-        invoked: Event = self._history[place]  # type: ignore[assignment]
-        end = self._completions.get(number)
-        completed: Event | None = None if end is None else self._history[end]  # type: ignore[assignment]
+        """The operation as it was given, or as its events make it; times are then places in the list, if it has none."""
+        if not self._events:
+            return self._operations[number]
+        if not self._ends:
+            for place, event in enumerate(self._events):
+                self._ends.setdefault(event.op_id, []).append(place)
+        begin, end = (*list(self._ends.values())[number], None)[:2]
+        assert begin is not None
+        invoked = self._events[begin]
+        completed = None if end is None else self._events[end]
         outcome = Outcome.INFO if completed is None else Outcome(completed.kind.value)
         return Operation(
             op_id=invoked.op_id,
             input=invoked.value,
             output=completed.value if completed is not None and outcome is Outcome.OK else UNKNOWN,
-            invoke_ns=place if invoked.time_ns is None else invoked.time_ns,
+            invoke_ns=begin if invoked.time_ns is None else invoked.time_ns,
             complete_ns=end if completed is None or completed.time_ns is None else completed.time_ns,
             outcome=outcome,
             process=invoked.process,
         )
 
-    def _from_events(self, events: Sequence[Event], model: Model) -> _Raw:
-        """Refuse what is no history, and note the order of invocations and completions."""
-        raw = _Raw()
-        order, inputs, outputs, ends = raw.order, raw.inputs, raw.outputs, raw.ends
-        numbers: dict[Hashable, int] = {}
-        current: dict[Hashable, int] = {}
-        pipelined = None if model.pipelined is never_pipelined else model.pipelined
-        completions, invocations = self._completions, self._invocations
-        for place, event in enumerate(events):
-            if event.__class__ is not Event:
-                raise HistoryError(f"line {place}: {event!r} is no Event; give all operations or all events")
-            op_id, kind, process = event.op_id, event.kind, event.process
-            if kind is INVOKE:
-                number = len(inputs)
-                if numbers.setdefault(op_id, number) != number:
-                    raise HistoryError(f"operation {op_id!r} is invoked twice; ids must be unique")
-                invocations.append(place)
-                inputs.append(event.value)
-                outputs.append(UNKNOWN)
-                ends.append(_OPEN)
-                order.append(number)
-                if process is not None and (pipelined is None or not pipelined(event.value)):
-                    current[process] = number
-                continue
-            try:
-                number = numbers[op_id]
-            except KeyError:
-                raise HistoryError(f"operation {op_id!r} completes at line {place} and was never invoked") from None
-            if ends[number] != _OPEN:
-                raise HistoryError(f"operation {op_id!r} completes twice, again at line {place}")
-            completions[number] = place
-            if kind is OK:
-                ends[number] = _OK
-                outputs[number] = event.value
-                order.append(~number)
-            else:
-                ends[number] = _FAIL if kind is FAIL else _INFO
-            if process is not None and current.get(process, number) != number:
-                if pipelined is None or not pipelined(inputs[number]):
-                    other = events[invocations[current[process]]].op_id
-                    raise HistoryError(_overlap(other, op_id, process))
-        return raw
 
-    @staticmethod
-    def _from_operations(operations: Sequence[Operation], model: Model) -> _Raw:
-        raw = _Raw()
-        moments: list[tuple[int, int, int]] = []
-        seen: set[Hashable] = set()
-        for number, operation in enumerate(operations):
-            _refuse_damaged(operation, number)
-            if operation.op_id in seen:
-                raise HistoryError(f"operation {operation.op_id!r} is there twice; ids must be unique")
-            seen.add(operation.op_id)
-            is_ok = operation.outcome is Outcome.OK
-            raw.ends.append(_ENDS[operation.outcome])
-            raw.inputs.append(operation.input)
-            raw.outputs.append(operation.output if is_ok else UNKNOWN)
-            moments.append((operation.invoke_ns, 0, number))
-            if is_ok and operation.complete_ns is not None:
-                moments.append((operation.complete_ns, 1, ~number))
-        _refuse_overlaps(operations, model)
-        moments.sort()
-        raw.order.extend(signed for _, _, signed in moments)
-        return raw
+def _from_events(events: Sequence[Event], model: Model) -> _Raw:
+    _refuse_damaged_events(events)
+    raw = _Raw()
+    order, inputs, outputs, failed = raw.order, raw.inputs, raw.outputs, raw.failed
+    gave_up: set[int] = set()
+    numbers: dict[Hashable, int] = {}
+    current: dict[Hashable, int] = {}
+    pipelined = None if model.pipelined is never_pipelined else model.pipelined
+    for event in events:
+        op_id, kind, process = event.op_id, event.kind, event.process
+        if kind is INVOKE:
+            number = len(inputs)
+            if numbers.setdefault(op_id, number) != number:
+                raise HistoryError(f"operation {op_id!r} is invoked twice; ids must be unique")
+            inputs.append(event.value)
+            order.append(number)
+            if process is not None and (pipelined is None or not pipelined(event.value)):
+                current[process] = number
+            continue
+        try:
+            number = numbers[op_id]
+        except KeyError:
+            raise HistoryError(f"operation {op_id!r} completes and was never invoked") from None
+        if number in outputs or number in gave_up:
+            raise HistoryError(f"operation {op_id!r} completes twice")
+        if kind is OK:
+            outputs[number] = event.value
+            order.append(~number)
+        else:
+            gave_up.add(number)
+            if kind is FAIL:
+                failed.add(number)
+        if process is not None and current.get(process, number) != number:
+            if pipelined is None or not pipelined(inputs[number]):
+                later = list(numbers)[current[process]]
+                raise HistoryError(_overlap(later, op_id, process))
+    return raw
+
+
+def _refuse_damaged_events(events: Sequence[Event]) -> None:
+    strange = {*map(type, events)} - {Event}
+    if strange:
+        place = next(place for place, event in enumerate(events) if type(event) in strange)
+        raise HistoryError(f"line {place}: {events[place]!r} is no Event; give all operations or all events")
+    timed = [(event.time_ns, event) for event in events if event.time_ns is not None]
+    for (before_ns, _), (time_ns, event) in pairwise(timed):
+        if time_ns < before_ns:
+            raise HistoryError(
+                f"operation {event.op_id!r}: its {event.kind} at {time_ns} goes back in time, behind {before_ns}"
+            )
+
+
+def _from_operations(operations: Sequence[Operation], model: Model) -> _Raw:
+    raw = _Raw()
+    moments: list[tuple[int, int, int]] = []
+    seen: set[Hashable] = set()
+    for number, operation in enumerate(operations):
+        _refuse_damaged(operation, number)
+        if operation.op_id in seen:
+            raise HistoryError(f"operation {operation.op_id!r} is there twice; ids must be unique")
+        seen.add(operation.op_id)
+        raw.inputs.append(operation.input)
+        moments.append((operation.invoke_ns, 0, number))
+        if operation.outcome is Outcome.FAIL:
+            raw.failed.add(number)
+        elif operation.outcome is Outcome.OK and operation.complete_ns is not None:
+            raw.outputs[number] = operation.output
+            moments.append((operation.complete_ns, 1, ~number))
+    _refuse_overlaps(operations, model)
+    moments.sort()
+    raw.order.extend(signed for _, _, signed in moments)
+    return raw
 
 
 def _split(model: Model, raw: _Raw) -> list[Timeline]:
     """The timelines, each with the operations that can make a difference, in order of their first invocation."""
-    inputs, outputs, ends, partition = raw.inputs, raw.outputs, raw.ends, model.partition
+    inputs, outputs, failed, partition = raw.inputs, raw.outputs, raw.failed, model.partition
     timelines: dict[Hashable, Timeline] = {}
     if partition is None:
         timeline = timelines[None] = Timeline(None, States(model))
@@ -171,10 +186,10 @@ def _split(model: Model, raw: _Raw) -> list[Timeline]:
             if place is not None:
                 place[0].events.append(~place[1])
             continue
-        end = ends[signed]
-        if end == _FAIL:
+        given, output = inputs[signed], outputs.get(signed, UNKNOWN)
+        unknown = signed not in outputs
+        if unknown and signed in failed:
             continue
-        given, output = inputs[signed], outputs[signed]
         if partition is not None:
             key = _key(model, given)
             found = timelines.get(key)
@@ -186,20 +201,16 @@ def _split(model: Model, raw: _Raw) -> list[Timeline]:
                 kind = known[given, output] = _new_class(model, given, output)
         except TypeError:  # it cannot be hashed, and has a class of its own
             kind = _new_class(model, given, output)
-        if end != _OK and kind.pure:
+        if unknown and kind.pure:
             continue
         number = len(timeline.classes)
         places[signed] = (timeline, number)
         timeline.events.append(number)
         timeline.classes.append(kind)
         timeline.origins.append(signed)
-        if end != _OK:
+        if unknown:
             timeline.add_unknown(number)
     return list(timelines.values())
-
-
-_OPEN, _OK, _FAIL, _INFO = range(4)
-_ENDS = {Outcome.OK: _OK, Outcome.FAIL: _FAIL, Outcome.INFO: _INFO}
 
 
 def _new_class(model: Model, given: Any, output: Any) -> OperationClass:
@@ -233,7 +244,9 @@ def _refuse_damaged(operation: Operation, number: int) -> None:
 def _refuse_overlaps(operations: Sequence[Operation], model: Model) -> None:
     """Two operations of one process may touch (a clock may answer twice the same), not overlap."""
     named = [op for op in operations if op.process is not None and not model.pipelined(op.input)]
-    for operation, following in _neighbours(sorted(named, key=lambda op: (op.invoke_ns, op.complete_ns or op.invoke_ns))):
+    for operation, following in _neighbours(
+        sorted(named, key=lambda op: (op.invoke_ns, op.complete_ns or op.invoke_ns))
+    ):
         if operation.complete_ns is not None and following.invoke_ns < operation.complete_ns:
             raise HistoryError(_overlap(following.op_id, operation.op_id, operation.process))
 

@@ -1,0 +1,74 @@
+"""A partition's log with its high watermark: records are appended at the end, and readers see them below the watermark.
+
+Inputs: `("append", partition, values)` -> the base offset; `("read", partition, offset)` -> (values from that offset on,
+high watermark). Values are tuples, and each append takes offsets one after the other. A producer may have several
+appends in flight.
+
+The watermark is not lower than any that was read before, nor above the end of the log. In Kafka it follows the end after
+a while; with `linearizable=True` it is the end at once, so that a read after an acknowledged append must show it. The
+state holds the whole log: this model is for histories of some hundred records.
+"""
+
+from typing import Any
+
+from linearizability.model import Model, Refused
+from linearizability.models.call import describe_call, no_such_operation
+from linearizability.operation import UNKNOWN
+
+_OTHER_BASE = Refused("the end of the log is at another offset than the one acknowledged")
+_ABOVE_END = Refused("the watermark read is above the end of the log")
+_WENT_BACK = Refused("the watermark read is below one that was read before")
+_BEHIND = Refused("the watermark read is below the end of the log")
+_PAST = Refused("the read returns records at or above its watermark")
+_OTHER_VALUES = Refused("the log holds other records there")
+
+State = tuple[tuple[Any, ...], int]
+"""The records, and the highest watermark that was read."""
+
+
+def _append(state: State, values: tuple[Any, ...], output: Any) -> State | Refused:
+    records, watermark = state
+    if output not in (UNKNOWN, len(records)):
+        return _OTHER_BASE
+    return records + values, watermark
+
+
+def _read(state: State, offset: int, output: Any, *, linearizable: bool) -> State | Refused:
+    if output is UNKNOWN:
+        return state
+    records, watermark = state
+    values, seen = output
+    if seen > len(records):
+        return _ABOVE_END
+    if seen < watermark:
+        return _WENT_BACK
+    if linearizable and seen != len(records):
+        return _BEHIND
+    if values and offset + len(values) > seen:
+        return _PAST
+    if records[offset : offset + len(values)] != values:
+        return _OTHER_VALUES
+    return records, watermark if linearizable else seen
+
+
+def append_log(*, linearizable: bool = False) -> Model:
+    """The model of one partition, for every partition, first empty."""
+
+    def step(state: State, given: tuple[Any, ...], output: Any) -> State | Refused:
+        if given[0] == "append":
+            return _append(state, given[2], output)
+        if given[0] == "read":
+            return _read(state, given[2], output, linearizable=linearizable)
+        raise no_such_operation(given, "append", "read")
+
+    return Model(
+        name="append-log",
+        init=lambda: ((), 0),
+        step=step,
+        # A read that shows a watermark for the first time moves what later ones may show.
+        pure=lambda given, output: bool(given[0] == "read" and (linearizable or output is UNKNOWN)),
+        partition=lambda given: given[1],
+        pipelined=lambda given: bool(given[0] == "append"),
+        describe_operation=describe_call,
+        describe_state=lambda state: f"{len(state[0])} records, watermark {state[1]}",
+    )

@@ -1,0 +1,41 @@
+"""A group's committed offset of a partition: the last commit is what a fetch answers.
+
+Inputs: `("commit", key, offset)` -> None; `("fetch", key)` -> the offset, None where there is none. A key is whatever
+names one committed offset, such as (group, topic, partition). An offset may go back: a consumer may seek.
+"""
+
+from typing import Any
+
+from linearizability.model import Model, Refused
+from linearizability.models.call import no_such_operation
+from linearizability.operation import UNKNOWN
+
+_OTHER = Refused("another offset was committed last")
+
+
+def _step(state: int | None, given: tuple[Any, ...], output: Any) -> Any:
+    if given[0] == "fetch":
+        return state if output == state or output is UNKNOWN else _OTHER
+    if given[0] == "commit":
+        return given[2]
+    raise no_such_operation(given, "commit", "fetch")
+
+
+def _describe(given: tuple[Any, ...], output: Any) -> str:
+    """A fetch that answers None found no offset."""
+    if given[0] == "commit":
+        return f"commit({given[1]!r}, {given[2]})"
+    return f"fetch({given[1]!r}) -> {'no offset' if output is None else output}"
+
+
+def committed_offset() -> Model:
+    """The model of one committed offset, for every key."""
+    return Model(
+        name="committed-offset",
+        init=lambda: None,
+        step=_step,
+        pure=lambda given, _output: bool(given[0] == "fetch"),
+        partition=lambda given: given[1],
+        describe_operation=_describe,
+        describe_state=lambda state: "no offset" if state is None else f"offset {state}",
+    )

@@ -1,0 +1,40 @@
+"""A queue: what is put in first comes out first.
+
+Inputs: `("enqueue", value)` -> None; `("dequeue",)` -> the value, or `EMPTY`.
+"""
+
+from typing import Any, Final
+
+from linearizability.model import Model, Refused
+from linearizability.models.call import describe_call, no_such_operation
+from linearizability.operation import UNKNOWN
+
+EMPTY: Final = "(empty)"
+"""What a dequeue answers when there is nothing."""
+
+_NOT_EMPTY = Refused("the queue is not empty")
+_IS_EMPTY = Refused("the queue is empty")
+_OTHER = Refused("another value is first in the queue")
+
+
+def _step(state: tuple[Any, ...], given: tuple[Any, ...], output: Any) -> Any:
+    if given[0] == "enqueue":
+        return (*state, given[1])
+    if given[0] != "dequeue":
+        raise no_such_operation(given, "enqueue", "dequeue")
+    if output == EMPTY:
+        return _NOT_EMPTY if state else state
+    if not state:
+        return _IS_EMPTY
+    return state[1:] if output is UNKNOWN or output == state[0] else _OTHER
+
+
+def fifo_queue() -> Model:
+    """The model of a queue that is first empty."""
+    return Model(
+        name="queue",
+        init=tuple,
+        step=_step,
+        pure=lambda given, output: bool(given[0] == "dequeue" and output == EMPTY),
+        describe_operation=describe_call,
+    )

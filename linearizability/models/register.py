@@ -1,0 +1,32 @@
+"""A register: one value that is written and read.
+
+Inputs: `("read",)` -> the value; `("write", value)` -> None. Where no value is written twice, `search.zones` judges a
+history of any length.
+"""
+
+from typing import Any
+
+from linearizability.model import Model, Refused
+from linearizability.models.call import describe_call, no_such_operation
+from linearizability.operation import UNKNOWN
+
+_OTHER = Refused("the register holds another value")
+
+
+def _step(state: Any, given: tuple[Any, ...], output: Any) -> Any:
+    if given[0] == "read":
+        return state if output == state or output is UNKNOWN else _OTHER
+    if given[0] == "write":
+        return given[1]
+    raise no_such_operation(given, "read", "write")
+
+
+def register(initial: Any = None) -> Model:
+    """The model of one register that first holds `initial`."""
+    return Model(
+        name="register",
+        init=lambda: initial,
+        step=_step,
+        pure=lambda given, _output: bool(given[0] == "read"),
+        describe_operation=describe_call,
+    )

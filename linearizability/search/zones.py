@@ -1,0 +1,151 @@
+"""A register to which no value is written twice: judged from its columns in the time it takes to sort them.
+
+Every read then names the write it read from. A write and its reads form a cluster; its zone lies between the earliest
+completion and the latest invocation in it. Everything in one cluster comes before everything in another, since the value
+is gone for good once it is overwritten. If the earliest completion comes first, the value was surely there from then
+until the latest invocation: a *forward* zone. Else it may have been there only for a moment between: a *backward* one.
+The history is linearizable unless a read completed before its write was invoked, two forward zones overlap, or a
+backward zone lies inside a forward one. After P. Gibbons and E. Korach, Testing shared memories (1997).
+
+Committed offsets, configurations and epochs are such registers, if the test writes no value twice.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from linearizability.history.errors import HistoryError
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+NEVER = np.iinfo(np.int64).max
+"""The completion of what never completed."""
+_ALWAYS = np.iinfo(np.int64).min
+
+
+class Ending(IntEnum):
+    """The outcome of an operation, as a number for a column."""
+
+    OK = 0
+    FAIL = 1
+    INFO = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterColumns:
+    """A history of one register: rows are operations, in any order.
+
+    `is_write`, `value` (written or read), `invoke_ns`, `complete_ns` (any number where `ending` is not OK) and `ending`,
+    of `Ending`. Only reads that are OK count.
+    """
+
+    is_write: Bools
+    value: Ints
+    invoke_ns: Ints
+    complete_ns: Ints
+    ending: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Why there is no order: some rows that exclude each other, the first found in time, and a sentence."""
+
+    rows: tuple[int, ...]
+    text: str
+
+
+def find_conflict(columns: RegisterColumns, initial: int) -> Conflict | None:
+    """A conflict of the history of a register that first held `initial`, None if it is linearizable.
+
+    Raises HistoryError for a value that is written twice, or a completion before its invocation, naming the rows.
+    """
+    ends = np.where(columns.ending == Ending.OK, columns.complete_ns, NEVER)
+    _refuse_times(columns, ends)
+    writes = np.flatnonzero(columns.is_write)
+    reads = np.flatnonzero(~columns.is_write & (columns.ending == Ending.OK))
+    writes = writes[np.argsort(columns.value[writes], kind="stable")]
+    written = columns.value[writes]
+    _refuse_repeated(columns, writes, written, initial)
+    # Cluster 0 belongs to the initial value, cluster i + 1 to the write of row writes[i].
+    place = np.searchsorted(written, columns.value[reads])
+    found = place < len(written)
+    found[found] = written[place[found]] == columns.value[reads][found]
+    cluster = np.where(found, place + 1, 0)
+    unwritten = reads[~found & (columns.value[reads] != initial)]
+    if len(unwritten):
+        return _conflict(columns, unwritten[:1], "reads a value that nobody wrote")
+    failed = reads[found & (columns.ending[writes[np.maximum(cluster - 1, 0)]] == Ending.FAIL)] if len(writes) else reads
+    if len(writes) and len(failed):
+        return _conflict(columns, failed[:1], "reads a value whose write certainly failed")
+    begins = np.concatenate(([_ALWAYS], columns.invoke_ns[writes]))
+    first_end = np.concatenate(([_ALWAYS], ends[writes]))
+    early = reads[ends[reads] < begins[cluster]]
+    if len(early):
+        return _conflict(columns, early[:1], "completed before the write of its value was invoked")
+    last_begin = begins.copy()
+    np.minimum.at(first_end, cluster, ends[reads])
+    np.maximum.at(last_begin, cluster, columns.invoke_ns[reads])
+    members = (columns, ends, writes, reads, cluster)
+    return _overlapping(first_end, last_begin, members)
+
+
+_Members = tuple[RegisterColumns, Ints, Ints, Ints, Ints]
+
+
+def _overlapping(first_end: Ints, last_begin: Ints, members: _Members) -> Conflict | None:
+    """Two clusters each of which must come before the other: something in it ended before something in that began."""
+    forward = np.flatnonzero(first_end < last_begin)
+    forward = forward[np.argsort(first_end[forward], kind="stable")]
+    if not len(forward):
+        return None
+    reach = np.maximum.accumulate(last_begin[forward])
+    crossing = np.flatnonzero(reach[:-1] > first_end[forward[1:]])
+    if len(crossing):
+        later = crossing[0] + 1
+        earlier = int(np.argmax(last_begin[forward[:later]]))
+        return _between(int(forward[earlier]), int(forward[later]), members)
+    backward = np.flatnonzero(first_end >= last_begin)
+    place = np.searchsorted(first_end[forward], last_begin[backward], side="left") - 1
+    inside = (place >= 0) & (first_end[backward] < last_begin[forward[np.maximum(place, 0)]])
+    if not np.any(inside):
+        return None
+    chosen = int(np.flatnonzero(inside)[0])
+    return _between(int(forward[place[chosen]]), int(backward[chosen]), members)
+
+
+def _between(first: int, second: int, members: _Members) -> Conflict:
+    """The rows that put each of two values before the other."""
+    columns, ends, writes, reads, cluster = members
+    rows: list[int] = []
+    for number in (first, second):
+        own = reads[cluster == number]
+        if number:
+            own = np.concatenate((writes[number - 1 : number], own))
+        rows += [int(own[np.argmin(ends[own])]), int(own[np.argmax(columns.invoke_ns[own])])]
+    text = f"rows {sorted(set(rows))}: each of two values would have to be overwritten by the other"
+    return Conflict(tuple(dict.fromkeys(rows)), text)
+
+
+def _conflict(columns: RegisterColumns, rows: Ints, what: str) -> Conflict:
+    row = int(rows[0])
+    return Conflict((row,), f"row {row}, the read of {columns.value[row]}, {what}")
+
+
+def _refuse_times(columns: RegisterColumns, ends: Ints) -> None:
+    wrong = np.flatnonzero(ends < columns.invoke_ns)
+    if len(wrong):
+        row = int(wrong[0])
+        raise HistoryError(f"row {row} completes at {ends[row]}, before it was invoked at {columns.invoke_ns[row]}")
+
+
+def _refuse_repeated(columns: RegisterColumns, writes: Ints, written: Ints, initial: int) -> None:
+    same = np.flatnonzero(written[1:] == written[:-1])
+    if len(same):
+        first, second = sorted((int(writes[same[0]]), int(writes[same[0] + 1])))
+        raise HistoryError(f"rows {first} and {second} both write {columns.value[first]}; use models.register instead")
+    again = writes[written == initial]
+    if len(again):
+        raise HistoryError(f"row {int(again[0])} writes {initial}, the initial value; use models.register instead")

@@ -1,0 +1,62 @@
+"""Every order there is, tried one after the other: slow, and obvious."""
+
+from linearizability.model import Model, Refused
+from linearizability.operation import UNKNOWN, Operation, Outcome
+
+
+def is_linearizable(history: list[Operation], model: Model) -> bool:
+    """True if some order, with or without each unknown operation, is lawful and keeps to real time."""
+    operations = [op for op in history if op.outcome is not Outcome.FAIL]
+    firsts = model.init() if model.nondeterministic else [model.init()]
+    return any(_can_go_on(operations, state, model) for state in firsts)
+
+
+def _can_go_on(left: list[Operation], state: object, model: Model) -> bool:
+    if all(op.outcome is Outcome.INFO for op in left):
+        return True
+    for number, operation in enumerate(left):
+        others = left[:number] + left[number + 1 :]
+        # A completion at 20 and an invocation at 20 are concurrent: only what ended before comes before.
+        if any(op.outcome is Outcome.OK and op.complete_ns < operation.invoke_ns for op in others):
+            continue
+        output = operation.output if operation.outcome is Outcome.OK else UNKNOWN
+        answer = model.step(state, operation.input, output)
+        if isinstance(answer, Refused):
+            continue
+        if any(_can_go_on(others, after, model) for after in (answer if model.nondeterministic else [answer])):
+            return True
+    return False
+
+
+def earliest_blocked(history: list[Operation], model: Model) -> set[object]:
+    """The ids that may be named as the earliest completion that cannot be placed; several if they complete together."""
+    done = sorted((op for op in history if op.outcome is Outcome.OK), key=lambda op: op.complete_ns)
+    for place in range(len(done)):
+        now_ns = done[place].complete_ns
+        begun = [op for op in history if op.invoke_ns <= now_ns]
+        known = [op if op.complete_ns is not None and op.complete_ns <= now_ns else _open(op) for op in begun]
+        if not is_linearizable(known, _knowing_open(model)):
+            return {op.op_id for op in done if op.complete_ns == now_ns}
+    return set()
+
+
+def _open(operation: Operation) -> Operation:
+    if operation.outcome is not Outcome.OK:
+        return operation
+    return Operation(
+        op_id=operation.op_id,
+        input=(operation.input, operation.output),
+        invoke_ns=operation.invoke_ns,
+        outcome=Outcome.INFO,
+    )
+
+
+def _knowing_open(model: Model) -> Model:
+    """The model, for operations that may be unfinished and yet whose answer is known: it is in their input."""
+
+    def step(state: object, given: tuple, output: object) -> object:
+        if isinstance(given[0], tuple):
+            return model.step(state, *given)
+        return model.step(state, given, output)
+
+    return Model(name=model.name, init=model.init, step=step, nondeterministic=model.nondeterministic)

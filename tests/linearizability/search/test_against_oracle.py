@@ -1,0 +1,70 @@
+"""The engines against every order there is, on small random histories of every model."""
+
+import random
+
+import pytest
+
+from linearizability.judgement import Verdict
+from linearizability.model import Model
+from linearizability.operation import Operation
+from linearizability.search.contest import EngineName
+from linearizability.verify import BOTH, Budget, check
+from tests.linearizability.search.histories import PLANS, as_events, random_history
+from tests.linearizability.search.oracle import earliest_blocked, is_linearizable
+
+FRONTIER, DEPTH_FIRST = (EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,)
+NO_LIMIT = Budget(time_s=None, memory_mb=None)
+
+
+def expected(history: list[Operation], model: Model) -> Verdict:
+    return Verdict.OK if by_key(history, model) else Verdict.VIOLATION
+
+
+def by_key(history: list[Operation], model: Model) -> bool:
+    key = model.partition or (lambda given: None)
+    return all(
+        is_linearizable([op for op in history if key(op.input) == one], model)
+        for one in {key(op.input) for op in history}
+    )
+
+
+def compare(plan: str, seeds: range) -> set[Verdict]:
+    make = PLANS[plan][0]
+    seen = set()
+    for seed in seeds:
+        rng = random.Random(f"{plan} {seed}")
+        model, history = make(), random_history(plan, rng, rng.randrange(1, 7))
+        verdict = expected(history, model)
+        seen.add(verdict)
+        for engines in (FRONTIER, DEPTH_FIRST, BOTH):
+            found = check(history, model, NO_LIMIT, engines=engines).verdict
+            assert found is verdict, f"{plan}, seed {seed}, {engines}: {found}, the oracle says {verdict}"
+        assert check(as_events(history), model, NO_LIMIT).verdict is verdict, f"{plan}, seed {seed}, as events"
+    return seen
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_model(plan: str):
+    assert compare(plan, range(400)) == {Verdict.OK, Verdict.VIOLATION}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_model_at_length(plan: str):
+    """Two hundred thousand histories in all."""
+    compare(plan, range(1_000, 1_000 + 200_000 // len(PLANS)))
+
+
+@pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST, BOTH])
+@pytest.mark.parametrize("plan", ["compare-and-set", "queue", "coin"])
+def test_the_blocked_operation_is_the_earliest(plan: str, engines: tuple[EngineName, ...]):
+    violations = 0
+    for seed in range(150):
+        rng = random.Random(f"blocked {plan} {seed}")
+        model, history = PLANS[plan][0](), random_history(plan, rng, rng.randrange(1, 6))
+        for outcome in check(history, model, NO_LIMIT, engines=engines).outcomes:
+            if outcome.verdict is Verdict.VIOLATION:
+                violations += 1
+                assert outcome.blocked.op_id in earliest_blocked(history, model), f"{plan}, seed {seed}"
+    assert violations > 10
