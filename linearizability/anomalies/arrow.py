@@ -4,7 +4,7 @@ What an operation leaves open its client's properties may say: `acks`, `isolatio
 producer has acks=all (Kafka refuses anything else), and acks that nobody knows promise nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -45,6 +45,8 @@ STATE_FIELDS: Final = (
     "error",
 )  # fmt: skip
 PLACE_FIELDS: Final = ("topic", "topic_id", "partition")
+Place = tuple[str, str | None, int]
+"""A topic partition as rows name it: PLACE_FIELDS."""
 
 _OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
 _ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
@@ -126,18 +128,57 @@ def state_columns(table: pa.Table) -> StateColumns:
 
 
 class KeyCodes:
-    """Codes of record keys, equal where keys are, across as many batches as there are."""
+    """Codes of record keys, equal where keys are, across as many batches as there are.
+
+    A batch's codes are provisional, so that no key is looked up one by one: `settle` makes them the final ones.
+    """
 
     def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
+        self._dictionaries: list[pa.Array] = []
+        self._count = 0
 
     def of(self, keys: pa.ChunkedArray, wanted: npt.NDArray[np.bool_]) -> Int32s:
-        """The codes of the keys that are wanted, NO_KEY for the rest and for null."""
+        """The provisional codes of the keys that are wanted, NO_KEY for the rest and for null."""
         encoded = pc.dictionary_encode(pc.if_else(pa.array(wanted), keys, None).combine_chunks())
-        own = [self._codes.setdefault(key, len(self._codes)) for key in encoded.dictionary.to_pylist()]
-        index = encoded.indices.fill_null(len(own)).to_numpy()
-        codes: Int32s = np.array([*own, NO_KEY], np.int32)[index]
+        codes: Int32s = encoded.indices.fill_null(NO_KEY - self._count).to_numpy() + np.int32(self._count)
+        if len(encoded.dictionary):
+            self._dictionaries.append(encoded.dictionary)
+            self._count += len(encoded.dictionary)
         return codes
+
+    def settle(self, *columns: Int32s) -> None:
+        """Make the provisional codes of whole columns final, in place, once every key has been seen."""
+        if not self._dictionaries:
+            return
+        encoded = pc.dictionary_encode(pa.chunked_array(self._dictionaries))
+        final = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.unify_dictionaries().chunks])
+        for codes in columns:
+            known = codes != NO_KEY
+            codes[known] = final[codes[known]]
+
+
+def wanted_keys(table: pa.Table, compacted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+    """Of which rows of `records` a check reads the key: of tombstones, and in compacted topics."""
+    topics = pc.unique(table["topic"]).to_pylist()
+    keyed = pa.array([topic for topic in topics if compacted(topic)], pa.string())
+    return _flags(pc.or_(pc.is_null(table["value"]), pc.is_in(table["topic"], value_set=keyed)))
+
+
+def place_codes(table: pa.Table) -> tuple[list[Place], npt.NDArray[np.intp]]:
+    """The distinct places of a table's rows, and which of them each row has."""
+    encoded = [pc.dictionary_encode(table[name].combine_chunks()) for name in PLACE_FIELDS]
+    sizes = [len(column.dictionary) + 1 for column in encoded]
+    packed = np.zeros(table.num_rows, np.int64)
+    for column, size in zip(encoded, sizes, strict=True):
+        packed = packed * size + column.indices.fill_null(size - 1).to_numpy()
+    distinct, codes = np.unique(packed, return_inverse=True)
+    topics, topic_ids, partitions = ([*column.dictionary.to_pylist(), None] for column in encoded)
+    places = []
+    for code in distinct.tolist():
+        rest, partition = divmod(code, sizes[2])
+        topic, topic_id = divmod(rest, sizes[1])
+        places.append((topics[topic], topic_ids[topic_id], partitions[partition]))
+    return places, codes
 
 
 def numbers(column: pa.ChunkedArray, null: int) -> Int64s:
@@ -164,9 +205,3 @@ def _client_codes(clients: Mapping[int, Mapping[str, str]], name: str, codes: Ma
 def _fill_from_clients(column: Int64s, null: int, process: Int64s, by_process: Mapping[int, int]) -> None:
     for number, code in by_process.items():
         column[(column == null) & (process == number)] = code
-
-
-def place_keys(table: pa.Table) -> Sequence[tuple[str, str | None, int]]:
-    """The distinct (topic, topic_id, partition) of a table's rows."""
-    distinct = table.select(list(PLACE_FIELDS)).group_by(list(PLACE_FIELDS), use_threads=False).aggregate([])
-    return list(zip(*(distinct[name].to_pylist() for name in PLACE_FIELDS), strict=True))

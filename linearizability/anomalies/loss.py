@@ -129,16 +129,26 @@ def _pairs(
         open_suspects, open_offset = suspects[open_rows], offset[open_rows]
         low = np.searchsorted(open_offset, begins[at:])
         counts = np.searchsorted(open_offset, ends[at:]) - low
-        taken = max(1, int(np.searchsorted(np.cumsum(counts), _PAIRS_MAX, side="right")))
+        taken = int(np.searchsorted(np.cumsum(counts), _PAIRS_MAX, side="right"))
+        begin, at = at, at + taken
+        if not taken:  # One read covers more than that: the rest of its range is for the next turn.
+            counts[0] = _within_limit(open_offset, int(low[0]), int(counts[0]))
+            begins[at] = open_offset[low[0] + counts[0] - 1] + 1
+            taken = 1
         low, counts = low[:taken], counts[:taken]
-        row = np.repeat(np.arange(at, at + taken), counts)
+        row = np.repeat(np.arange(begin, begin + taken), counts)
         nth = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
         index = np.repeat(low, counts) + nth
         record, reader = open_suspects[index], readers[row].astype(np.intp)
         covering = returned_id[row] < 0
         kept = np.where(covering, ~_has_returned(log, returns, record, reader), returned_id[row] != record)
-        at += taken
         yield Pairs(record[kept], reader[kept], open_offset[index][kept], stable[row][kept], covering[kept])
+
+
+def _within_limit(offset: Int64s, low: int, count: int) -> int:
+    """How many of `count` sorted offsets from `low` on to take: about the limit, and none without those equal to it."""
+    last = offset[low + min(count, _PAIRS_MAX) - 1]
+    return min(count, int(np.searchsorted(offset, last, side="right")) - low)
 
 
 def pairs_at(log: PartitionLog, suspects: Indexes, offset: Int64s, returned_elsewhere: bool = False) -> Iterator[Pairs]:

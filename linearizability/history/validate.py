@@ -4,11 +4,14 @@ A checker may then rely on them: what looks like an anomaly is one, and not a sl
 rule is a sentence of the format; a history that keeps them is never refused, however strange what it tells.
 
 Rules of one row are held to a piece of a table at a time; the column rules among them (no nulls, closed sets of values,
-lower bounds) are read from `schema`. Rules between rows work on whole columns of numbers. Both take time near linear in
-the number of rows.
+lower bounds) are read from `schema`. Rules between rows work on columns of numbers: those of `operations` on whole
+ones, those of `records` on one share of the rows after the other, so that memory stays bounded. All take time near
+linear in the number of rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -20,21 +23,53 @@ from linearizability.history.rows import Flags, Numbers, Piece, broken_row, firs
 from linearizability.history.schema import COLUMNS, OPERATION_TABLES, SCHEMAS
 from linearizability.history.topic_ids import TopicIds
 
+SHARE_ROWS: Final = 5_000_000
+"""About so many records are held against each other at a time."""
+
 
 def validate(history: History) -> None:
     """Raise HistoryError naming table, row and column of the first rule that a history breaks."""
+    for check in checks(history):
+        check()
+
+
+def checks(history: History) -> list[Callable[[], None]]:
+    """What `validate` does, in order. Of those that raise the first counts: the later ones may rely on it."""
+    count = sum(table.num_rows for table in history.batches("records", ["op_id"]))
+    shares = [_Share(number, -(-count // SHARE_ROWS)) for number in range(-(-count // SHARE_ROWS))]
+    return [
+        partial(_check_operations, history),
+        partial(_check_rows, history),
+        *(partial(check, history, share) for check in (_check_places, _check_sends, _check_values) for share in shares),
+    ]
+
+
+def _check_operations(history: History) -> None:
     for piece in _pieces(history, "operations"):
         _check_columns(piece)
-    op_ids = _check_operations(history)
+    _check_order(history)
+
+
+def _check_rows(history: History) -> None:
+    op_ids = np.sort(integers(history.table("operations", ["op_id"]), "op_id"))
     topic_ids = TopicIds.of(history)
     for name in SCHEMAS:
-        if name == "operations":
-            continue
-        for piece in _pieces(history, name):
+        for piece in _pieces(history, name) if name != "operations" else ():
             _check_columns(piece)
             _check_row(piece, op_ids, topic_ids)
-    _check_records(history)
-    _check_sends(history, topic_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """One of several shares into which numbers fall."""
+
+    number: int
+    shares: int
+
+    def holds(self, numbers: Numbers) -> Flags:
+        """Which numbers are of this share."""
+        held: Flags = numbers % self.shares == self.number
+        return held
 
 
 def _pieces(history: History, name: str) -> Iterator[Piece]:
@@ -103,8 +138,8 @@ def _is_among(ascending: Numbers, wanted: Numbers) -> Flags:
     return found
 
 
-def _check_operations(history: History) -> Numbers:
-    """Rules between operations. Returns the op_ids in ascending order."""
+def _check_order(history: History) -> None:
+    """Rules between operations."""
     table = history.table("operations", ["op_id", "process", "f", "invoke_ns", "complete_ns"])
     piece = Piece("operations", table)
     op_ids, invoked = integers(table, "op_id"), integers(table, "invoke_ns")
@@ -119,7 +154,6 @@ def _check_operations(history: History) -> Numbers:
         )
         raise piece.broken_row(int(later), what)
     _check_overlap(piece)
-    return op_ids[order]
 
 
 def _check_overlap(piece: Piece) -> None:
@@ -143,45 +177,29 @@ def _check_overlap(piece: Piece) -> None:
     raise piece.broken_row(int(rows[after]), what)
 
 
-def _check_records(history: History) -> None:
+def _check_places(history: History, share: _Share) -> None:
     """No place in an operation is taken twice."""
-    op_ids, sends, seqs = [], [], []
-    for table in history.batches("records", ["op_id", "seq", "direction"]):
-        op_ids.append(integers(table, "op_id"))
-        sends.append(pc.equal(table["direction"], "send").to_numpy())
-        seqs.append(integers(table, "seq"))
-    all_op_ids, all_seqs = np.concatenate(op_ids), np.concatenate(seqs)
-    repeat = first_repeat(all_op_ids, np.concatenate(sends).astype(np.int64), all_seqs)
+    found = _Columns()
+    for first_row, table in _records(history, ["op_id", "seq", "direction"]):
+        op_ids = integers(table, "op_id")
+        sends = pc.equal(table["direction"], "send").to_numpy().astype(np.int64)
+        found.add(first_row, share.holds(op_ids), op_ids, sends, integers(table, "seq"))
+    rows, op_ids, sends, seqs = found.whole()
+    repeat = first_repeat(op_ids, sends, seqs)
     if repeat is not None:
-        keys = {"op_id": int(all_op_ids[repeat[1]]), "seq": int(all_seqs[repeat[1]])}
-        raise broken_row("records", repeat[1], keys, f"row {repeat[0]} has the same op_id, direction and seq")
+        keys = {"op_id": int(op_ids[repeat[1]]), "seq": int(seqs[repeat[1]])}
+        what = f"row {rows[repeat[0]]} has the same op_id, direction and seq"
+        raise broken_row("records", int(rows[repeat[1]]), keys, what)
 
 
-def _check_sends(history: History, topic_ids: TopicIds) -> None:
-    """An operation sends to one partition, and a partition is sent a value once."""
-    first_row = 0
-    rows, op_ids, partitions, values, valued = [], [], [], [], []
-    columns = ["op_id", "direction", "topic", "topic_id", "partition", "value"]
-    for table in history.batches("records", columns):
+def _check_sends(history: History, share: _Share) -> None:
+    """An operation sends to one partition."""
+    topic_ids, found = TopicIds.of(history), _Columns()
+    for first_row, table in _records(history, ["op_id", "direction", "topic", "topic_id", "partition"]):
+        op_ids = integers(table, "op_id")
         sends = pc.equal(table["direction"], "send").to_numpy()
-        rows.append(np.flatnonzero(sends) + first_row)
-        first_row += table.num_rows
-        op_ids.append(integers(table, "op_id")[sends])
-        partitions.append(topic_ids.partition_codes(table)[sends])
-        values.append(integers(table, "value")[sends])
-        valued.append(pc.is_valid(table["value"]).to_numpy()[sends])
-    all_rows, all_partitions = np.concatenate(rows), np.concatenate(partitions)
-    _check_one_partition(history, all_rows, np.concatenate(op_ids), all_partitions)
-    with_value = np.concatenate(valued)
-    repeat = first_repeat(all_partitions[with_value], np.concatenate(values)[with_value])
-    if repeat is not None:
-        earlier, later = all_rows[with_value][list(repeat)]
-        sent = _record(history, int(later))
-        what = f"value is {sent['value']}, which row {earlier} sends to the same partition"
-        raise broken_row("records", int(later), {"op_id": sent["op_id"], "seq": sent["seq"]}, what)
-
-
-def _check_one_partition(history: History, rows: Numbers, op_ids: Numbers, partitions: Numbers) -> None:
+        found.add(first_row, sends & share.holds(op_ids), op_ids, topic_ids.partition_codes(table))
+    rows, op_ids, partitions = found.whole()
     order = np.argsort(op_ids, kind="stable")
     strays = np.flatnonzero((np.diff(op_ids[order]) == 0) & (np.diff(partitions[order]) != 0))
     if strays.size:
@@ -189,6 +207,49 @@ def _check_one_partition(history: History, rows: Numbers, op_ids: Numbers, parti
         sent = _record(history, row)
         what = f"sent to {sent['topic']} partition {sent['partition']}, unlike the record before it in its operation"
         raise broken_row("records", row, {"op_id": sent["op_id"], "seq": sent["seq"]}, what)
+
+
+def _check_values(history: History, share: _Share) -> None:
+    """A partition is sent a value once."""
+    topic_ids, found = TopicIds.of(history), _Columns()
+    for first_row, table in _records(history, ["direction", "topic", "topic_id", "partition", "value"]):
+        values = integers(table, "value")
+        sends = pc.and_(pc.equal(table["direction"], "send"), pc.is_valid(table["value"])).to_numpy()
+        found.add(first_row, sends & share.holds(values), topic_ids.partition_codes(table), values)
+    rows, partitions, values = found.whole()
+    repeat = first_repeat(partitions, values)
+    if repeat is not None:
+        earlier, later = rows[list(repeat)]
+        sent = _record(history, int(later))
+        what = f"value is {sent['value']}, which row {earlier} sends to the same partition"
+        raise broken_row("records", int(later), {"op_id": sent["op_id"], "seq": sent["seq"]}, what)
+
+
+class _Columns:
+    """Columns of numbers being put together, the first of them the rows' places in the table."""
+
+    def __init__(self) -> None:
+        self._parts: list[list[Numbers]] = []
+
+    def add(self, first_row: int, wanted: Flags, *columns: Numbers) -> None:
+        """Add the wanted ones of the rows from `first_row` on."""
+        own = [np.flatnonzero(wanted) + first_row, *(column[wanted] for column in columns)]
+        self._parts = self._parts or [[] for _ in own]
+        for parts, part in zip(self._parts, own, strict=True):
+            parts.append(part)
+
+    def whole(self) -> Iterator[Numbers]:
+        """The columns from top to bottom, each of which is there once from then on."""
+        while self._parts:
+            yield np.concatenate(self._parts.pop(0))
+
+
+def _records(history: History, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+    """Columns of `records` piece by piece, each with the place of its first row."""
+    first_row = 0
+    for table in history.batches("records", columns):
+        yield first_row, table
+        first_row += table.num_rows
 
 
 def _record(history: History, row: int) -> dict[str, object]:

@@ -1,42 +1,28 @@
 """The Spark engine: the checks of `linearizability.anomalies`, as tasks by topic partition.
 
-Tasks read row groups of the run's files through the same reader as everybody else, reduce them to a summary (first
-pass), or turn them into shard rows (second pass), which Spark brings together by topic name and partition; the function
-that judges a shard is the local engine's. The driver sees summaries and findings, never a record. A run whose files lie
-on a cluster's shared path is read there by the workers.
+Four passes, each of tasks that read row groups of the run's files with the same reader as everybody else: hold the
+history to the rules of the format; reduce it to a summary; pack rows into parcels (`parcels`), which Spark brings
+together by bucket of topic partitions; judge each bucket, with the local engine's own functions. The driver sees
+summaries and findings, never a record. A run whose files lie on a cluster's shared path is read there by the workers.
 """
 
 import pickle
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from linearizability.anomalies.arrow import (
-    OPERATION_FIELDS,
-    PLACE_FIELDS,
-    POSITION_FIELDS,
-    RECORD_FIELDS,
-    STATE_FIELDS,
-)
-from linearizability.anomalies.catalogue import first_committed_reads, judge_shard, merge_first_reads
+from linearizability.anomalies.arrow import numbers, operation_columns
+from linearizability.anomalies.catalogue import merge_first_reads
+from linearizability.anomalies.columns import OperationColumns
 from linearizability.anomalies.context import Context
-from linearizability.anomalies.finding import FINDINGS_SCHEMA, findings_from_rows, findings_to_arrow
-from linearizability.anomalies.log import PartitionLog
-from linearizability.anomalies.shard_rows import (
-    SHARD_ROWS,
-    operation_rows,
-    position_rows,
-    record_rows,
-    shard_logs,
-    state_rows,
-)
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.gather import SHARD_FIELDS, ShardRows
 from linearizability.anomalies.summary import (
     SUMMARY_FIELDS,
     Summary,
@@ -45,9 +31,11 @@ from linearizability.anomalies.summary import (
     merge_summaries,
     summarise,
 )
-from linearizability.history.reader import HistoryError, open_history
+from linearizability.history.reader import History, HistoryError, open_history
+from linearizability.history.validate import checks
 from linearizability.judgement import Judgement
-from reports.spark.pieces import Piece, operations_between, pieces_of, read_piece
+from reports.spark.parcels import PARCELS, Bucket, opened, pack
+from reports.spark.pieces import Piece, pieces_of, read_piece, shares_of
 from reports.spark.session import EngineUnavailableError, spark_session
 
 if TYPE_CHECKING:
@@ -55,15 +43,16 @@ if TYPE_CHECKING:
 
 __all__ = ["EngineUnavailableError", "judge_with_spark"]
 
-_PIECE_COLUMNS: Final = "table string, file int, row_group int"
-_PICKLED: Final = "part binary"
-_FIRST_READS: Final = pa.schema([pa.field("transaction", pa.int64()), pa.field("read_ns", pa.int64())])
-_JUDGED: Final = ("records", "positions", "states")
-_JUDGED_FIELDS: Final = {
-    "records": (*RECORD_FIELDS, *PLACE_FIELDS, "direction"),
-    "positions": (*POSITION_FIELDS, *PLACE_FIELDS),
-    "states": (*STATE_FIELDS, *PLACE_FIELDS),
-}
+_ANSWER: Final = pa.schema([pa.field("task", pa.int32()), pa.field("answer", pa.binary())])
+"""What a task tells the driver, pickled."""
+
+_TASK_ROWS: Final = 100_000
+"""A task has at least so many rows, or its start would cost more than its work."""
+_BUCKET_ROWS: Final = 2_000_000
+"""And at most about so many, or its memory would."""
+
+Batches = Iterable[pa.RecordBatch]
+Answer = TypeVar("Answer")
 
 
 def judge_with_spark(run_dir: Path, master: str | None = None) -> Judgement:
@@ -72,102 +61,137 @@ def judge_with_spark(run_dir: Path, master: str | None = None) -> Judgement:
     `master` as `spark_session` takes it. Raises HistoryError or NotARunError for the history, EngineUnavailableError
     where Spark cannot be used, one line each.
     """
-    run_dir = run_dir.resolve()
-    history = open_history(run_dir)
-    pieces = {name: pieces_of(history, name) for name in SUMMARY_FIELDS}
+    history = open_history(run_dir.resolve())
     with spark_session(master) as spark, _one_line_errors():
-        summary = _summary(spark, run_dir, [piece for name in SUMMARY_FIELDS for piece in pieces[name]])
+        _validate(spark, history)
+        summary = _summary(spark, history)
         context = context_of(history.run, history.table("faults"), summary)
-        rows = _shard_rows(spark, run_dir, [piece for name in _JUDGED for piece in pieces[name]], context)
-        context = _decided(rows, context)
-        findings = _judge(rows, context)
-        return judgement_of(summary, findings_from_rows(findings.toArrow().to_pylist()))
+        parcels = _parcels(spark, history, context)
+        context = _decided(parcels, context)
+        return judgement_of(summary, _findings(parcels, context))
 
 
-def _tasks(spark: "SparkSession", pieces: list[Piece]) -> "DataFrame":
-    """The pieces as rows, one partition each, so that each is a task."""
-    rows = [piece.fields for piece in pieces]
-    frame = spark.createDataFrame(rows, _PIECE_COLUMNS)
-    return frame.repartitionByRange(max(1, len(rows)), *frame.columns)
+def _validate(spark: "SparkSession", history: History) -> None:
+    """The first pass: one task for each check."""
+    broken: list[str | None] = _answers(spark, len(checks(history)), partial(_broken_rule, history))
+    for message in broken:
+        if message is not None:
+            raise HistoryError(message)
 
 
-def _pieces_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
-    for batch in batches:
-        for row in batch.to_pylist():
-            yield Piece(row["table"], row["file"], row["row_group"])
+def _broken_rule(history: History, task: int) -> str | None:
+    try:
+        checks(history)[task]()
+    except HistoryError as error:
+        return str(error)
+    return None
 
 
-def _summary(spark: "SparkSession", run_dir: Path, pieces: list[Piece]) -> Summary:
-    """The first pass."""
-    if not pieces:
-        return Summary()
-    parts = _tasks(spark, pieces).mapInArrow(partial(_summarise, run_dir=run_dir), _PICKLED).toArrow()
-    return merge_summaries(pickle.loads(part) for part in parts["part"].to_pylist())  # noqa: S301 - our own tasks'
+def _summary(spark: "SparkSession", history: History) -> Summary:
+    """The second pass."""
+    pieces = [piece for name in SUMMARY_FIELDS for piece in pieces_of(history, name)]
+    shares = shares_of(pieces, _parallelism(spark, pieces))
+    return merge_summaries(_answers(spark, len(shares), partial(_summarise, history, shares)))
 
 
-def _summarise(batches: Iterable[pa.RecordBatch], run_dir: Path) -> Iterator[pa.RecordBatch]:
-    history = open_history(run_dir)
-    for piece in _pieces_in(batches):
-        tables = read_piece(history, piece, SUMMARY_FIELDS[piece.table])
-        summary = merge_summaries(summarise(piece.table, table) for table in tables)
-        yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(summary)], pa.binary())})
+def _summarise(history: History, shares: list[list[Piece]], task: int) -> Summary:
+    return merge_summaries(
+        summarise(piece.table, table)
+        for piece in shares[task]
+        for table in read_piece(history, piece, SUMMARY_FIELDS[piece.table])
+    )
 
 
-def _shard_rows(spark: "SparkSession", run_dir: Path, pieces: list[Piece], context: Context) -> "DataFrame":
-    """The second pass: every row that a check reads, with the operations it belongs to."""
-    to_rows = partial(_to_rows, run_dir=run_dir, context=context)
-    return _tasks(spark, pieces).mapInArrow(to_rows, _spark_schema(SHARD_ROWS))
+def _parcels(spark: "SparkSession", history: History, context: Context) -> "DataFrame":
+    """The third pass: all rows that a check reads, a bucket in each partition."""
+    pieces = [piece for name in SHARD_FIELDS for piece in pieces_of(history, name)]
+    buckets = _parallelism(spark, pieces)
+    shares = shares_of(pieces, buckets)
+
+    def packed(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for task in _tasks(batches):
+            yield from pack(history, shares[task], task << 32, buckets, lambda topic: context.rules(topic).compaction)
+
+    rows = spark.range(0, len(shares), 1, len(shares)).mapInArrow(packed, _spark_schema(PARCELS))
+    return rows.repartitionById(buckets, "bucket").sortWithinPartitions("bucket", "place")
 
 
-def _to_rows(batches: Iterable[pa.RecordBatch], run_dir: Path, context: Context) -> Iterator[pa.RecordBatch]:
-    history = open_history(run_dir)
-    for piece in _pieces_in(batches):
-        for table in read_piece(history, piece, _JUDGED_FIELDS[piece.table]):
-            if not table.num_rows:
-                continue
-            if piece.table == "states":
-                yield from state_rows(table).to_batches()
-                continue
-            is_records = piece.table == "records"
-            rows = record_rows(table, lambda topic: context.rules(topic).compaction) if is_records else None
-            yield from (position_rows(table) if rows is None else rows).to_batches()
-            span = pc.min_max(table["op_id"]).as_py()
-            operations = operations_between(history, span["min"], span["max"], OPERATION_FIELDS)
-            yield from operation_rows(table, operations).to_batches()
+def _findings(parcels: "DataFrame", context: Context) -> Iterator[Finding]:
+    """The fourth pass."""
+
+    def judge(rows: ShardRows, operations: OperationColumns) -> list[Finding]:
+        return list(rows.findings(operations, context))
+
+    for findings in _of_buckets(parcels, context, judge):
+        yield from findings
 
 
-def _judge(rows: "DataFrame", context: Context) -> "DataFrame":
-    """The findings of every shard."""
-
-    def judge(table: pa.Table) -> pa.Table:
-        topic, partition = table["topic"][0].as_py(), table["partition"][0].as_py()
-        return findings_to_arrow(judge_shard(shard_logs(table, context), context), topic, partition)
-
-    return rows.groupBy("topic", "partition").applyInArrow(judge, schema=_spark_schema(FINDINGS_SCHEMA))
-
-
-def _decided(rows: "DataFrame", context: Context) -> Context:
+def _decided(parcels: "DataFrame", context: Context) -> Context:
     """The context once every transaction whose commit is unknown has been looked for among what was read."""
     if not context.transactions.undecided.any():
         return context
 
-    def look(table: pa.Table) -> pa.Table:
-        found: dict[int, int] = {}
-        for log in shard_logs(table, context):
-            merge_first_reads(found, first_committed_reads(PartitionLog(log, context)))
-        return pa.table([list(found.keys()), list(found.values())], schema=_FIRST_READS)
+    def look(rows: ShardRows, operations: OperationColumns) -> dict[int, int]:
+        return rows.first_reads(operations, context)
 
-    reads = rows.groupBy("topic", "partition").applyInArrow(look, schema=_spark_schema(_FIRST_READS))
     first: dict[int, int] = {}
-    for row in reads.toArrow().to_pylist():
-        merge_first_reads(first, {row["transaction"]: row["read_ns"]})
+    for found in _of_buckets(parcels, context, look):
+        merge_first_reads(first, found)
     return replace(context, transactions=context.transactions.with_first_reads(first))
 
 
-def _spark_schema(schema: pa.Schema) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema
+def _of_buckets(
+    parcels: "DataFrame", context: Context, answer: Callable[[ShardRows, OperationColumns], Answer]
+) -> Iterator[Answer]:
+    """What a function answers of each bucket."""
 
-    return from_arrow_schema(schema)
+    def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for bucket in opened(batches):
+            yield _answer(0, answer(*_opened(bucket, context)))
+
+    for part in parcels.mapInArrow(answered, _spark_schema(_ANSWER)).toArrow()["answer"].to_pylist():
+        yield pickle.loads(part)  # noqa: S301 - our own tasks'
+
+
+def _opened(bucket: Bucket, context: Context) -> tuple[ShardRows, OperationColumns]:
+    table = bucket.operations()
+    rows = ShardRows(bucket, numbers(table["op_id"], 0), lambda topic: context.rules(topic).compaction)
+    return rows, operation_columns(table, context.transactions, context.clients)
+
+
+def _answers(spark: "SparkSession", count: int, answer: Callable[[int], Answer]) -> list[Answer]:
+    """What a function answers in each of so many tasks, in their order."""
+    if not count:
+        return []
+
+    def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for task in _tasks(batches):
+            yield _answer(task, answer(task))
+
+    rows = spark.range(0, count, 1, count).mapInArrow(answered, _spark_schema(_ANSWER)).toArrow().sort_by("task")
+    return [pickle.loads(part) for part in rows["answer"].to_pylist()]  # noqa: S301 - our own tasks'
+
+
+def _answer(task: int, answer: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"task": [task], "answer": [pickle.dumps(answer)]}, schema=_ANSWER)
+
+
+def _tasks(batches: Batches) -> Iterator[int]:
+    """The numbers that `spark.range` gave to this task: one."""
+    for batch in batches:
+        yield from batch.column("id").to_pylist()
+
+
+def _parallelism(spark: "SparkSession", pieces: list[Piece]) -> int:
+    """How many tasks to cut some rows into: as many as a shuffle is set to have, fewer for few rows, more for many."""
+    rows = sum(piece.rows for piece in pieces)
+    wanted = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return max(1, -(-rows // _BUCKET_ROWS), min(wanted, rows // _TASK_ROWS))
+
+
+def _spark_schema(schema: pa.Schema) -> str:
+    names = {pa.int32(): "int", pa.int64(): "long", pa.string(): "string", pa.binary(): "binary"}
+    return ", ".join(f"{field.name} {names[field.type]}" for field in schema)
 
 
 @contextmanager

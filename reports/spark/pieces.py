@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from linearizability.anomalies.arrow import OPERATION_FIELDS, numbers
 from linearizability.history.conform import conform
 from linearizability.history.errors import HistoryError, one_line
-from linearizability.history.reader import History
-
-BATCH_ROWS: Final = 131_072
-"""At most so many rows in memory at a time."""
+from linearizability.history.reader import BATCH_ROWS, History
 
 _UNFINISHED: Final = -1
 
@@ -30,21 +27,30 @@ class Piece:
     table: str
     file: int
     row_group: int
-
-    @property
-    def fields(self) -> tuple[str, int, int]:
-        """The piece as a row for Spark."""
-        return (self.table, self.file, self.row_group)
+    rows: int
 
 
 def pieces_of(history: History, table: str) -> list[Piece]:
-    """Every piece of a table, in the order of its rows."""
+    """Every piece of a table that has rows, in their order."""
     pieces = [
-        Piece(table, number, group)
+        Piece(table, number, group, metadata.row_group(group).num_rows)
         for number, path in enumerate(history.files(table))
-        for group in range(_metadata(path).num_row_groups)
+        for metadata in [_metadata(path)]
+        for group in range(metadata.num_row_groups)
     ]
-    return [*pieces, Piece(table, _UNFINISHED, 0)] if history.unfinished(table).num_rows else pieces
+    pieces.append(Piece(table, _UNFINISHED, 0, history.unfinished(table).num_rows))
+    return [piece for piece in pieces if piece.rows]
+
+
+def shares_of(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
+    """The pieces in at most so many shares of about the same number of rows, in order, none of them empty."""
+    total = sum(piece.rows for piece in pieces)
+    shares: list[list[Piece]] = [[] for _ in range(count)]
+    before = 0
+    for piece in pieces:
+        shares[before * count // total].append(piece)
+        before += piece.rows
+    return [share for share in shares if share]
 
 
 def read_piece(history: History, piece: Piece, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -56,7 +62,7 @@ def read_piece(history: History, piece: Piece, columns: Sequence[str]) -> Iterat
     metadata = _metadata(path)
     first_row = sum(metadata.row_group(group).num_rows for group in range(piece.row_group))
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, metadata=metadata) as file:
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[piece.row_group], columns=list(columns)):
                 yield conform(piece.table, path, pa.Table.from_batches([batch]).select(list(columns)), first_row)
                 first_row += batch.num_rows
@@ -64,26 +70,37 @@ def read_piece(history: History, piece: Piece, columns: Sequence[str]) -> Iterat
         raise _broken(path, error) from None
 
 
-def operations_between(history: History, low: int, high: int, columns: Sequence[str]) -> pa.Table:
-    """The operations whose op_id lies in [low, high]; row groups whose statistics leave it out are not read."""
-    found = [history.unfinished("operations").select(list(columns)).slice(0, 0)]
-    for piece in pieces_of(history, "operations"):
-        if _may_hold(history, piece, low, high):
-            for table in read_piece(history, piece, columns):
-                op_id = table["op_id"]
-                found.append(table.filter(pc.and_(pc.greater_equal(op_id, low), pc.less_equal(op_id, high))))
-    return pa.concat_tables(found)
+class Operations:
+    """The operations of a run, to be asked for by op_id. Where rows ascend by it, few row groups are read."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._pieces = [(piece, _span(history, piece)) for piece in pieces_of(history, "operations")]
+        self._kept: dict[Piece, pa.Table] = {}
+
+    def between(self, low: int, high: int) -> pa.Table:
+        """Those whose op_id lies in [low, high], and maybe others (OPERATION_FIELDS), sorted by op_id."""
+        wanted = [piece for piece, (lowest, highest) in self._pieces if lowest <= high and low <= highest]
+        self._kept = {piece: self._kept[piece] if piece in self._kept else self._read(piece) for piece in wanted}
+        found = pa.concat_tables([self._history.unfinished("operations").select(OPERATION_FIELDS).slice(0, 0)])
+        operations = pa.concat_tables([found, *self._kept.values()])
+        op_ids = numbers(operations["op_id"], 0)
+        near = operations.filter(pa.array((op_ids >= low) & (op_ids <= high)))
+        return near.sort_by("op_id").combine_chunks()
+
+    def _read(self, piece: Piece) -> pa.Table:
+        return pa.concat_tables(read_piece(self._history, piece, OPERATION_FIELDS))
 
 
-def _may_hold(history: History, piece: Piece, low: int, high: int) -> bool:
-    if piece.file == _UNFINISHED:
-        return True
-    group = _metadata(history.files(piece.table)[piece.file]).row_group(piece.row_group)
-    for index in range(group.num_columns):
-        column = group.column(index)
-        if column.path_in_schema == "op_id" and column.is_stats_set and column.statistics.has_min_max:
-            return bool(column.statistics.min <= high and low <= column.statistics.max)
-    return True
+def _span(history: History, piece: Piece) -> tuple[int, int]:
+    """Between which op_ids a piece of `operations` lies, as far as its footer says."""
+    if piece.file != _UNFINISHED:
+        group = _metadata(history.files(piece.table)[piece.file]).row_group(piece.row_group)
+        for index in range(group.num_columns):
+            column = group.column(index)
+            if column.path_in_schema == "op_id" and column.is_stats_set and column.statistics.has_min_max:
+                return int(column.statistics.min), int(column.statistics.max)
+    return -(2**63), 2**63 - 1
 
 
 def _metadata(path: Path) -> pq.FileMetaData:

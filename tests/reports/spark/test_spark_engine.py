@@ -16,7 +16,7 @@ from linearizability.history.reader import HistoryError
 from linearizability.history.schema import SCHEMAS
 from reports.spark.check import judge_with_spark
 from reports.spark.session import EngineUnavailableError, spark_session
-from tests.linearizability.anomalies.histories import nonsense
+from tests.linearizability.anomalies.histories import nonsense, well_formed
 from tests.linearizability.anomalies.plants import PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
 
@@ -56,7 +56,7 @@ def union(histories):
 
 @pytest.mark.parametrize("files", [1, 4])
 def test_spark_judges_many_small_histories_as_the_local_engine_does(spark, tmp_path, files):
-    histories = [nonsense(random.Random(seed)) for seed in range(100 * files, 100 * files + 60)]
+    histories = [well_formed(nonsense(random.Random(seed))) for seed in range(100 * files, 100 * files + 60)]
     run = union(histories).write(tmp_path / "run", files)
     expected = judge(run)
     assert len(expected.anomalies) > 8

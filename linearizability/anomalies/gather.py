@@ -1,0 +1,251 @@
+"""The rows of a run, or of some of its topic partitions, put together log by log for `anomalies.catalogue`.
+
+Every engine goes through here: the local one with all rows of a run, a distributed one with those of a bucket of topic
+partitions. Rows are read once, a batch at a time, into compact arrays (some 50 bytes a record); they are then taken
+topic partition by topic partition, each a shard.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Final, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.anomalies.arrow import (
+    PLACE_FIELDS,
+    POSITION_FIELDS,
+    RECORD_FIELDS,
+    STATE_FIELDS,
+    KeyCodes,
+    Place,
+    numbers,
+    place_codes,
+    position_columns,
+    record_columns,
+    state_columns,
+    wanted_keys,
+)
+from linearizability.anomalies.catalogue import first_committed_reads, judge_shard, merge_first_reads
+from linearizability.anomalies.columns import (
+    Int64s,
+    LogColumns,
+    OperationColumns,
+    PositionColumns,
+    RecordColumns,
+    StateColumns,
+    concatenate,
+)
+from linearizability.anomalies.context import Context
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.summary import Summary
+from linearizability.history.schema import SCHEMAS
+
+SHARD_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "records": (*RECORD_FIELDS, *PLACE_FIELDS, "direction"),
+    "positions": (*POSITION_FIELDS, *PLACE_FIELDS),
+    "states": (*STATE_FIELDS, *PLACE_FIELDS),
+}
+"""What a shard is made of, besides operations: tables and columns."""
+
+_NONE = np.empty(0, np.int32)
+_NO_ROWS = np.empty(0, np.intp)
+
+
+class Source(Protocol):
+    """Where the rows come from: the tables of SHARD_FIELDS, at least one batch of each."""
+
+    def count(self, name: str) -> int:
+        """How many rows a table has."""
+
+    def batches(self, name: str, columns: Sequence[str]) -> Iterable[pa.Table]:
+        """Those columns of it, piece by piece, in order."""
+
+
+class _Placed:
+    """Rows of one table as arrays, and which place (topic, topic id, partition) each belongs to."""
+
+    def __init__(self) -> None:
+        self.places: dict[Place, int] = {}
+
+    def _codes(self, table: pa.Table) -> npt.NDArray[np.int32]:
+        places, codes = place_codes(table)
+        known = [self.places.setdefault(place, len(self.places)) for place in places]
+        return np.array(known, np.int32)[codes]
+
+    def _topic_ids(self) -> frozenset[tuple[str, str]]:
+        return frozenset((topic, topic_id) for topic, topic_id, _ in self.places if topic_id is not None)
+
+
+class _Records(_Placed):
+    """All rows of `records`, by direction; operations by index."""
+
+    def __init__(self, source: Source, op_ids: Int64s, compacted: Callable[[str], bool]) -> None:
+        super().__init__()
+        count = source.count("records")
+        # Room for all rows in both: pages that are never written to take no memory.
+        self.sends, self.reads = _Filled(_record_room(count), count), _Filled(_record_room(count), count)
+        keys = KeyCodes()
+        for table in source.batches("records", SHARD_FIELDS["records"]):
+            operation = np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
+            key = keys.of(table["key"], wanted_keys(table, compacted))
+            rows, codes = record_columns(table, operation, key), self._codes(table)
+            is_read = pc.equal(table["direction"], "read").to_numpy()
+            self.sends.append(rows.take(~is_read), codes[~is_read])
+            self.reads.append(rows.take(is_read), codes[is_read])
+        keys.settle(self.sends.rows.key, self.reads.rows.key)
+        self.summary = Summary(records=count, reads=self.reads.count, topic_ids=self._topic_ids())
+
+
+class _Positions(_Placed):
+    """All rows of `positions`; operations by index."""
+
+    def __init__(self, source: Source, op_ids: Int64s) -> None:
+        super().__init__()
+        count = source.count("positions")
+        self.rows = _Filled(_room(position_columns(SCHEMAS["positions"].empty_table(), _NONE), count), count)
+        for table in source.batches("positions", SHARD_FIELDS["positions"]):
+            operation = np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
+            self.rows.append(position_columns(table, operation), self._codes(table))
+        self.summary = Summary(positions=count, topic_ids=self._topic_ids())
+
+
+Rows = TypeVar("Rows", RecordColumns, PositionColumns)
+
+
+def _room(sample: Rows, count: int) -> Rows:
+    """Columns to be filled, of the types of a sample."""
+    return type(sample)(*(np.empty(count, getattr(sample, column.name).dtype) for column in fields(sample)))
+
+
+def _record_room(count: int) -> RecordColumns:
+    return _room(record_columns(SCHEMAS["records"].empty_table(), _NONE, _NONE), count)
+
+
+class _Filled(Generic[Rows]):
+    """Columns being filled with rows, and the code of each row's place."""
+
+    def __init__(self, room: Rows, count: int) -> None:
+        self._room: Rows = room
+        self._codes = np.empty(count, np.int32)
+        self.count = 0
+
+    def append(self, rows: Rows, codes: npt.NDArray[np.int32]) -> None:
+        """Add rows at the end."""
+        end = self.count + len(rows)
+        for column in fields(rows):
+            getattr(self._room, column.name)[self.count : end] = getattr(rows, column.name)
+        self._codes[self.count : end] = codes
+        self.count = end
+
+    @property
+    def rows(self) -> Rows:
+        """The rows so far; not a copy."""
+        return self._room.take(slice(0, self.count))
+
+    def grouped(self) -> "_Grouped[Rows]":
+        """All rows, to be taken by place."""
+        return _Grouped(self.rows, self._codes[: self.count])
+
+
+def _rows_by_place(table: pa.Table) -> dict[Place, StateColumns]:
+    """`states` by place; those that name no partition say nothing of one."""
+    table = table.filter(pc.and_(pc.is_valid(table["topic"]), pc.is_valid(table["partition"])))
+    rows: dict[Place, list[int]] = defaultdict(list)
+    for row, place in enumerate(zip(*(table[name].to_pylist() for name in PLACE_FIELDS), strict=True)):
+        rows[place].append(row)
+    columns = state_columns(table)
+    return {place: columns.take(np.array(own, np.intp)) for place, own in rows.items()}
+
+
+class ShardRows:
+    """All rows there are, to be taken shard by shard. `op_ids` are those of their operations, ascending."""
+
+    def __init__(self, source: Source, op_ids: Int64s, compacted: Callable[[str], bool]) -> None:
+        records, positions = _Records(source, op_ids, compacted), _Positions(source, op_ids)
+        self.records, self.positions = records.summary, positions.summary
+        """What there is to say of those two tables, for who has not summarised them."""
+        self._record_places, self._position_places = records.places, positions.places
+        self._sends, self._reads = records.sends.grouped(), records.reads.grouped()
+        self._positions = positions.rows.grouped()
+        self._states = _rows_by_place(pa.concat_tables(source.batches("states", SHARD_FIELDS["states"])))
+
+    def first_reads(self, operations: OperationColumns, context: Context) -> dict[int, int]:
+        """When a read_committed read first returned a record of each transaction whose commit is unknown."""
+        undecided = context.transactions.undecided
+        first: dict[int, int] = {}
+        for shard in self._shards(operations, context) if undecided.any() else ():
+            for log in shard:
+                own = log.operations.transaction
+                if undecided[own[own >= 0]].any():
+                    merge_first_reads(first, first_committed_reads(PartitionLog(log, context)))
+        return first
+
+    def findings(self, operations: OperationColumns, context: Context) -> Iterator[Finding]:
+        """Every anomaly, once the context is decided."""
+        for shard in self._shards(operations, context):
+            yield from judge_shard(shard, context)
+
+    def _shards(self, operations: OperationColumns, context: Context) -> Iterator[list[LogColumns]]:
+        """The logs of each topic name and partition, in that order."""
+        places = {*self._record_places, *self._position_places, *self._states}
+        logs: dict[tuple[str, int], dict[str | None, list[Place]]] = defaultdict(lambda: defaultdict(list))
+        for place in places:
+            topic, topic_id, partition = place
+            logs[topic, partition][context.resolve(topic, topic_id)].append(place)
+        for (topic, partition), by_id in sorted(logs.items()):
+            yield [
+                self._log(operations, topic, topic_id, partition, own)
+                for topic_id, own in sorted(by_id.items(), key=lambda item: item[0] or "")
+            ]
+
+    def _log(
+        self,
+        operations: OperationColumns,
+        topic: str,
+        topic_id: str | None,
+        partition: int,
+        places: Sequence[Place],
+    ) -> LogColumns:
+        records = [self._record_places.get(place) for place in places]
+        sends, reads = self._sends.of(records), self._reads.of(records)
+        positions = self._positions.of([self._position_places.get(place) for place in places])
+        used = np.unique(np.concatenate([sends.operation, reads.operation, positions.operation]))
+        none = state_columns(SCHEMAS["states"].empty_table())
+        states = concatenate([none, *(self._states[place] for place in places if place in self._states)])
+        return LogColumns(
+            topic=topic,
+            topic_id=topic_id,
+            partition=partition,
+            operations=operations.take(used),
+            sends=_reindexed(sends, used),
+            reads=_reindexed(reads, used),
+            positions=_reindexed(positions, used),
+            states=states,
+        )
+
+
+def _reindexed(rows: Rows, used: npt.NDArray[np.int32]) -> Rows:
+    """Rows whose operations are indexes into the `used` ones."""
+    return replace(rows, operation=np.searchsorted(used, rows.operation).astype(np.int32))
+
+
+class _Grouped(Generic[Rows]):
+    """Rows by the code of their place. Where all are of one place, they are not copied."""
+
+    def __init__(self, rows: Rows, codes: npt.NDArray[np.int32]) -> None:
+        self._rows: Rows = rows
+        self._bounds = np.append(0, np.cumsum(np.bincount(codes, minlength=1)))
+        self._order = None if len(self._bounds) == 2 else np.argsort(codes, kind="stable")
+
+    def of(self, codes: Sequence[int | None]) -> Rows:
+        """The rows of some codes, in the order of the table."""
+        known = [code for code in codes if code is not None and code < len(self._bounds) - 1]
+        if self._order is None:
+            return self._rows if known else self._rows.take(slice(0, 0))
+        parts: list[npt.NDArray[np.intp]] = [self._order[self._bounds[code] : self._bounds[code + 1]] for code in known]
+        return self._rows.take(parts[0] if len(parts) == 1 else np.sort(np.concatenate([_NO_ROWS, *parts])))
