@@ -1,0 +1,66 @@
+"""A disk whose power can fail: what was not flushed is then lost, wholly or in part, or is there after all.
+
+- A file keeps what it held at its last flush, and any number of the bytes appended since.
+- A file that was cut short without a flush may have its old end again.
+- A file that was made or deleted, without a flush of its directory, may be gone or there again.
+- What `replace` wrote is there.
+"""
+
+from random import Random
+
+from reference_broker.core.disk import MemoryDisk
+
+
+class PowerCutDisk(MemoryDisk):
+    def __init__(self) -> None:
+        super().__init__()
+        self._durable: dict[str, bytes] = {}
+        self._dirty: set[str] = set()
+        self._named: set[str] = set()
+
+    def append(self, path, *parts):
+        super().append(path, *parts)
+        self._dirty.add(path)
+
+    def truncate(self, path, size):
+        super().truncate(path, size)
+        self._dirty.add(path)
+
+    def replace(self, path, data):
+        super().replace(path, data)
+        self._durable[path] = bytes(data)
+        self._named.add(path)
+        self._dirty.discard(path)
+
+    def flush(self, path):
+        super().flush(path)
+        if path in self._dirty:
+            self._durable[path] = bytes(self.files[path])
+            self._dirty.discard(path)
+
+    def flush_directory(self, path):
+        prefix = f"{path}/"
+        self._named = {name for name in self._named if not name.startswith(prefix)}
+        self._named |= {name for name in self.files if name.startswith(prefix)}
+        self._durable = {name: data for name, data in self._durable.items() if name in self._named}
+
+    def cut_power(self, random: Random) -> None:
+        """Come back with what is left."""
+        files = {}
+        for path in sorted(self._named | self.files.keys()):
+            is_certain = path in self._named and path in self.files
+            if is_certain or random.random() < 0.5:
+                files[path] = bytearray(self._surviving(path, random))
+        self.files = files
+        self._durable = {path: bytes(data) for path, data in files.items()}
+        self._named = set(files)
+        self._dirty = set()
+
+    def _surviving(self, path: str, random: Random) -> bytes:
+        durable = self._durable.get(path, b"")
+        current = bytes(self.files.get(path, durable))
+        if path not in self._dirty:
+            return durable if path in self._durable else current
+        if current.startswith(durable):
+            return current[: random.randint(len(durable), len(current))]
+        return random.choice((durable, current))

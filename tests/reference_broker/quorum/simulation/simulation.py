@@ -1,0 +1,352 @@
+"""A whole quorum in one thread: virtual time, a network and disks that fail, one seed.
+
+Every event is one message delivered, one timer, one append or one fault. After each the invariants are checked. A
+simulation ends healed: every node is up, every message arrives, and within a bound all nodes must agree on a leader and
+have every record, also one that is appended then.
+"""
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from uuid import UUID
+
+from reference_broker.core.clock import Now
+from reference_broker.core.log.config import LogConfig
+from reference_broker.core.quorum.configuration import QuorumConfig
+from reference_broker.core.quorum.effects import LeaderChanged, SendRequest, SendResponse
+from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.core.quorum.snapshots import encode_snapshot
+from reference_broker.core.quorum.states import Follower, Leader
+from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
+from reference_broker.protocol.records import KeyValue, encode_batch
+from tests.reference_broker.quorum.simulation.invariants import Invariants, InvariantViolation, require
+from tests.reference_broker.quorum.simulation.power_cut_disk import PowerCutDisk
+from tests.reference_broker.quorum.simulation.scenario import Fault, FaultKind, Scenario
+
+WALL_START_MS = 1_700_000_000_000
+APPEND_INTERVAL_MS = 12
+LIVENESS_BOUND_MS = 6000
+CONFIG = QuorumConfig(
+    election_timeout_ms=150,
+    election_backoff_max_ms=150,
+    fetch_timeout_ms=300,
+    request_timeout_ms=200,
+    retry_backoff_ms=20,
+    fetch_max_wait_ms=80,
+    fetch_max_bytes=2000,
+    log=LogConfig(cleanup_policy=frozenset(), segment_bytes=4000, index_interval_bytes=500),
+)
+
+
+@cache
+def payload(number: int) -> bytes:
+    return encode_batch([KeyValue(None, b"%d" % number)] * (1 + number % 3), WALL_START_MS + number)
+
+
+@dataclass
+class Host:
+    """One machine: its disk outlives its node. An incarnation hears nothing that was meant for another."""
+
+    disk: PowerCutDisk
+    node: QuorumNode | None = None
+    incarnation: int = 0
+    timer_ms: int | None = None
+    is_stopping: bool = False
+
+
+class Simulation:
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.random = Random(scenario.seed)
+        self.now_ms = 0
+        self.events = 0
+        self.elections = 0
+        count = scenario.voters + scenario.observers
+        self._keys = [ReplicaKey(number, UUID(int=1000 + number)) for number in range(count)]
+        self._voters = VoterSet(Voter(key) for key in self._keys[: scenario.voters])
+        self.hosts = [Host(PowerCutDisk()) for _ in range(count)]
+        self.invariants = Invariants(self._voters.ids, check_quorum_bound_ms=3 * CONFIG.fetch_timeout_ms)
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._sequence = itertools.count()
+        self._number = itertools.count()
+        self._cuts: list[set[tuple[int, int]]] = []
+        self._is_healed = False
+
+    def run(self) -> None:
+        """The whole of it. Raises `InvariantViolation`."""
+        for node_id in range(len(self.hosts)):
+            self._start(node_id)
+        self._at(APPEND_INTERVAL_MS, self._append)
+        for fault in self.scenario.faults:
+            self._at(fault.at_ms, lambda fault=fault: self._inject(fault))
+        self._run_until(self.scenario.faulty_ms)
+        self._heal()
+        self._run_until(self.now_ms + LIVENESS_BOUND_MS, self._has_converged)
+        target = self.invariants.high_watermark + 3
+        self._run_until(
+            self.now_ms + LIVENESS_BOUND_MS,
+            lambda: self._has_converged() and all(host.node.high_watermark >= target for host in self.hosts),
+        )
+        for node_id, host in enumerate(self.hosts):
+            self.invariants.check_whole_log(node_id, host.node)
+
+    def _run_until(self, end_ms: int, is_done: Callable[[], bool] | None = None) -> None:
+        while self._heap and self._heap[0][0] <= end_ms:
+            self.now_ms, _, event = heapq.heappop(self._heap)
+            event()
+            self.events += 1
+            if is_done is not None and self.events % 16 == 0 and is_done():
+                return
+        self.now_ms = end_ms
+        if is_done is not None:
+            require(is_done(), "liveness", f"{LIVENESS_BOUND_MS} ms after healing: {self._summary()}")
+
+    def _summary(self) -> str:
+        return "; ".join(
+            f"{node_id} {host.node.state.role.value} of {host.node.state.epoch}, "
+            f"log {host.node.log.end}, high watermark {host.node.high_watermark}"
+            for node_id, host in enumerate(self.hosts)
+            if host.node
+        )
+
+    def _has_converged(self) -> bool:
+        nodes = [host.node for host in self.hosts if host.node]
+        leaders = {(node.state.epoch, node.state.leader_id) for node in nodes}
+        settled = all(isinstance(node.state, Leader | Follower) for node in nodes)
+        return len(nodes) == len(self.hosts) and settled and len(leaders) == 1
+
+    # Events
+
+    def _at(self, at_ms: int, event: Callable[[], None]) -> None:
+        heapq.heappush(self._heap, (at_ms, next(self._sequence), event))
+
+    def _now(self) -> Now:
+        return Now(WALL_START_MS + self.now_ms, self.now_ms)
+
+    def _after(self, node_id: int) -> None:
+        """Take what a node wants, and check it."""
+        host = self.hosts[node_id]
+        node = host.node
+        effects = node.take_effects()
+        self.invariants.touched(node_id, node, self.now_ms)
+        self.invariants.effects(node_id, node, effects)
+        for effect in effects:
+            match effect:
+                case SendRequest():
+                    self._send_request(node_id, effect)
+                case SendResponse():
+                    self._send_response(node_id, effect)
+                case LeaderChanged() if effect.leader_id == node_id:
+                    self.elections += 1
+        deadline_ms = node.deadline_ms
+        if deadline_ms is not None and (host.timer_ms is None or deadline_ms < host.timer_ms):
+            require(deadline_ms > self.now_ms, "no busy loop", f"node {node_id}, {node.state}")
+            host.timer_ms = deadline_ms
+            self._at(deadline_ms, lambda: self._timer(node_id, host.incarnation, deadline_ms))
+        if host.is_stopping and node.may_stop:
+            host.node = None
+
+    def _timer(self, node_id: int, incarnation: int, deadline_ms: int) -> None:
+        host = self.hosts[node_id]
+        if host.node and host.incarnation == incarnation and host.timer_ms == deadline_ms:
+            host.timer_ms = None
+            host.node.advance(self._now())
+            self._after(node_id)
+
+    def _append(self) -> None:
+        for node_id, host in enumerate(self.hosts):
+            if host.node and isinstance(host.node.state, Leader):
+                batches = [payload(next(self._number)) for _ in range(self.random.choice((1, 1, 1, 4)))]
+                host.node.append(batches, host.node.state.epoch, self._now())
+                self._after(node_id)
+        self._at(self.now_ms + APPEND_INTERVAL_MS, self._append)
+
+    # Network
+
+    def _delay_ms(self) -> int | None:
+        """How long a message takes; null if it never arrives."""
+        if not self._is_healed:
+            if self.random.random() < self.scenario.drop:
+                return None
+            if self.random.random() < self.scenario.slow:
+                return self.random.randrange(50, 800)
+        return self.random.randrange(1, 8)
+
+    def _is_cut(self, source: int, destination: int) -> bool:
+        return any((source, destination) in cut for cut in self._cuts)
+
+    def _send_request(self, source: int, effect: SendRequest) -> None:
+        delay_ms = self._delay_ms()
+        incarnation = self.hosts[source].incarnation
+        if delay_ms is not None:
+            self._at(self.now_ms + delay_ms, lambda: self._receive_request(source, incarnation, effect))
+        elif self.random.random() < 0.5:
+            self._fail(source, incarnation, effect.request_id)
+
+    def _fail(self, source: int, incarnation: int, request_id: int) -> None:
+        def fail() -> None:
+            host = self.hosts[source]
+            if host.node and host.incarnation == incarnation:
+                host.node.fail_request(request_id, self._now())
+                self._after(source)
+
+        self._at(self.now_ms + 2, fail)
+
+    def _receive_request(self, source: int, incarnation: int, effect: SendRequest) -> None:
+        host = self.hosts[effect.voter_id]
+        if self._is_cut(source, effect.voter_id):
+            return
+        if host.node is None:
+            self._fail(source, incarnation, effect.request_id)
+            return
+        node, end, election = host.node, host.node.log.end, host.node.election
+        self.invariants.about_to_answer(effect.voter_id, node, source, effect.request, self.now_ms)
+        node.receive_request((source, incarnation, effect.request_id), effect.request, self._now())
+        has_voted = self.invariants.answered(node, effect.request, end, election, node._effects)
+        self._after(effect.voter_id)
+        if has_voted:
+            self._maybe_fall(effect.voter_id, self.scenario.falls_after_vote)
+
+    def _send_response(self, source: int, effect: SendResponse) -> None:
+        delay_ms = self._delay_ms()
+        if delay_ms is not None:
+            self._at(self.now_ms + delay_ms, lambda: self._receive_response(source, effect))
+
+    def _receive_response(self, source: int, effect: SendResponse) -> None:
+        destination, incarnation, request_id = effect.caller
+        host = self.hosts[destination]
+        if host.node and host.incarnation == incarnation and not self._is_cut(source, destination):
+            end_offset = host.node.log.end_offset
+            host.node.receive_response(request_id, effect.response, self._now())
+            has_truncated = host.node.log.end_offset < end_offset
+            self._after(destination)
+            if has_truncated:
+                self._maybe_fall(destination, self.scenario.falls_after_truncation)
+
+    # Faults
+
+    def _start(self, node_id: int) -> None:
+        host = self.hosts[node_id]
+        if host.node is not None:
+            return
+        host.incarnation += 1
+        host.timer_ms = None
+        host.is_stopping = False
+        host.node = QuorumNode(
+            local=self._keys[node_id],
+            voters=self._voters,
+            cluster_id="simulated",
+            config=CONFIG,
+            disk=host.disk,
+            random_below=self._random_below,
+            now=self._now(),
+        )
+        self.invariants.started(node_id, host.node, self.now_ms)
+        self._after(node_id)
+
+    def _maybe_fall(self, node_id: int, share: float) -> None:
+        """The power fails a few events later."""
+        if not self._is_healed and self.random.random() < share:
+            fault = Fault(self.now_ms + self.random.choice((0, 0, 20)), FaultKind.CRASH, node_id)
+            self._at(fault.at_ms, lambda: self._inject(fault))
+
+    def _random_below(self, bound: int) -> int:
+        return self.random.randrange(bound if self._is_healed else min(bound, self.scenario.jitter_ms))
+
+    def _inject(self, fault: Fault) -> None:
+        node_id = fault.node % len(self.hosts)
+        host = self.hosts[node_id]
+        match fault.kind:
+            case FaultKind.CRASH | FaultKind.KILL:
+                if host.node:
+                    self._crash(host, node_id, loses_power=fault.kind is FaultKind.CRASH)
+                self._at(self.now_ms + fault.for_ms, lambda: self._start(node_id))
+            case FaultKind.STOP:
+                if host.node and not host.is_stopping:
+                    host.is_stopping = True
+                    host.node.shut_down(self._now())
+                    self._after(node_id)
+                    self._at(self.now_ms + 400, lambda: self._restart(host, node_id))
+            case FaultKind.RESIGN:
+                if host.node:
+                    host.node.resign(self._now())
+                    self._after(node_id)
+            case FaultKind.SNAPSHOT:
+                self._snapshot(node_id)
+            case _:
+                cut = self._cut(fault.kind, node_id)
+                self._cuts.append(cut)
+                self._at(self.now_ms + fault.for_ms, lambda: self._mend(cut))
+
+    def _crash(self, host: Host, node_id: int, *, loses_power: bool) -> None:
+        host.node = None
+        if loses_power:
+            host.disk.cut_power(self.random)
+        self.invariants.crashed(node_id, QuorumLog(host.disk, CONFIG.log, self._now().wall_ms))
+
+    def _restart(self, host: Host, node_id: int) -> None:
+        if host.is_stopping:
+            host.node = None
+            self._start(node_id)
+
+    def _cut(self, kind: FaultKind, node_id: int) -> set[tuple[int, int]]:
+        everybody = range(len(self.hosts))
+        incoming = {(other, node_id) for other in everybody}
+        outgoing = {(node_id, other) for other in everybody}
+        match kind:
+            case FaultKind.DEAF:
+                return incoming
+            case FaultKind.MUTE:
+                return outgoing
+            case FaultKind.ISOLATE:
+                return incoming | outgoing
+        side = {(node_id + step) % len(self.hosts) for step in range((len(self.hosts) + 1) // 2)}
+        return {(one, other) for one in everybody for other in everybody if (one in side) != (other in side)}
+
+    def _mend(self, cut: set[tuple[int, int]]) -> None:
+        if cut in self._cuts:
+            self._cuts.remove(cut)
+
+    def _snapshot(self, node_id: int) -> None:
+        node = self.hosts[node_id].node
+        if node is None:
+            return
+        latest = node.log.snapshots.latest
+        offsets = [
+            offset for offset in self.invariants.digests if node.log.start_offset < offset <= node.high_watermark
+        ]
+        if latest is not None:
+            offsets = [offset for offset in offsets if offset > latest.offset]
+        if offsets:
+            end_offset = self.random.choice(offsets)
+            state = KeyValue(None, str(self.invariants.digests[end_offset]).encode())
+            epoch = node.log.epoch_of(end_offset - 1)
+            data = encode_snapshot(epoch, [[state]], last_contained_log_timestamp_ms=0, now_ms=self._now().wall_ms)
+            snapshot_id = node.snapshot(end_offset, data)
+            if self.random.random() < 0.7:
+                node.log.delete_before(snapshot_id, self._now().wall_ms)
+            self._after(node_id)
+
+    def _heal(self) -> None:
+        self._cuts.clear()
+        self._is_healed = True
+        for node_id, host in enumerate(self.hosts):
+            if host.is_stopping:
+                self._restart(host, node_id)
+            self._start(node_id)
+
+
+def simulate(scenario: Scenario) -> Simulation:
+    """Run a scenario to its end. Raises `InvariantViolation`, also for what a node finds impossible itself."""
+    simulation = Simulation(scenario)
+    try:
+        simulation.run()
+    except InvariantViolation:
+        raise
+    except AssertionError as error:
+        raise InvariantViolation(f"the node itself: {error!r}") from error
+    return simulation

@@ -1,0 +1,29 @@
+"""The simulation sees: every known mistake, seeded into the quorum, violates an invariant in some scenario."""
+
+from itertools import chain
+
+import pytest
+
+from reference_broker.core.log.errors import OffsetOutOfRangeError
+from tests.reference_broker.quorum.simulation.defects import DEFECTS, Defect
+from tests.reference_broker.quorum.simulation.invariants import InvariantViolation
+from tests.reference_broker.quorum.simulation.scenario import Scenario
+from tests.reference_broker.quorum.simulation.simulation import simulate
+
+SEEDS = 40
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def test_a_seeded_mistake_is_caught(defect: Defect):
+    scenarios = chain.from_iterable((Scenario.draw_storm(seed), Scenario.draw(seed)) for seed in range(SEEDS))
+    with defect.seeded():
+        assert any(is_caught(scenario) for scenario in scenarios)
+
+
+def is_caught(scenario: Scenario) -> bool:
+    """By an invariant, or by the log itself, which is asked for what it cannot have."""
+    try:
+        simulate(scenario)
+    except (InvariantViolation, OffsetOutOfRangeError):
+        return True
+    return False

@@ -1,0 +1,59 @@
+"""The quorum under faults: no invariant is ever violated, and after healing all nodes agree within a bound.
+
+A failing test names its scenario. `simulate(Scenario.draw(SEED))` in a shell runs it again, event for event; a scenario
+that Hypothesis has shrunk is printed whole and can be pasted as it is.
+"""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reference_broker.quorum.simulation.scenario import FAULTY_MS, Fault, FaultKind, Scenario
+from tests.reference_broker.quorum.simulation.simulation import simulate
+
+faults = st.builds(
+    Fault,
+    at_ms=st.integers(0, FAULTY_MS // 3),
+    kind=st.sampled_from(FaultKind),
+    node=st.integers(0, 4),
+    for_ms=st.sampled_from((0, 30, 200, 1000)),
+)
+scenarios = st.builds(
+    Scenario,
+    seed=st.integers(0, 1000),
+    voters=st.sampled_from((3, 1, 5)),
+    observers=st.integers(0, 1),
+    faults=st.lists(faults, max_size=25).map(tuple),
+    drop=st.sampled_from((0.0, 0.1)),
+    slow=st.sampled_from((0.0, 0.1)),
+    jitter_ms=st.sampled_from((1000, 5)),
+    falls_after_vote=st.sampled_from((0.0, 0.5)),
+    faulty_ms=st.just(FAULTY_MS // 3),
+)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_all_kinds_of_faults(seed):
+    simulation = simulate(Scenario.draw(seed))
+    assert simulation.elections
+    assert simulation.invariants.high_watermark > 100
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_storms_of_elections(seed):
+    simulation = simulate(Scenario.draw_storm(seed))
+    assert simulation.elections
+    assert simulation.invariants.high_watermark > 10
+
+
+@settings(max_examples=40, deadline=None)
+@given(scenarios)
+def test_any_scenario(scenario):
+    simulate(scenario)
+
+
+def test_a_seed_gives_one_run():
+    one, other = simulate(Scenario.draw(5)), simulate(Scenario.draw(5))
+    assert one.events == other.events
+    assert one.invariants.committed == other.invariants.committed
+    assert [dict(host.disk.files) for host in one.hosts] == [dict(host.disk.files) for host in other.hosts]
