@@ -160,7 +160,7 @@ class Simulation:
         )[0]
         if how == "fenced":
             self.tables.op(
-                txn.process + 10, "init_producer_id", self.now, self.now + 5, txn_id=txn.txn_id, producer_id=7
+                txn.process + 20, "init_producer_id", self.now, self.now, txn_id=txn.txn_id, producer_id=7
             )
         else:
             outcome = "ok" if how in ("commit", "abort") else "info"

@@ -51,7 +51,17 @@ def union(histories):
                 if row.get("process") is not None:
                     row["process"] += 1000 * number
                 whole.rows[name].append(row)
+    _number_by_time(whole.rows)
     return whole
+
+
+def _number_by_time(rows):
+    rows["operations"].sort(key=lambda row: (row["invoke_ns"], row["op_id"]))
+    new = {row["op_id"]: number for number, row in enumerate(rows["operations"])}
+    for own in rows.values():
+        for row in own:
+            if row.get("op_id") is not None:
+                row["op_id"] = new[row["op_id"]]
 
 
 @pytest.mark.parametrize("files", [1, 4])
