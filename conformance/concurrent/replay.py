@@ -9,13 +9,8 @@ from conformance.concurrent.check import judge_history
 from conformance.concurrent.requirements import EXAMINATIONS
 from conformance.concurrent.run import HistoryRun, ScriptNotRunError
 from conformance.concurrent.script import Script
-from fixtures.targets.catalogue import parse_target
-from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
-from linearizability.judgement import Verdict
-
-_EXIT_CODES = {Verdict.OK: 0, Verdict.VIOLATION: 1, Verdict.UNKNOWN: 6}
-_TARGET_FAILED = 3
-_USAGE = 4
+from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
+from fixtures.targets.target import TargetError
 
 
 def run_program(script: Script, requirement_id: str, target_name: str, *, nodes: int) -> int:
@@ -23,18 +18,18 @@ def run_program(script: Script, requirement_id: str, target_name: str, *, nodes:
 
     Another target may be named on the program's command line. The history stays where the first line on stderr says.
     """
-    target_name = (sys.argv[1:] or [target_name])[0]
+    chosen = (sys.argv[1:] or [target_name])[0]
     run_dir = Path(tempfile.mkdtemp(prefix="kafkatrial-")) / "run"
     print(f"history: {run_dir}", file=sys.stderr)  # noqa: T201 - a program's output
     try:
-        with parse_target(target_name, nodes=nodes) as target:
+        with target_of_program(chosen, written_for=target_name, nodes=nodes) as target:
             examinations = EXAMINATIONS[requirement_id](target)
             with HistoryRun(target, run_dir, seed=0) as run:
                 run.run(script)
     except (TargetError, ScriptNotRunError) as error:
         print(error, file=sys.stderr)  # noqa: T201
-        return _USAGE if isinstance(error, NotInstalledError | UnknownTargetError) else _TARGET_FAILED
+        return exit_code_without_verdict(error)
     result = judge_history(run_dir, examinations)
     verdict = {"verdict": result.verdict, "reason": result.reason, "judgement": result.judgement.as_json()}
     print(json.dumps(verdict, indent=1))  # noqa: T201
-    return _EXIT_CODES[result.verdict]
+    return EXIT_CODES[result.verdict]

@@ -4,19 +4,21 @@
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
+from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
 from conformance.sequential.expectation import mismatches
 from conformance.sequential.model import expected
-from conformance.sequential.session import Session
+from conformance.sequential.session import NotReady, Session, TargetDown
 from conformance.sequential.steps import Script
-from conformance.targets import starts_nodes
-from fixtures.targets.catalogue import start_target
+from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target, TargetError
+from linearizability.judgement import Verdict
 
 _WIDTH: Final = 110
 _REPEATED_FROM: Final = 24
@@ -81,16 +83,20 @@ def program(script: Script, *, requirement: str, target: str, nodes: int) -> str
 
 
 def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
-    """The main function of a printed program. Exits with 1 where an answer is not Kafka's, else with 0."""
+    """The main function of a printed program: exits with 1 where an answer is not Kafka's, 0 where all are.
+
+    Where the script cannot run it says why in one line on standard error, and exits as every command of ours does.
+    """
     parser = argparse.ArgumentParser(description=f"Run the script that broke {requirement}.")
     parser.add_argument("target", nargs="?", default=target, help="KIND[:VERSION] or bootstrap:HOST:PORT")
     chosen = parser.parse_args().target
     try:
-        with start_target(chosen, nodes=nodes if chosen == target and starts_nodes(target) else None) as started:
+        with target_of_program(chosen, written_for=target, nodes=nodes) as started:
             wrong = _show_on(started, script, requirement)
-    except TargetError as error:
-        raise SystemExit(str(error)) from error
-    raise SystemExit(1 if wrong else 0)
+    except (TargetError, TargetDown, NotReady, UnsupportedApi) as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        raise SystemExit(exit_code_without_verdict(error)) from error
+    raise SystemExit(EXIT_CODES[Verdict.VIOLATION if wrong else Verdict.OK])
 
 
 def _show_on(target: Target, script: Script, requirement: str) -> int:

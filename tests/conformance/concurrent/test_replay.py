@@ -32,6 +32,19 @@ def test_another_target_may_be_named(capsys, monkeypatch):
     assert "no-such-target" in reason
 
 
+def test_an_existing_cluster_has_its_own_number_of_nodes(capsys, broker):
+    """What is printed after a violation on one says how many it had."""
+    address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
+    assert run_program(SCRIPT, PROMISE, address, nodes=1) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "ok"
+
+
+def test_another_target_starts_with_its_own_number_of_nodes(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["repro.py", "reference"])
+    assert run_program(SCRIPT, PROMISE, "apache-kafka:4.3.1", nodes=3) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "ok"
+
+
 def test_a_script_that_cannot_run_there_is_one_line(capsys):
     script = Script(SCRIPT.topic, SCRIPT.clients, (Cut(Role.FOLLOWER, Role.LEADER, 0, 10),))
     assert run_program(script, PROMISE, "reference", nodes=1) == 3

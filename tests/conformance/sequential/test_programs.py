@@ -59,3 +59,13 @@ def test_a_program_runs_its_script_again(broker, tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert "2. Produce(" in ran.stdout
     assert "error CORRUPT_MESSAGE" in ran.stdout
+
+
+def test_a_program_without_its_target_says_so_in_one_line(tmp_path):
+    path = tmp_path / "repro.py"
+    path.write_text(program(Script((CreateTopic(),)), requirement="a/b", target="reference", nodes=1))
+    for target, code in (("no-such-target", 4), ("bootstrap:127.0.0.1:9", 3)):
+        ran = subprocess.run([sys.executable, path, target], capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout) == (code, "")
+        (line,) = ran.stderr.splitlines()
+        assert target.removeprefix("bootstrap:") in line
