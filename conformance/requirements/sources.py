@@ -18,9 +18,6 @@ PROTOCOL_ERRORS: Final = Source(
 )
 PROTOCOL_NETWORK: Final = Source("Kafka protocol guide, Network", "https://kafka.apache.org/protocol#protocol_network")
 RECORD_BATCH: Final = Source("Kafka documentation, Record Batch", "https://kafka.apache.org/documentation/#recordbatch")
-DESIGN_DELIVERY: Final = Source(
-    "Kafka documentation, Message Delivery Semantics", "https://kafka.apache.org/documentation/#semantics"
-)
 PRODUCER_ACKS: Final = Source(
     "Kafka documentation, Producer Configs, acks", "https://kafka.apache.org/documentation/#producerconfigs_acks"
 )
@@ -114,11 +111,6 @@ KIP_734: Final = kip(
     734,
     "Improve AdminClient.listOffsets to return timestamp and offset for the record with the largest timestamp",
     "KIP-734%3A+Improve+AdminClient.listOffsets+to+return+timestamp+and+offset+for+the+record+with+the+largest+timestamp",
-)
-KIP_896: Final = kip(
-    896,
-    "Remove old client protocol API versions in Kafka 4.0",
-    "KIP-896%3A+Remove+old+client+protocol+API+versions+in+Kafka+4.0",
 )
 KIP_937: Final = kip(937, "Improve Message Timestamp Validation", "KIP-937%3A+Improve+Message+Timestamp+Validation")
 KIP_4_METADATA: Final = kip(

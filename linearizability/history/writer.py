@@ -80,11 +80,6 @@ class HistoryWriter:
         self._thread = threading.Thread(target=self._flush_until_closed, name="history-flusher", daemon=True)
         self._thread.start()
 
-    @property
-    def run_info(self) -> RunInfo:
-        """What `run.json` says now."""
-        return self._run
-
     def append(self, rows: Rows | Block) -> None:
         """Add rows."""
         self._put(_Event((rows,)), rows.length)

@@ -7,7 +7,7 @@ keeps the name it has there, which is what DescribeConfigs calls a synonym.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reference_broker.core.configuration.key import ConfigKey, ConfigSource, InvalidConfigError, Value
+from reference_broker.core.configuration.key import ConfigSource, InvalidConfigError, Value
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, TOPIC_CONFIG_KEYS
 
 
@@ -75,7 +75,7 @@ class TopicConfiguration:
         for synonym, unit in key.synonyms:
             for entry in self.broker.entries(synonym):
                 if entry.source is not ConfigSource.DEFAULT:
-                    return ConfigEntry(name, _in_units(key, entry.value, unit), entry.source)
+                    return ConfigEntry(name, _in_units(entry.value, unit), entry.source)
         return ConfigEntry(name, key.default, ConfigSource.DEFAULT)
 
     def synonyms(self, name: str) -> list[ConfigEntry]:
@@ -105,7 +105,7 @@ class TopicConfiguration:
         return (self.entry(name) for name in TOPIC_CONFIG_KEYS)
 
 
-def _in_units(key: ConfigKey, text: str | None, unit: int) -> str | None:
+def _in_units(text: str | None, unit: int) -> str | None:
     if text is None or unit == 1:
         return text
     number = int(text)
