@@ -30,7 +30,7 @@ from conformance.sequential.steps import (
     Produce,
     Step,
 )
-from fixtures.clients.messages import ApiKey
+from fixtures.clients.messages import ApiKey, api_name
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 
 REQUEST_TIMEOUT_MS: Final = 5_000
@@ -104,11 +104,7 @@ def api_key(step: Step) -> ApiKey:
 def request(step: Step, schema: ModuleType, names: Names) -> Any:
     """The step's request. `schema` is the module of its API in the version to be spoken."""
     key, lay_out = _REQUESTS[type(step)]
-    return build(getattr(schema, f"{_message_name(key)}Request"), lay_out(step, names))
-
-
-def _message_name(key: ApiKey) -> str:
-    return "".join(word.capitalize() for word in key.name.split("_"))
+    return build(getattr(schema, f"{api_name(key)}Request"), lay_out(step, names))
 
 
 def _milliseconds(value: int) -> dt.timedelta:

@@ -36,7 +36,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 def _delete(broker: Broker, request: Request, topic: Any, asked: Any) -> Any:
     partition = find_partition(broker, find_topic(broker, topic), asked.partition_index)
     low_watermark = _UNKNOWN_OFFSET
-    error = partition if isinstance(partition, ErrorCode) else _move(broker, partition, asked.offset)
+    error = partition if isinstance(partition, ErrorCode) else _move(partition, asked.offset)
     if isinstance(partition, Partition) and error is ErrorCode.none:
         low_watermark = partition.log.log_start_offset
     return request.replies.DeleteRecordsPartitionResult(
@@ -44,10 +44,10 @@ def _delete(broker: Broker, request: Request, topic: Any, asked: Any) -> Any:
     )
 
 
-def _move(broker: Broker, partition: Partition, offset: int) -> ErrorCode:
+def _move(partition: Partition, offset: int) -> ErrorCode:
     if partition.topic in INTERNAL_TOPICS:
         return ErrorCode.invalid_topic_exception
-    if "delete" not in str(broker.partitions.configuration(partition.topic).value("cleanup.policy")):
+    if not partition.log.config.deletes:
         return ErrorCode.policy_violation
     before_offset = partition.high_watermark if offset == _HIGH_WATERMARK else offset
     if not 0 <= before_offset <= partition.high_watermark:
