@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import Self
 
 from conformance.concurrent.actors import Actor, Replicas, Surroundings, actor_of
@@ -60,8 +61,10 @@ class HistoryRun:
         self._recorder = Recorder(self._exits.enter_context(HistoryWriter(self._run_dir, info)))
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        self._exits.__exit__(*exc_info)  # type: ignore[arg-type]
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exits.__exit__(kind, error, trace)
 
     def run(self, script: Script) -> str:
         """Run one script. Returns the name of its topic. Raises `ScriptNotRunError`."""

@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 from conformance.events import Difference
 from conformance.sequential.answers import Answer
 from conformance.sequential.differences import Severity, differences
-from conformance.sequential.expectation import OneOf, mismatches
+from conformance.sequential.expectation import mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.program import program
 from conformance.sequential.search import smallest, try_scripts
@@ -204,11 +204,10 @@ class _Experiment:
         step = script.steps[difference.step - 1]
         name = difference.here.partition(" ")[0]
         expectation = expected(script)[difference.step - 1].get(name)
-        lawful = isinstance(expectation, OneOf) or expectation is not None
         return (
             difference.severity != Severity.WIRE_COSMETIC
             and name in self.judged.get(type(step), frozenset())
-            and not lawful
+            and expectation is None
         )
 
     def _differs(self, run: _TargetRun, script: Script, difference: Difference) -> Finding:

@@ -96,7 +96,7 @@ class Session:
         self._clients.clear()
 
     def run(self, script: Script) -> tuple[Answer, ...]:
-        """Send the steps in order; one answer for each. Raises `TargetDown` and kio's or `UnsupportedApi` errors."""
+        """Send the steps in order; one answer for each. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
         self._scripts_run += 1
         run = _ScriptRun(self, f"{self._unique}-{self._scripts_run}")
         try:
