@@ -235,7 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         try:
             self._refuse_strangers()
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.rfile.read(self._body_size())
             self._send(HTTPStatus.OK, answer(self.server.control, self.command, self.path))
         except ControlError as error:
             self._send(error.status, {"error": str(error)})
@@ -250,6 +250,14 @@ class _Handler(BaseHTTPRequestHandler):
         host = (self.headers.get("Host") or "").rpartition(":")[0]
         if host not in {"127.0.0.1", "localhost"} or "Origin" in self.headers:
             raise ControlError(HTTPStatus.FORBIDDEN, "only a client on this machine may control the cluster")
+
+    def _body_size(self) -> int:
+        """Bytes that are of no use here, and must be gone before the connection's next request."""
+        text = self.headers.get("Content-Length") or "0"
+        if not text.isdecimal():
+            self.close_connection = True
+            raise ControlError(HTTPStatus.BAD_REQUEST, f"Content-Length is {text!r}, not a number of bytes")
+        return int(text)
 
     def _send(self, status: HTTPStatus, body: Mapping[str, object]) -> None:
         data = json.dumps(body).encode() + b"\n"

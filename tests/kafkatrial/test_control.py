@@ -125,3 +125,11 @@ def test_a_stop_is_answered_before_it_happens(target):
     assert not control.stop_requested.is_set()
     control.answered()
     assert control.stop_requested.is_set()
+
+
+@pytest.mark.parametrize("length", ["many", "-1"])
+def test_a_length_that_is_none_is_refused(ask, length):
+    assert ask("GET", "/cluster", {"Content-Length": length}) == (
+        400,
+        {"error": f"Content-Length is {length!r}, not a number of bytes"},
+    )
