@@ -11,16 +11,15 @@ from pathlib import Path
 
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
+from linearizability.history.run import RUN_FILE
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Judgement, Verdict
+from reports import results
 
 EXIT_CODES = {
     Verdict.OK: ExitCode.OK,
     Verdict.VIOLATION: ExitCode.VIOLATION,
     Verdict.UNKNOWN: ExitCode.INCONCLUSIVE,
 }
-
-_RUN_FILE = "run.json"
-_RESULTS_FILE = "results.json"
 
 
 def histories_in(directory: Path) -> dict[str, Path]:
@@ -30,15 +29,15 @@ def histories_in(directory: Path) -> dict[str, Path]:
         UsageError: there is no history in it.
     """
     if not directory.is_dir():
-        raise UsageError(f"{directory}: no such directory; name one that holds a {_RUN_FILE}")
-    if (directory / _RUN_FILE).exists():
+        raise UsageError(f"{directory}: no such directory; name one that holds a {RUN_FILE}")
+    if (directory / RUN_FILE).exists():
         return {"": directory}
     inside: dict[str, Path] = {}
-    if (directory / _RESULTS_FILE).exists():
-        found = sorted(path.parent for path in directory.rglob(_RUN_FILE))
+    if (directory / results.FILE_NAME).exists():
+        found = sorted(path.parent for path in directory.rglob(RUN_FILE))
         inside = {str(path.relative_to(directory)): path for path in found}
     if not inside:
-        raise UsageError(f"{directory}: not a run directory: it holds no {_RUN_FILE}")
+        raise UsageError(f"{directory}: not a run directory: it holds no {RUN_FILE}")
     return inside
 
 

@@ -16,7 +16,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from reports.printable import printable
-from reports.results import DifferenceFound, Outcome, RequirementInfo, Results, Standing
+from reports.results import Outcome, RequirementInfo, Results, Standing
 from reports.terminal import place
 
 FILE_NAME = "report.html"
@@ -82,7 +82,7 @@ def render_html(results: Results) -> str:
         told={css_class(standing) for standing in _TOLD},
         areas=list(_areas(results)),
         findings=list(_findings(results)),
-        differences=list(_differences(results)),
+        differences=list(results.differences()),
     )
 
 
@@ -117,15 +117,6 @@ def _findings(results: Results) -> Iterator[FindingView]:
             yield FindingView(
                 _anchor(outcome), css_class(standing), SIGNS[standing], outcome, requirement, _code(outcome.program)
             )
-
-
-def _differences(results: Results) -> Iterator[tuple[Outcome, DifferenceFound]]:
-    """Each pair of targets once: the side that comes first in the run tells it."""
-    order = {target.name: number for number, target in enumerate(results.targets)}
-    for outcome in results.outcomes:
-        for difference in outcome.differences:
-            if order[outcome.target] < order.get(difference.other_target, len(order)):
-                yield outcome, difference
 
 
 def _anchor(outcome: Outcome) -> str:

@@ -5,7 +5,7 @@ these types, so that a file from a newer kafkatrial, or a damaged one, is refuse
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -154,6 +154,14 @@ class Results:
         """Outcomes by standing, in the order of the enum, without zeros."""
         counted = Counter(outcome.standing for outcome in self.outcomes)
         return {standing: counted[standing] for standing in Standing if counted[standing]}
+
+    def differences(self) -> Iterator[tuple[Outcome, DifferenceFound]]:
+        """Each difference between two targets once: the side that comes first in the run tells it."""
+        order = {target.name: number for number, target in enumerate(self.targets)}
+        for outcome in self.outcomes:
+            for difference in outcome.differences:
+                if order[outcome.target] < order.get(difference.other_target, len(order)):
+                    yield outcome, difference
 
     def concluded(self, exit_code: int, conclusion: str) -> "Results":
         """The same results with the run's end written in."""

@@ -41,7 +41,7 @@ def render_results(results: Results, run_dir: Path) -> RenderableType:
     if results.outcomes:
         parts.append(_matrix(results))
     parts += [render_finding(outcome, results.requirement(outcome.requirement)) for outcome in _told(results)]
-    differences = list(_differences(results))
+    differences = [_difference(outcome, difference) for outcome, difference in results.differences()]
     if differences:
         parts += [Rule("Differences between targets", align="left", style="dim"), *differences]
     parts.append(_footer(results, run_dir))
@@ -144,15 +144,6 @@ def place(topic: str | None, partition: int | None, offset: int | None) -> str:
     if partition is not None:
         where += f"-{partition}"
     return where if offset is None else f"{where}@{offset}"
-
-
-def _differences(results: Results) -> Iterator[RenderableType]:
-    """Each pair of targets once: the side that comes first in the run tells it."""
-    order = {target.name: number for number, target in enumerate(results.targets)}
-    for outcome in results.outcomes:
-        for difference in outcome.differences:
-            if order.get(outcome.target, 0) < order.get(difference.other_target, 0):
-                yield _difference(outcome, difference)
 
 
 def _difference(outcome: Outcome, difference: DifferenceFound) -> RenderableType:
