@@ -1,5 +1,6 @@
-"""Why a history is a violation, for a person: the operation that fits nowhere, what was possible before it, and the few
-operations that are enough to show it.
+"""Why a history is a violation, for a person.
+
+The operation that fits nowhere, what was possible before it, and the few operations that are enough to show it.
 """
 
 from dataclasses import dataclass
@@ -41,8 +42,10 @@ class Explanation:
     def text(self) -> str:
         """Some lines for a terminal."""
         lines = [f"operation {self.blocked.op_id!r} cannot be placed: {self._call(self.blocked)}"]
-        for path in self.partial_linearizations:
-            lines.append(f"  in state {path.state}, after {len(path.operations)} operations: {path.reason}")
+        lines += [
+            f"  in state {path.state}, after {len(path.operations)} operations: {path.reason}"
+            for path in self.partial_linearizations
+        ]
         few = "the fewest operations" if self.minimal else "operations"
         lines.append(f"{few} that show it:")
         for operation in sorted(self.shrunk, key=lambda op: op.invoke_ns):
@@ -76,9 +79,9 @@ def _longest(
         return ()
     longest: dict[int, tuple[int, ...]] = {}
     for end in search.dead_ends:
-        path, state = _path(trail, end), end[0] & STATE_MASK
-        if len(path) > len(longest.get(state, ())) or state not in longest:
-            longest[state] = path
+        path, number = _path(trail, end), end[0] & STATE_MASK
+        if number not in longest or len(path) > len(longest[number]):
+            longest[number] = path
     kind = timeline.classes[blocked]
     found = []
     for number, path in sorted(longest.items(), key=lambda item: (-len(item[1]), item[0]))[:PATHS_MAX]:

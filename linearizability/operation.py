@@ -6,7 +6,7 @@ may answer the same number twice. Its outcome is one of three:
 * `ok`: it took effect between invocation and completion, and its output is known. A compare-and-set that answered "the
   value was another" is ok, with that answer as its output;
 * `fail`: it certainly did not and will not take effect. The checker leaves it out;
-* `info`: nobody knows. It may take effect once, at any time after its invocation, or never: the checker never forces it.
+* `info`: nobody knows. It may take effect once, at any time after its invocation, or never; it is never forced.
 """
 
 from collections.abc import Hashable

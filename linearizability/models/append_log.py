@@ -1,12 +1,12 @@
 """A partition's log with its high watermark: records are appended at the end, and readers see them below the watermark.
 
-Inputs: `("append", partition, values)` -> the base offset; `("read", partition, offset)` -> (values from that offset on,
-high watermark). Values are tuples, and each append takes offsets one after the other. A producer may have several
+Inputs: `("append", partition, values)` -> the base offset; `("read", partition, offset)` -> (values from that offset
+on, high watermark). Values are tuples, and each append takes offsets one after the other. A producer may have several
 appends in flight.
 
-The watermark is not lower than any that was read before, nor above the end of the log. In Kafka it follows the end after
-a while; with `linearizable=True` it is the end at once, so that a read after an acknowledged append must show it. The
-state holds the whole log: this model is for histories of some hundred records.
+The watermark is not lower than any that was read before, nor above the end of the log. In Kafka it follows the end
+after a while; with `linearizable=True` it is the end at once, so that a read after an acknowledged append must show it.
+The state holds the whole log: this model is for histories of some hundred records.
 """
 
 from typing import Any

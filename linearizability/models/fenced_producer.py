@@ -1,7 +1,7 @@
 """A transactional id: whoever is handed the newest epoch writes, and all before are fenced (KIP-98, KIP-360).
 
-Inputs: `("init", transactional_id)` -> (producer id, epoch); `("produce", transactional_id, producer_id, epoch)` -> True
-if it was accepted, False if it was answered with a fencing error. An init hands out a higher epoch of the same
+Inputs: `("init", transactional_id)` -> (producer id, epoch); `("produce", transactional_id, producer_id, epoch)` ->
+True if it was accepted, False if it was answered with a fencing error. An init hands out a higher epoch of the same
 producer id, or a producer id that was not used before.
 
 Of an init that nobody saw the answer of, the pair is not known: until the next one, every epoch handed out is fenced.

@@ -2,8 +2,8 @@
 
 Neither is always the better one. The frontier search does not mind a long history, unknown operations or a violation;
 the depth-first search does not mind many states as long as the history is lawful. The frontier search begins, and goes
-on as long as it gets along with a few steps for each event: so most histories are decided. Where it does not, it has one
-step for so many of the depth-first search, whose steps cost about a tenth.
+on as long as it gets along with a few steps for each event: so most histories are decided. Where it does not, it has
+one step for so many of the depth-first search, whose steps cost about a tenth.
 """
 
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class Contest:
         return self.finding is None and not self._running()
 
     def work(self, steps: int) -> Contestant:
-        """Let the engine whose turn it is take up to so many steps; say which it was. Sets `finding` when it is done."""
+        """Let the engine whose turn it is take some steps; say which it was. Sets `finding` when it is done."""
         contestant, most_steps = self._next()
         if contestant.engine is None:
             contestant.engine = self._start(contestant)

@@ -1,8 +1,8 @@
-"""Depth-first search: place operations one after the other, go back where nothing fits, never try a configuration twice.
+"""Depth-first search: place operations one after the other, go back where nothing fits, try no configuration twice.
 
-The operation that completes first among those not placed is the *barrier*: what was invoked after its completion cannot
-come before it, so only the others may be placed next, the latest invoked first: on real logs that finds an order several
-times sooner than the other way round. When nothing is left to try, the search goes back. Where a
+The operation that completes first among those not placed is the *barrier*: what was invoked after its completion
+cannot come before it, so only the others may be placed next, the latest invoked first: on real logs that finds an order
+several times sooner than the other way round. When nothing is left to try, the search goes back. Where a
 history is lawful this goes almost straight to an order that shows it, and few states are built; where it is not,
 everything has to be tried.
 
@@ -26,6 +26,7 @@ from linearizability.search.timeline import Timeline
 ENTRY_BYTES = 190
 """One remembered configuration: a tuple, its place in the set, an int of some words."""
 NO_STATE = Refused()
+Step = Callable[[Any, Any, Any], Any]
 
 
 class DepthFirstSearch:
@@ -38,12 +39,15 @@ class DepthFirstSearch:
         self._completing, self._admitted = _barriers(timeline)
         self._bits, self._barrier_bit = _bits(timeline, self._completing, self._admitted)
 
-    def run(self) -> Generator[None, None, Finding]:
-        """Search, yielding whenever the allowance is spent."""
+    def run(self) -> Generator[None, None, Finding]:  # noqa: C901, PLR0912, PLR0915
+        """Search, yielding whenever the allowance is spent.
+
+        Long and flat, because this is where the time goes: a call for each step would double it.
+        """
         model, progress, bits, admitted = self._model, self._progress, self._bits, self._admitted
         states = model.first_states()
         state: State = frozenset(states) if model.nondeterministic else states[0]
-        step = _step_of_sets(model) if model.nondeterministic else model.step
+        step: Step = _step_of_sets(model) if model.nondeterministic else model.step
         classes = self._timeline.classes
         inputs = [kind.input for kind in classes]
         outputs = [kind.output for kind in classes]
@@ -92,8 +96,7 @@ class DepthFirstSearch:
                 if barrier == last:
                     self._note(steps, len(seen), state)
                     return Finding(linearizable=True)
-                if barrier > furthest:
-                    furthest = barrier
+                furthest = max(furthest, barrier)
                 untried = reversed(choices)
                 while True:
                     for number in untried:
@@ -173,8 +176,8 @@ def _bits(timeline: Timeline, completing: list[int], admitted: list[list[int]]) 
     return bits, 1 << width
 
 
-def _step_of_sets(model: Model) -> Callable[[frozenset[State], Any, Any], Any]:
-    def step(states: frozenset[State], given: Any, output: Any) -> Any:
+def _step_of_sets(model: Model) -> Step:
+    def step(states: Any, given: Any, output: Any) -> Any:
         after: set[State] = set()
         for state in states:
             after.update(model.next_states(state, given, output, pure=False))

@@ -83,16 +83,14 @@ class FrontierSearch:
             if self._is_settled(own, kind):
                 del group[completed]
                 continue
-            if completed in optional:
-                self.frontier = _forget(self.frontier, own)
-            else:
-                before = self.frontier
-                yield from self._place(own)
-                progress.events_done = place
-                if not self.frontier:
-                    self.frontier = before
-                    self._report()
-                    return Finding(linearizable=False, blocked=completed)
+            without = self.frontier if completed in optional else {}
+            yield from self._place(own)
+            progress.events_done = place
+            if without:
+                self.frontier = _either(without, self.frontier, own)
+            elif not self.frontier:
+                self._report()
+                return Finding(linearizable=False, blocked=completed)
             del group[completed]
             if bit.bit_length() > BITS_MAX + STATE_BITS and trail is None:
                 bit = self._squeeze()
@@ -105,11 +103,11 @@ class FrontierSearch:
         Then no configuration has a reason to hold its bit, and whether one does is never looked at again.
         """
         if not kind.pure or self._trail is not None:
-            return all([key & own for key in self.frontier])
+            return all([key & own for key in self.frontier])  # noqa: C419  a list is faster for a few
         closures = self._closures
         for key in self.frontier:
             if key & own:
-                return all([other & own for other in self.frontier])
+                return all([other & own for other in self.frontier])  # noqa: C419
             state = key & STATE_MASK
             closure = closures.get(state)
             if closure is None:
@@ -118,17 +116,21 @@ class FrontierSearch:
                 return False
         return True
 
-    def _place(self, own: int) -> Generator[None, None, None]:
-        """Carry every configuration on until the operation with the bit `own` has taken effect in it."""
+    def _place(self, own: int) -> Generator[None, None, None]:  # noqa: C901, PLR0912, PLR0915
+        """Carry every configuration on until the operation with the bit `own` has taken effect in it.
+
+        Long and flat, because this is where the time goes: a call for each step would double it.
+        """
         settled: Frontier = {}
         levels: list[list[tuple[int, int]]] = [[]]
         seen: Frontier = {}
         trail, progress = self._trail, self._progress
         closures = self._closures
-        for key, sets in self.frontier.items():
+        sets: list[int] | None
+        for key, used_sets in self.frontier.items():
             closure = closures.get(key & STATE_MASK)
             closed = key | (self._closure(key & STATE_MASK) if closure is None else closure)
-            for used in sets:
+            for used in used_sets:
                 if closed != key and trail is not None:
                     self._note(closed, used, key, used, ())
                 if closed & own:
@@ -279,10 +281,11 @@ def _add(frontier: Frontier, key: int, used: int) -> None:
         sets.append(used)
 
 
-def _forget(frontier: Frontier, own: int) -> Frontier:
-    """What is left when it no longer matters whether one operation took effect."""
+def _either(without: Frontier, placed: Frontier, own: int) -> Frontier:
+    """All configurations, once it no longer matters whether one operation took effect."""
     merged: Frontier = {}
-    for key, sets in frontier.items():
-        for used in sets:
-            _add(merged, key | own, used)
+    for frontier in (without, placed):
+        for key, sets in frontier.items():
+            for used in sets:
+                _add(merged, key | own, used)
     return merged

@@ -1,4 +1,4 @@
-"""Make a violation small: which operations are enough to show that no order exists?
+"""Make a violation small: the operations that are enough to show that no order exists.
 
 Leaving a write out would make every read of it a violation of its own, which shows nothing. So an operation is never
 simply left out: it is first made *optional*, so that it may have taken effect between its invocation and completion, or

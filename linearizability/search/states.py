@@ -74,8 +74,8 @@ class States:
 
 
 def weight_bytes(state: Hashable) -> int:
-    """The bytes of a state and what it holds, as if it shared nothing."""
+    """The bytes of a state with its tuples and sets; the values in these are the history's, and shared with it."""
     size = sys.getsizeof(state)
     if isinstance(state, tuple | frozenset):
-        size += sum(weight_bytes(part) for part in state)
+        size += sum(weight_bytes(part) for part in state if isinstance(part, tuple | frozenset))
     return size

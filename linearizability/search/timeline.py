@@ -76,7 +76,7 @@ class Prepared:
         self.timelines = _split(model, raw)
 
     def operation(self, number: int) -> Operation:
-        """The operation as it was given, or as its events make it; times are then places in the list, if it has none."""
+        """The operation as it was given, or as its events make it; without times, its places in the list are."""
         if not self._events:
             return self._operations[number]
         if not self._ends:
@@ -130,10 +130,11 @@ def _from_events(events: Sequence[Event], model: Model) -> _Raw:
             gave_up.add(number)
             if kind is FAIL:
                 failed.add(number)
-        if process is not None and current.get(process, number) != number:
-            if pipelined is None or not pipelined(inputs[number]):
-                later = list(numbers)[current[process]]
-                raise HistoryError(_overlap(later, op_id, process))
+        if process is None or current.get(process, number) == number:
+            continue
+        if pipelined is None or not pipelined(inputs[number]):
+            later = list(numbers)[current[process]]
+            raise HistoryError(_overlap(later, op_id, process))
     return raw
 
 
@@ -233,12 +234,16 @@ def _refuse_damaged(operation: Operation, number: int) -> None:
     if type(operation) is not Operation:
         raise HistoryError(f"row {number}: {operation!r} is no Operation; give all operations or all events")
     name, begin, end = f"operation {operation.op_id!r}", operation.invoke_ns, operation.complete_ns
-    if not isinstance(begin, int) or not isinstance(end, int | None):
+    if not _are_whole(begin, end):
         raise HistoryError(f"{name}: its times {begin!r} and {end!r} must be whole nanoseconds")
     if end is not None and end < begin:
         raise HistoryError(f"{name}: it completes at {end}, before it was invoked at {begin}")
     if end is None and operation.outcome is Outcome.OK:
         raise HistoryError(f"{name}: it is ok and has no completion; one that never returned is info")
+
+
+def _are_whole(begin: object, end: object) -> bool:
+    return isinstance(begin, int) and isinstance(end, int | None)
 
 
 def _refuse_overlaps(operations: Sequence[Operation], model: Model) -> None:

@@ -1,10 +1,10 @@
 """A register to which no value is written twice: judged from its columns in the time it takes to sort them.
 
 Every read then names the write it read from. A write and its reads form a cluster; its zone lies between the earliest
-completion and the latest invocation in it. Everything in one cluster comes before everything in another, since the value
-is gone for good once it is overwritten. If the earliest completion comes first, the value was surely there from then
-until the latest invocation: a *forward* zone. Else it may have been there only for a moment between: a *backward* one.
-The history is linearizable unless a read completed before its write was invoked, two forward zones overlap, or a
+completion and the latest invocation in it. Everything in one cluster comes before everything in another, since the
+value is gone for good once it is overwritten. If the earliest completion comes first, the value was surely there from
+then until the latest invocation: a *forward* zone. Else it may have been there only for a moment between: a *backward*
+one. The history is linearizable unless a read completed before its write was invoked, two forward zones overlap, or a
 backward zone lies inside a forward one. After P. Gibbons and E. Korach, Testing shared memories (1997).
 
 Committed offsets, configurations and epochs are such registers, if the test writes no value twice.
@@ -38,8 +38,8 @@ class Ending(IntEnum):
 class RegisterColumns:
     """A history of one register: rows are operations, in any order.
 
-    `is_write`, `value` (written or read), `invoke_ns`, `complete_ns` (any number where `ending` is not OK) and `ending`,
-    of `Ending`. Only reads that are OK count.
+    `is_write`, `value` (written or read), `invoke_ns`, `complete_ns` (any number where `ending` is not OK) and
+    `ending`, of `Ending`. Only reads that are OK count.
     """
 
     is_write: Bools
@@ -77,7 +77,9 @@ def find_conflict(columns: RegisterColumns, initial: int) -> Conflict | None:
     unwritten = reads[~found & (columns.value[reads] != initial)]
     if len(unwritten):
         return _conflict(columns, unwritten[:1], "reads a value that nobody wrote")
-    failed = reads[found & (columns.ending[writes[np.maximum(cluster - 1, 0)]] == Ending.FAIL)] if len(writes) else reads
+    failed = (
+        reads[found & (columns.ending[writes[np.maximum(cluster - 1, 0)]] == Ending.FAIL)] if len(writes) else reads
+    )
     if len(writes) and len(failed):
         return _conflict(columns, failed[:1], "reads a value whose write certainly failed")
     begins = np.concatenate(([_ALWAYS], columns.invoke_ns[writes]))

@@ -104,7 +104,12 @@ PLANS: dict[str, tuple[Callable[[], Model], Ask, Answers]] = {
     "leadership-lease": (
         leadership_lease,
         lambda rng: rng.choice(
-            [("acquire", "r", rng.choice("ab")), ("release", "r", 0), ("expire", "r", 0), ("act", "r", rng.randrange(2))]
+            [
+                ("acquire", "r", rng.choice("ab")),
+                ("release", "r", 0),
+                ("expire", "r", 0),
+                ("act", "r", rng.randrange(2)),
+            ]
         ),
         lambda given: {"acquire": [0, 1, None], "act": [True, False]}.get(given[0], [None]),
     ),

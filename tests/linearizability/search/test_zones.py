@@ -59,7 +59,11 @@ def compare(seeds: range) -> set[bool]:
         if conflict is not None:
             # The rows alone, with the writes of the values they read, are a violation.
             values = {columns_of(history).value[row] for row in conflict.rows}
-            few = [op for row, op in enumerate(history) if row in conflict.rows or op.input in [("write", v) for v in values]]
+            few = [
+                op
+                for row, op in enumerate(history)
+                if row in conflict.rows or op.input in [("write", v) for v in values]
+            ]
             assert check(few, register(0)).verdict is Verdict.VIOLATION, f"seed {seed}: {conflict}"
     return seen
 

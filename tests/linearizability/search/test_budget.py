@@ -1,0 +1,122 @@
+"""Budgets hold, and what they leave undecided is unknown: never ok, never a violation."""
+
+import random
+import tracemalloc
+
+import pytest
+
+from linearizability.judgement import Verdict
+from linearizability.models.compare_and_set import compare_and_set
+from linearizability.models.fifo_queue import fifo_queue
+from linearizability.models.key_value import key_value
+from linearizability.operation import Operation
+from linearizability.search.contest import EngineName
+from linearizability.verify import BOTH, Budget, check
+
+FRONTIER, DEPTH_FIRST = (EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,)
+
+
+def hard_queue(size: int = 24) -> list[Operation]:
+    """Everything at one time, and an answer that no order gives: all of them have to be tried."""
+    enqueues = [("enqueue", number) for number in range(size)]
+    history = [
+        Operation(op_id=op_id, input=given, output=None, invoke_ns=0, complete_ns=100)
+        for op_id, given in enumerate(enqueues)
+    ]
+    return [*history, Operation(op_id="never", input=("dequeue",), output=-1, invoke_ns=0, complete_ns=99)]
+
+
+@pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST, BOTH])
+def test_steps(engines):
+    outcome = check(hard_queue(), fifo_queue(), Budget(steps=5_000, time_s=None), engines=engines).outcomes[0]
+    assert outcome.verdict is Verdict.UNKNOWN
+    assert outcome.reason == "the budget of 5000 steps was used up"
+    assert 5_000 <= outcome.steps <= 5_000 + 50
+
+
+@pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST, BOTH])
+def test_time(engines):
+    """A clock that goes on ten milliseconds whenever it is looked at."""
+    looks = iter(range(0, 10**15, 10_000_000))
+    outcome = check(
+        hard_queue(), fifo_queue(), Budget(time_s=0.2, memory_mb=None), engines=engines, clock=looks.__next__
+    ).outcomes[0]
+    assert outcome.verdict is Verdict.UNKNOWN
+    assert outcome.reason == "the time budget of 0.2 s was used up"
+    assert 200_000_000 <= next(looks) <= 230_000_000
+
+
+@pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
+def test_memory(engines):
+    """The estimate is near what is really allocated, and the search stops there."""
+    tracemalloc.start()
+    try:
+        outcome = check(hard_queue(), fifo_queue(), Budget(memory_mb=16, time_s=None), engines=engines).outcomes[0]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert outcome.verdict is Verdict.UNKNOWN
+    assert outcome.reason == "the memory budget of 16 MB was used up"
+    assert 16 << 20 <= outcome.peak_bytes < 64 << 20
+    assert peak_bytes / 2.5 < outcome.peak_bytes < peak_bytes * 2.5
+
+
+def test_the_other_engine_goes_on_when_one_has_used_the_memory():
+    outcome = check(hard_queue(9), fifo_queue(), Budget(memory_mb=1, time_s=None)).outcomes[0]
+    assert (outcome.verdict, outcome.reason) != (Verdict.OK, "")
+
+
+def test_easy_subhistories_are_decided_beside_a_hard_one():
+    rng = random.Random(4)
+    history = []
+    for number in range(20):
+        history.append(
+            Operation(op_id=number, input=("append", "hard", str(number)), output=None, invoke_ns=0, complete_ns=100)
+        )
+        easy = ("append", f"easy {number}", "x")
+        history.append(Operation(op_id=f"a{number}", input=easy, output=None, invoke_ns=0, complete_ns=1))
+        answer = "x" if number != 13 else "y"
+        get = ("get", f"easy {number}")
+        history.append(Operation(op_id=f"g{number}", input=get, output=answer, invoke_ns=2, complete_ns=3))
+    history.append(Operation(op_id="get", input=("get", "hard"), output="?", invoke_ns=0, complete_ns=99))
+    rng.shuffle(history)
+    verification = check(history, key_value(), Budget(steps=20_000, time_s=None))
+    found = {outcome.key: outcome.verdict for outcome in verification.outcomes}
+    assert found.pop("hard") is Verdict.UNKNOWN
+    assert found.pop("easy 13") is Verdict.VIOLATION
+    assert set(found.values()) == {Verdict.OK}
+    assert len(found) == 19
+    assert verification.verdict is Verdict.VIOLATION
+
+
+def test_it_may_end_at_the_first_violation():
+    history = [
+        Operation(op_id=key, input=("get", key), output="?", invoke_ns=0, complete_ns=1) for key in ("a", "b", "c")
+    ]
+    verification = check(history, key_value(), first_violation_only=True)
+    assert [outcome.verdict for outcome in verification.outcomes] == [
+        Verdict.VIOLATION,
+        Verdict.UNKNOWN,
+        Verdict.UNKNOWN,
+    ]
+    assert verification.outcomes[1].reason == "another subhistory is a violation, and the check ended there"
+
+
+@pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
+def test_memory_does_not_follow_the_length(engines):
+    """Twenty thousand operations one after the other, three at a time."""
+    history = []
+    for number in range(20_000):
+        given = ("write", number % 7) if number % 2 else ("cas", (number - 1) % 7, 3)
+        history.append(
+            Operation(
+                op_id=number,
+                input=given,
+                output=None if number % 2 else number > 0,
+                invoke_ns=2 * number,
+                complete_ns=2 * number + 1,
+            )
+        )
+    outcome = check(history, compare_and_set(3), Budget(time_s=None), engines=engines).outcomes[0]
+    assert outcome.verdict is not Verdict.UNKNOWN
+    assert outcome.peak_bytes < 12 << 20

@@ -1,0 +1,41 @@
+"""Histories too long for the oracle: the engines must say the same, and name the same operation."""
+
+import random
+
+import pytest
+
+from linearizability.search.contest import EngineName
+from linearizability.verify import BOTH, Budget, check
+from tests.linearizability.search.histories import PLANS, random_history
+
+BUDGET = Budget(time_s=None, memory_mb=None)
+
+
+def compare(plan: str, seeds: range) -> set[str]:
+    seen = set()
+    for seed in seeds:
+        rng = random.Random(f"engines {plan} {seed}")
+        model, history = PLANS[plan][0](), random_history(plan, rng, rng.randrange(6, 14))
+        found = [
+            [
+                (outcome.key, outcome.verdict, outcome.blocked)
+                for outcome in check(history, model, BUDGET, engines=engines).outcomes
+            ]
+            for engines in ((EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,), BOTH)
+        ]
+        assert found[0] == found[1] == found[2], f"{plan}, seed {seed}"
+        seen.update(str(verdict) for _, verdict, _ in found[0])
+    return seen
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_longer_histories(plan: str):
+    assert compare(plan, range(100)) == {"ok", "violation"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("plan", PLANS)
+def test_longer_histories_at_length(plan: str):
+    """A hundred thousand histories in all."""
+    compare(plan, range(1_000, 1_000 + 100_000 // len(PLANS)))

@@ -1,0 +1,167 @@
+"""Every model: a lawful history, and its nearest unlawful neighbour, which differs in one answer or one moment."""
+
+import pytest
+
+from linearizability.judgement import Verdict
+from linearizability.model import Model
+from linearizability.models.append_log import append_log
+from linearizability.models.committed_offset import committed_offset
+from linearizability.models.compare_and_set import compare_and_set
+from linearizability.models.fenced_producer import fenced_producer
+from linearizability.models.fifo_queue import EMPTY, fifo_queue
+from linearizability.models.group_membership import group_membership
+from linearizability.models.key_value import key_value
+from linearizability.models.leadership_lease import leadership_lease
+from linearizability.models.register import register
+from linearizability.models.value_set import value_set
+from linearizability.operation import UNKNOWN, Operation, Outcome
+from linearizability.verify import check
+from tests.linearizability.search.histories import two_coins
+
+Row = tuple[tuple, object, int, int | None]
+
+
+def history(rows: list[Row]) -> list[Operation]:
+    """(input, output, invoked, completed); one that never completed is unknown."""
+    return [
+        Operation(
+            op_id=op_id,
+            input=given,
+            output=UNKNOWN if end is None else output,
+            invoke_ns=begin,
+            complete_ns=end,
+            outcome=Outcome.INFO if end is None else Outcome.OK,
+        )
+        for op_id, (given, output, begin, end) in enumerate(rows)
+    ]
+
+
+OWNED_BY_A = (1, frozenset({(0, "a")}))
+OWNED_BY_B = (2, frozenset({(0, "b")}))
+
+NEIGHBOURS: dict[str, tuple[Model, list[Row], list[Row]]] = {
+    "register: a read during the write may miss it, one after may not": (
+        register(0),
+        [(("write", 1), None, 0, 5), (("read",), 0, 3, 4)],
+        [(("write", 1), None, 0, 5), (("read",), 0, 6, 7)],
+    ),
+    "register: intervals are closed": (
+        register(0),
+        [(("write", 1), None, 0, 5), (("read",), 0, 5, 6)],
+        [(("write", 1), None, 0, 4), (("read",), 0, 5, 6)],
+    ),
+    "compare-and-set: one of two wins": (
+        compare_and_set(0),
+        [(("cas", 0, 1), True, 0, 5), (("cas", 0, 2), False, 0, 5)],
+        [(("cas", 0, 1), True, 0, 5), (("cas", 0, 2), True, 0, 5)],
+    ),
+    "compare-and-set: an unknown one may win much later, and only once": (
+        compare_and_set(0),
+        [(("cas", 0, 1), None, 0, None), (("read",), 0, 5, 6), (("read",), 1, 7, 8)],
+        [(("cas", 0, 1), None, 0, None), (("read",), 1, 5, 6), (("read",), 0, 7, 8)],
+    ),
+    "key-value: appends in one order for everyone": (
+        key_value(),
+        [(("append", "k", "a"), None, 0, 9), (("append", "k", "b"), None, 0, 9), (("get", "k"), "ba", 10, 11)],
+        [
+            (("append", "k", "a"), None, 0, 9),
+            (("append", "k", "b"), None, 0, 9),
+            (("get", "k"), "ba", 10, 11),
+            (("get", "k"), "ab", 10, 11),
+        ],
+    ),
+    "set: what is removed stays away": (
+        value_set(),
+        [(("add", 1), None, 0, 1), (("remove", 1), None, 2, 3), (("contains", 1), False, 4, 5)],
+        [(("add", 1), None, 0, 1), (("remove", 1), None, 2, 3), (("read",), frozenset({1}), 4, 5)],
+    ),
+    "queue: first in, first out": (
+        fifo_queue(),
+        [(("enqueue", 1), None, 0, 1), (("enqueue", 2), None, 2, 3), (("dequeue",), 1, 4, 5), (("dequeue",), 2, 6, 7)],
+        [(("enqueue", 1), None, 0, 1), (("enqueue", 2), None, 2, 3), (("dequeue",), 2, 4, 5), (("dequeue",), 1, 6, 7)],
+    ),
+    "queue: empty only while nothing is in it": (
+        fifo_queue(),
+        [(("enqueue", 1), None, 0, 3), (("dequeue",), EMPTY, 2, 4)],
+        [(("enqueue", 1), None, 0, 1), (("dequeue",), EMPTY, 2, 4)],
+    ),
+    "append log: the watermark follows, and does not go back": (
+        append_log(),
+        [(("append", 0, ("a",)), 0, 0, 1), (("read", 0, 0), ((), 0), 2, 3), (("read", 0, 0), (("a",), 1), 4, 5)],
+        [(("append", 0, ("a",)), 0, 0, 1), (("read", 0, 0), (("a",), 1), 2, 3), (("read", 0, 0), ((), 0), 4, 5)],
+    ),
+    "append log: an acknowledged record keeps its offset": (
+        append_log(),
+        [(("append", 0, ("a",)), 1, 0, 9), (("append", 0, ("b",)), 0, 0, 9), (("read", 0, 0), (("b", "a"), 2), 10, 11)],
+        [(("append", 0, ("a",)), 1, 0, 9), (("append", 0, ("b",)), 0, 0, 9), (("read", 0, 0), (("a", "b"), 2), 10, 11)],
+    ),
+    "append log: a linearizable watermark is the end": (
+        append_log(linearizable=True),
+        [(("append", 0, ("a",)), 0, 0, 3), (("read", 0, 0), ((), 0), 2, 4)],
+        [(("append", 0, ("a",)), 0, 0, 1), (("read", 0, 0), ((), 0), 2, 4)],
+    ),
+    "committed offset: the last commit is fetched": (
+        committed_offset(),
+        [(("commit", "g", 5), None, 0, 1), (("commit", "g", 3), None, 2, 3), (("fetch", "g"), 3, 4, 5)],
+        [(("commit", "g", 5), None, 0, 1), (("commit", "g", 3), None, 2, 3), (("fetch", "g"), 5, 4, 5)],
+    ),
+    "fenced producer: an old epoch writes no more": (
+        fenced_producer(),
+        [(("init", "t"), (7, 0), 0, 1), (("init", "t"), (7, 1), 2, 3), (("produce", "t", 7, 0), False, 4, 5)],
+        [(("init", "t"), (7, 0), 0, 1), (("init", "t"), (7, 1), 2, 3), (("produce", "t", 7, 0), True, 4, 5)],
+    ),
+    "fenced producer: an init that nobody saw may have fenced, and then stays": (
+        fenced_producer(),
+        [(("init", "t"), (7, 0), 0, 1), (("init", "t"), None, 2, None), (("produce", "t", 7, 0), False, 4, 5)],
+        [
+            (("init", "t"), (7, 0), 0, 1),
+            (("init", "t"), None, 2, None),
+            (("produce", "t", 7, 0), False, 4, 5),
+            (("produce", "t", 7, 0), True, 6, 7),
+        ],
+    ),
+    "group: the owner of the newest generation is served": (
+        group_membership(),
+        [
+            (("rebalance", "g"), OWNED_BY_A, 0, 1),
+            (("rebalance", "g"), OWNED_BY_B, 2, 3),
+            (("act", "g", "a", 1, 0), False, 4, 5),
+        ],
+        [
+            (("rebalance", "g"), OWNED_BY_A, 0, 1),
+            (("rebalance", "g"), OWNED_BY_B, 2, 3),
+            (("act", "g", "a", 1, 0), True, 4, 5),
+        ],
+    ),
+    "group: two members do not own one partition": (
+        group_membership(),
+        [(("rebalance", "g"), OWNED_BY_A, 0, 1), (("act", "g", "b", 1, 0), False, 2, 3)],
+        [(("rebalance", "g"), (1, frozenset({(0, "a"), (0, "b")})), 0, 1), (("act", "g", "b", 1, 0), True, 2, 3)],
+    ),
+    "lease: the next holder waits until it is over": (
+        leadership_lease(),
+        [(("acquire", "r", "a"), 0, 0, 1), (("expire", "r", 0), None, 2, None), (("acquire", "r", "b"), 1, 4, 5)],
+        [(("acquire", "r", "a"), 0, 0, 1), (("acquire", "r", "b"), 1, 4, 5)],
+    ),
+    "lease: what an old holder does is refused": (
+        leadership_lease(),
+        [(("acquire", "r", "a"), 0, 0, 1), (("release", "r", 0), None, 2, 3), (("act", "r", 0), False, 4, 5)],
+        [(("acquire", "r", "a"), 0, 0, 1), (("release", "r", 0), None, 2, 3), (("act", "r", 0), True, 4, 5)],
+    ),
+    "nondeterministic: either side, and then it lies": (
+        two_coins(),
+        [(("toss",), None, 0, 1), (("look",), 1, 2, 3), (("look",), 1, 4, 5)],
+        [(("toss",), None, 0, 1), (("look",), 1, 2, 3), (("look",), 0, 4, 5)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_neighbours(name: str):
+    model, lawful, unlawful = NEIGHBOURS[name]
+    assert check(history(lawful), model).verdict is Verdict.OK
+    verification = check(history(unlawful), model)
+    assert verification.verdict is Verdict.VIOLATION
+    text = verification.explain().text()
+    assert "cannot be placed" in text
+    assert all(model.describe_operation(op.input, op.output) in text for op in verification.explain().shrunk)
