@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import Phase, given
 from hypothesis import seed as with_seed
 from hypothesis.strategies import SearchStrategy
 
@@ -21,6 +21,7 @@ from conformance.concurrent.examinations import Examination, Shortcoming
 from conformance.concurrent.program import program_of
 from conformance.concurrent.run import HistoryRun, ScriptNotRunError
 from conformance.concurrent.script import Script
+from conformance.reproducible import search_settings
 from conformance.trial import Check, Finding, Trial
 from fixtures.targets.target import Target
 from linearizability.check import judge
@@ -178,7 +179,7 @@ def draw_scripts(scripts: SearchStrategy[Script], seed: int, scripts_max: int) -
     """So many different scripts (fewer where there are no more), the same for the same seed."""
     drawn: dict[Script, None] = {}
 
-    @_quietly(scripts_max, Phase.generate)
+    @search_settings(scripts_max, Phase.generate)
     @given(scripts)
     def collect(script: Script) -> None:
         drawn.setdefault(script)
@@ -209,7 +210,7 @@ def shrink(
     smallest = culprit
     met = False
 
-    @_quietly(scripts_max, Phase.generate, Phase.shrink)
+    @search_settings(scripts_max, Phase.generate, Phase.shrink)
     @given(scripts)
     def meet(script: Script) -> None:
         nonlocal smallest, met
@@ -223,16 +224,3 @@ def shrink(
     with suppress(_ViolationError):
         with_seed(seed)(meet)()
     return smallest
-
-
-def _quietly(examples_max: int, *phases: Phase) -> settings:
-    return settings(
-        max_examples=examples_max,
-        phases=phases,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-        report_multiple_bugs=False,
-        verbosity=Verbosity.quiet,
-    )

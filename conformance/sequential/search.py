@@ -7,16 +7,13 @@ Outcomes are remembered, so that no script is sent twice.
 """
 
 from collections.abc import Callable, Collection
-from typing import Final
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import Phase, given, seed
 from hypothesis.errors import HypothesisException
 from hypothesis.strategies import SearchStrategy
 
-from conformance.reproducible import draw_from_the_seed_alone
+from conformance.reproducible import draw_from_the_seed_alone, search_settings
 from conformance.sequential.steps import Script
-
-_SHRINKS_LIKE_A_TEST: Final = (Phase.generate, Phase.shrink)
 
 
 class _Violated(Exception):  # noqa: N818
@@ -27,19 +24,6 @@ class _TimeIsUp(BaseException):
     """Leaves Hypothesis at once, as Ctrl-C does: what is no `Exception` is not a failing example."""
 
 
-def _settings(scripts_max: int, phases: tuple[Phase, ...]) -> settings:
-    return settings(
-        max_examples=scripts_max,
-        phases=phases,
-        database=None,
-        deadline=None,
-        print_blob=False,
-        report_multiple_bugs=False,
-        verbosity=Verbosity.quiet,
-        suppress_health_check=list(HealthCheck),
-    )
-
-
 def try_scripts(
     scripts: SearchStrategy[Script], *, seed_value: int, scripts_max: int, attempt: Callable[[Script], None]
 ) -> None:
@@ -48,7 +32,7 @@ def try_scripts(
     raised: list[BaseException] = []
 
     @seed(seed_value)
-    @_settings(scripts_max, (Phase.generate,))
+    @search_settings(scripts_max, Phase.generate)
     @given(scripts)
     def every_script(script: Script) -> None:
         if raised:
@@ -82,7 +66,7 @@ def smallest(
     violating = [first]
 
     @seed(seed_value)
-    @_settings(scripts_max, _SHRINKS_LIKE_A_TEST)
+    @search_settings(scripts_max, Phase.generate, Phase.shrink)
     @given(scripts)
     def no_script_violates(script: Script) -> None:
         if script not in known:
