@@ -14,13 +14,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from fixtures.targets.install import install
+from fixtures.targets.install import DEFAULT_KAFKA_VERSION, install
 from fixtures.targets.java import find_java
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
 from kafkatrial.exit_codes import ExitCode
 
 BIN = Path(sys.executable).parent
-KAFKA = "apache-kafka:4.3.1"
+KAFKA = f"apache-kafka:{DEFAULT_KAFKA_VERSION}"
 """What the tests try the suite on, beside the reference broker."""
 
 
