@@ -252,7 +252,9 @@ class QuorumNode:
             self._become_follower(epoch, leader_id, now)
 
     def _lacks_leader_of(self, epoch: int) -> bool:
-        return epoch == self.state.epoch and self.state.leader_id == NO_LEADER
+        """Also an observer that knows its leader's id, but has heard nothing from it for long."""
+        is_waiting = isinstance(self.state, Unattached) or self.state.leader_id == NO_LEADER
+        return epoch == self.state.epoch and is_waiting
 
     def become_unattached(self, trigger: Trigger, epoch: int, leader_id: int, now: Now) -> None:
         """Wait, and look for a leader."""

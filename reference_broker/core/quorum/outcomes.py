@@ -70,7 +70,7 @@ class Outcomes:
         if epoch > node.state.epoch or error in _WRONG_EPOCH:
             node.see_epoch(epoch, response.leader_id, now)
             return False
-        if response.leader_id != NO_LEADER and node.state.leader_id == NO_LEADER:
+        if response.leader_id != NO_LEADER:
             node.see_epoch(epoch, response.leader_id, now)
         if error is ErrorCode.invalid_request:
             raise QuorumStateError(f"node {node.local.id} was told INVALID_REQUEST for {request}")

@@ -95,10 +95,6 @@ def _keep_leading_after_restart(self, now):
 _initial_state = QuorumNode._initial_state
 
 
-def _truncate_without_flush(self, offset, now_ms):
-    self.truncate_to(offset, now_ms)
-
-
 def _keep_the_log_under_a_snapshot(self, snapshot_id, data, _now_ms):
     self.snapshots.store(snapshot_id, data)
 
@@ -114,7 +110,6 @@ DEFECTS = (
     Defect("forget-the-epoch", ElectionStateStore, "write", _forget_the_epoch),
     Defect("lead-again-after-restart", QuorumNode, "_initial_state", _keep_leading_after_restart),
     Defect("skip-truncation", MetadataPartitionLog, "truncate_durably", _do_nothing),
-    Defect("truncate-without-flush", MetadataPartitionLog, "truncate_durably", _truncate_without_flush),
     Defect("see-no-divergence", QuorumLog, "divergence_of", _no_divergence),
     Defect("acknowledge-before-flush", QuorumLog, "flush", _do_nothing),
     Defect("never-resign", QuorumConfig, "check_quorum_timeout_ms", property(_an_age)),

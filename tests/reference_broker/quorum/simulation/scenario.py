@@ -68,10 +68,19 @@ class Scenario:
         return cls(seed, voters, 0, faults, drop=0.02, jitter_ms=jitter_ms, falls_after_vote=falls_after_vote)
 
     @classmethod
+    def draw_split_votes(cls, seed: int) -> "Scenario":
+        """All nodes start at once, again and again, lose patience together, and fall when they have voted."""
+        random = Random(seed)
+        voters = random.choice((3, 5))
+        times_ms = range(400, FAULTY_MS // 2, 600)
+        faults = tuple(Fault(at_ms, FaultKind.KILL, node) for at_ms in times_ms for node in range(voters))
+        return cls(seed, voters, 0, faults, jitter_ms=3, falls_after_vote=0.7, faulty_ms=FAULTY_MS // 2)
+
+    @classmethod
     def draw_power_cuts(cls, seed: int) -> "Scenario":
         """Logs that part, are cut and replaced, and power that fails meanwhile."""
         random = Random(seed)
-        kinds = (FaultKind.CRASH, FaultKind.CRASH, FaultKind.ISOLATE, FaultKind.ISOLATE, FaultKind.SNAPSHOT)
+        kinds = (FaultKind.CRASH, FaultKind.ISOLATE, FaultKind.SNAPSHOT)
         faults = _draw_faults(random, kinds, 3, random.randrange(40, 150))
         return cls(seed, 3, 0, faults, falls_after_truncation=0.5)
 

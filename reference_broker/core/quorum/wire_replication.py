@@ -1,0 +1,190 @@
+"""Fetch and FetchSnapshot, to kio's messages and back. Absent is null here, and -1 there."""
+
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.fetch.v18 import request as fetch_request
+from kio.schema.fetch.v18 import response as fetch_response
+from kio.schema.fetch_snapshot.v1 import request as snapshot_request
+from kio.schema.fetch_snapshot.v1 import response as snapshot_response
+
+from reference_broker.core.quorum.messages import (
+    METADATA_TOPIC_ID,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    OffsetAndEpoch,
+)
+from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
+from reference_broker.core.quorum.wire_parts import METADATA_PARTITION, node_endpoints, the_partition
+from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
+from reference_broker.protocol.errors import ErrorCode
+
+
+def _known(module: Any, snapshot_id: OffsetAndEpoch | None) -> Any:
+    where = snapshot_id or OffsetAndEpoch(-1, -1)
+    return module.SnapshotId(end_offset=where.offset, epoch=where.epoch)
+
+
+def _unless_absent(end_offset: int, epoch: int) -> OffsetAndEpoch | None:
+    return None if end_offset < 0 and epoch < 0 else OffsetAndEpoch(int(end_offset), int(epoch))
+
+
+# Fetch
+
+
+def fetch_request_to_kio(request: FetchRequest) -> Any:
+    """A request, as kio has it."""
+    module: Any = fetch_request
+    partition = module.FetchPartition(
+        partition=METADATA_PARTITION,
+        current_leader_epoch=request.current_leader_epoch,
+        fetch_offset=request.fetch_offset,
+        last_fetched_epoch=request.last_fetched_epoch,
+        partition_max_bytes=request.max_bytes,
+        replica_directory_id=request.replica.directory_id,
+        high_watermark=request.high_watermark,
+    )
+    return module.FetchRequest(
+        cluster_id=request.cluster_id or None,
+        replica_state=module.ReplicaState(replica_id=request.replica.id),
+        max_wait=timedelta(milliseconds=request.max_wait_ms),
+        min_bytes=0,
+        max_bytes=request.max_bytes,
+        topics=(module.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
+        forgotten_topics_data=(),
+    )
+
+
+def fetch_request_from_kio(entity: Any) -> FetchRequest:
+    """A request, out of kio."""
+    partition = the_partition(entity.topics, "topic_id", METADATA_TOPIC_ID, "partition")
+    return FetchRequest(
+        entity.cluster_id or "",
+        ReplicaKey(entity.replica_state.replica_id, partition.replica_directory_id),
+        partition.current_leader_epoch,
+        partition.fetch_offset,
+        partition.last_fetched_epoch,
+        int(entity.max_wait / timedelta(milliseconds=1)),
+        entity.max_bytes,
+        partition.high_watermark,
+    )
+
+
+def fetch_response_to_kio(response: FetchResponse, voters: VoterSet) -> Any:
+    """A response, as kio has it."""
+    module: Any = fetch_response
+    no_wait = timedelta(0)
+    if response.top_level_error is not ErrorCode.none:
+        return module.FetchResponse(throttle_time=no_wait, error_code=response.top_level_error, responses=())
+    parted = response.diverging or OffsetAndEpoch(-1, -1)
+    partition = module.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=response.error,
+        high_watermark=response.high_watermark,
+        log_start_offset=response.log_start_offset,
+        diverging_epoch=module.EpochEndOffset(epoch=parted.epoch, end_offset=parted.offset),
+        current_leader=module.LeaderIdAndEpoch(leader_id=response.leader_id, leader_epoch=response.leader_epoch),
+        snapshot_id=_known(module, response.snapshot_id),
+        aborted_transactions=None,
+        records=response.records,
+    )
+    return module.FetchResponse(
+        throttle_time=no_wait,
+        error_code=ErrorCode.none,
+        responses=(module.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
+        node_endpoints=node_endpoints(module, response.leader_id, voters),
+    )
+
+
+def fetch_response_from_kio(entity: Any) -> FetchResponse:
+    """A response, out of kio."""
+    if entity.error_code is not ErrorCode.none:
+        return FetchResponse(top_level_error=entity.error_code)
+    partition = the_partition(entity.responses, "topic_id", METADATA_TOPIC_ID, "partition_index")
+    parted, wanted = partition.diverging_epoch, partition.snapshot_id
+    return FetchResponse(
+        partition.current_leader.leader_id,
+        partition.current_leader.leader_epoch,
+        partition.high_watermark,
+        partition.log_start_offset,
+        _unless_absent(parted.end_offset, parted.epoch),
+        _unless_absent(wanted.end_offset, wanted.epoch),
+        bytes(partition.records or b""),
+        partition.error_code,
+    )
+
+
+# FetchSnapshot
+
+
+def snapshot_request_to_kio(request: FetchSnapshotRequest) -> Any:
+    """A request, as kio has it."""
+    module: Any = snapshot_request
+    partition = module.PartitionSnapshot(
+        partition=METADATA_PARTITION,
+        current_leader_epoch=request.current_leader_epoch,
+        snapshot_id=_known(module, request.snapshot_id),
+        position=request.position,
+        replica_directory_id=request.replica.directory_id,
+    )
+    return module.FetchSnapshotRequest(
+        cluster_id=request.cluster_id or None,
+        replica_id=request.replica.id,
+        max_bytes=request.max_bytes,
+        topics=(module.TopicSnapshot(name=CLUSTER_METADATA_TOPIC, partitions=(partition,)),),
+    )
+
+
+def snapshot_request_from_kio(entity: Any) -> FetchSnapshotRequest:
+    """A request, out of kio."""
+    partition = the_partition(entity.topics, "name", CLUSTER_METADATA_TOPIC, "partition")
+    wanted = partition.snapshot_id
+    return FetchSnapshotRequest(
+        entity.cluster_id or "",
+        ReplicaKey(entity.replica_id, partition.replica_directory_id),
+        partition.current_leader_epoch,
+        OffsetAndEpoch(wanted.end_offset, wanted.epoch),
+        partition.position,
+        entity.max_bytes,
+    )
+
+
+def snapshot_response_to_kio(response: FetchSnapshotResponse, voters: VoterSet) -> Any:
+    """A response, as kio has it."""
+    module: Any = snapshot_response
+    no_wait = timedelta(0)
+    if response.top_level_error is not ErrorCode.none:
+        return module.FetchSnapshotResponse(throttle_time=no_wait, error_code=response.top_level_error, topics=())
+    partition = module.PartitionSnapshot(
+        index=METADATA_PARTITION,
+        error_code=response.error,
+        snapshot_id=_known(module, response.snapshot_id),
+        current_leader=module.LeaderIdAndEpoch(leader_id=response.leader_id, leader_epoch=response.leader_epoch),
+        size=response.size,
+        position=response.position,
+        unaligned_records=response.data,
+    )
+    return module.FetchSnapshotResponse(
+        throttle_time=no_wait,
+        error_code=ErrorCode.none,
+        topics=(module.TopicSnapshot(name=CLUSTER_METADATA_TOPIC, partitions=(partition,)),),
+        node_endpoints=node_endpoints(module, response.leader_id, voters),
+    )
+
+
+def snapshot_response_from_kio(entity: Any) -> FetchSnapshotResponse:
+    """A response, out of kio."""
+    if entity.error_code is not ErrorCode.none:
+        return FetchSnapshotResponse(top_level_error=entity.error_code)
+    partition = the_partition(entity.topics, "name", CLUSTER_METADATA_TOPIC, "index")
+    return FetchSnapshotResponse(
+        partition.current_leader.leader_id,
+        partition.current_leader.leader_epoch,
+        _unless_absent(partition.snapshot_id.end_offset, partition.snapshot_id.epoch),
+        partition.size,
+        partition.position,
+        bytes(partition.unaligned_records or b""),
+        partition.error_code,
+    )
