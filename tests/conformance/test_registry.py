@@ -36,6 +36,11 @@ def test_hostile_input_comes_last():
     assert REQUIREMENTS[-1].id == "negotiation/malformed-bytes-close-one-connection"
 
 
+def test_the_readme_counts_them():
+    readme = (PAGE.parents[1] / "README.md").read_text()
+    assert f"**{len(REQUIREMENTS)} requirements with ids, levels and sources**" in readme
+
+
 def test_areas_are_not_torn_apart():
     areas = [requirement.area for requirement in REQUIREMENTS]
     assert len([area for area, before in zip(areas, [None, *areas], strict=False) if area != before]) == len(set(areas))
