@@ -7,7 +7,6 @@ without an id may be of any incarnation: they form an *ambiguous* log, in which 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +17,6 @@ from linearizability.anomalies.settings import Settings
 from linearizability.anomalies.transactions import Transactions
 
 Int64s = npt.NDArray[np.int64]
-
-MOVES: Final = ("assign", "incremental_assign", "incremental_unassign", "seek", "subscribe", "unassign", "unsubscribe")
-"""Operations after which a consumer's position is no longer where its last read ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Which offsets each read passed over, whether or not it returned a record there.
 
 An offset is covered by a read when before <= offset < after and the cause is read. Where the history has no positions
-they are derived, as the format says: a read starts where the process's last one in that partition ended, if it was not
-assigned and did not seek since, else at its own first record; it ends after its last record.
+they are derived (`history.positions`).
 """
 
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from linearizability.anomalies.columns import (
     RecordColumns,
 )
 from linearizability.anomalies.faults import NEVER_NS
+from linearizability.history.positions import Reads, derive_befores
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,41 +81,24 @@ def _recorded(positions: PositionColumns, operations: int) -> Coverage:
     )
 
 
-def _derived(operations: OperationColumns, reads: RecordColumns, moves_ns: Mapping[int, Int64s]) -> Coverage:
-    known = reads.take(reads.offset != NO_OFFSET)
-    known = known.take(np.lexsort((known.seq, known.operation)))
-    last = np.flatnonzero(np.append(np.diff(known.operation) != 0, True)[: len(known)])
-    reading = known.operation[last].astype(np.intp)
-    before, after = known.offset[np.append(0, last[:-1] + 1)[: len(last)]], known.offset[last] + 1
-    # By process, then in the order of the calls.
-    order = np.argsort(operations.process[reading], kind="stable")
-    reading, before, after = reading[order], before[order], after[order]
-    follows = _follows(operations, reading, moves_ns)
-    before[1:] = np.where(follows[1:], after[:-1], before[1:])
+def _derived(operations: OperationColumns, records: RecordColumns, moves_ns: Mapping[int, Int64s]) -> Coverage:
+    known = records.take(records.offset != NO_OFFSET)
+    known = known.take(np.lexsort((known.seq, known.operation, operations.process[known.operation])))
+    begins = np.flatnonzero(np.diff(known.operation, prepend=-1))
+    ends = np.append(begins[1:], len(known))[: len(begins)] - 1
+    reading = known.operation[begins].astype(np.intp)
+    invoke_ns, complete_ns = operations.invoke_ns[reading], operations.complete_ns[reading]
+    reads = Reads(
+        process=operations.process[reading].astype(np.int64),
+        begin_ns=invoke_ns,
+        end_ns=np.where(complete_ns == NEVER_NS, invoke_ns, complete_ns),
+        first=known.offset[begins],
+        last=known.offset[ends],
+    )
+    before, after = derive_befores(reads, moves_ns), reads.last + 1
     kept = np.flatnonzero(before < after)
     kept = kept[np.argsort(reading[kept], kind="stable")]
     return _coverage(reading[kept], before[kept], after[kept], np.full(len(kept), NEVER_NS, np.int64))
-
-
-def _follows(operations: OperationColumns, reading: Indexes, moves_ns: Mapping[int, Int64s]) -> Flags:
-    """Per read, by process and call: whether it began where the one before it ended.
-
-    A move inside the one before counts as since: nobody knows whether it came before or after the records. The derived
-    range is then smaller, which can hide an anomaly and never makes one up.
-    """
-    process, invoke_ns = operations.process[reading], operations.invoke_ns[reading]
-    complete_ns = operations.complete_ns[reading]
-    ended_ns = np.where(complete_ns == NEVER_NS, invoke_ns, complete_ns)
-    follows = np.zeros(len(reading), np.bool_)
-    follows[1:] = process[1:] == process[:-1]
-    for number in np.unique(process):
-        moves = moves_ns.get(int(number))
-        if moves is not None:
-            own = np.flatnonzero(process == number)
-            by_now = np.searchsorted(moves, ended_ns[own][1:], side="right")
-            moved = by_now > np.searchsorted(moves, invoke_ns[own][:-1], side="left")
-            follows[own[1:][moved]] = False
-    return follows
 
 
 def _coverage(operation: Indexes, before: Int64s, after: Int64s, last_stable_offset: Int64s) -> Coverage:

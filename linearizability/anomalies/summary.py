@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from linearizability.anomalies.arrow import PLACE_FIELDS
-from linearizability.anomalies.context import MOVES, Context, Deletion, LogStartRequest
+from linearizability.anomalies.context import Context, Deletion, LogStartRequest
 from linearizability.anomalies.faults import NEVER_NS, faults_from_rows
 from linearizability.anomalies.finding import Finding, merge_findings
 from linearizability.anomalies.settings import Settings
 from linearizability.anomalies.transactions import FENCING_ROWS, TRANSACTION_ROWS, transactions_from_rows
+from linearizability.history.positions import MOVES
 from linearizability.history.run import RunInfo
 from linearizability.judgement import Judgement
 

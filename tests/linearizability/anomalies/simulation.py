@@ -159,9 +159,7 @@ class Simulation:
             ["commit", "commit_unknown", "commit_lost", "abort", "abort_unknown", "fenced"], [5, 1, 1, 2, 1, 1]
         )[0]
         if how == "fenced":
-            self.tables.op(
-                txn.process + 20, "init_producer_id", self.now, self.now, txn_id=txn.txn_id, producer_id=7
-            )
+            self.tables.op(txn.process + 20, "init_producer_id", self.now, self.now, txn_id=txn.txn_id, producer_id=7)
         else:
             outcome = "ok" if how in ("commit", "abort") else "info"
             self.txn_op(txn, "commit_txn" if how.startswith("commit") else "abort_txn", outcome)

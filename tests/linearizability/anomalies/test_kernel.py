@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linearizability.anomalies.catalogue import ANOMALIES
 from linearizability.anomalies import loss
+from linearizability.anomalies.catalogue import ANOMALIES
 from linearizability.check import judge, judge_history
 from linearizability.history.errors import HistoryError
 from linearizability.history.reader import open_history

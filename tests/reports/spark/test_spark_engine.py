@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -65,12 +66,55 @@ def _number_by_time(rows):
 
 
 @pytest.mark.parametrize("files", [1, 4])
-def test_spark_judges_many_small_histories_as_the_local_engine_does(spark, tmp_path, files):
+def test_spark_judges_many_small_histories_as_the_local_engine_does(spark, tmp_path, monkeypatch, files):
     histories = [well_formed(nonsense(random.Random(seed))) for seed in range(100 * files, 100 * files + 60)]
     run = union(histories).write(tmp_path / "run", files)
     expected = judge(run)
     assert len(expected.anomalies) > 8
+    if files > 1:  # Many tasks and buckets, as a large history has them.
+        monkeypatch.setattr("reports.spark.check._TASK_ROWS", 50)
     assert judge_with_spark(run) == expected
+
+
+def test_broken_history_is_refused_with_the_line_of_the_local_engine(spark, tmp_path):
+    for number, (table, row, column, value) in enumerate(
+        [("operations", 9, "op_id", 8), ("records", 7, "op_id", 10_000), ("records", 7, "direction", "sideways")]
+    ):
+        tables = Simulation(random.Random(1)).run(30)
+        tables.rows[table][row][column] = value
+        run = tables.write(tmp_path / f"run-{number}")
+        with pytest.raises(HistoryError) as local:
+            judge(run)
+        with pytest.raises(HistoryError) as remote:
+            judge_with_spark(run)
+        assert str(remote.value) == str(local.value)
+        assert f"table {table}, row {row} " in str(local.value)
+
+
+def test_killed_run_is_judged_as_the_local_engine_does(spark, tmp_path):
+    program = f"""
+        import os, signal
+        from pathlib import Path
+        from linearizability.history.recorder import Read, Recorder, Send
+        from linearizability.history.run import RunInfo
+        from linearizability.history.writer import HistoryWriter
+
+        recorder = Recorder(HistoryWriter(Path({str(tmp_path / "run")!r}), RunInfo("r")))
+        for number in range(4000):
+            op = recorder.invoke(1, "produce", [Send(number)], topic="t", partition=number % 3, acks=-1)
+            recorder.complete(op, "ok", base_offset=number // 3)
+            op = recorder.invoke(2, "poll")
+            recorder.complete(op, "ok", reads=[Read("t", None, number % 3, number // 3, number, None, 0, 0)])
+        recorder.invoke(1, "produce", [Send(4000)], topic="t", partition=1, acks=-1)
+        import time
+        time.sleep(1.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], timeout=60, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    judgement = judge_with_spark(tmp_path / "run")
+    assert judgement == judge(tmp_path / "run")
+    assert (judgement.operations, judgement.records) == (8001, 8001)
 
 
 def test_spark_derives_positions_and_decides_transactions_as_the_local_engine_does(spark, tmp_path):
