@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fixtures.targets.install import DEFAULT_KAFKA_VERSION, install
+from fixtures.targets.jars import locked_versions
 from fixtures.targets.java import find_java
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
 from kafkatrial.exit_codes import ExitCode
@@ -22,6 +23,8 @@ from kafkatrial.exit_codes import ExitCode
 BIN = Path(sys.executable).parent
 KAFKA = f"apache-kafka:{DEFAULT_KAFKA_VERSION}"
 """What the tests try the suite on, beside the reference broker."""
+OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() if version != DEFAULT_KAFKA_VERSION)
+"""Each has a test that it starts."""
 
 
 class Stop(Exception):  # noqa: N818  it ends the work, and is not always an error
@@ -87,6 +90,8 @@ def test() -> None:
     tools = Tools(kafka=install_kafka(KAFKA, needed=is_ci), toxiproxy=install_toxiproxy(needed=is_ci))
     if is_ci and tools.deselected_markers:
         raise Stop(ExitCode.USAGE)
+    for target in OTHER_KAFKAS if tools.kafka else ():
+        install_kafka(target, needed=is_ci)
     step("pytest", *_deselecting(tools.deselected_markers))
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
     step("pytest", "-m", "conformance", *(f"--target={target}" for target in targets))

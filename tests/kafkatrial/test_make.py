@@ -57,10 +57,12 @@ LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports"]
 CONFORMANCE = "pytest -m conformance --target=reference"
 
 
-def test_everything_where_everything_is_there(machine, monkeypatch):
+def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
     commands = machine(ci=True)
     assert run(monkeypatch, "test") == 0
     assert commands == [*LINT, "pytest", f"{CONFORMANCE} --target=apache-kafka:4.3.1"]
+    installed = capsys.readouterr().out
+    assert all(name in installed for name in ("apache-kafka:4.3.1", "apache-kafka:3.9.2", "toxiproxy"))
 
 
 @pytest.mark.parametrize(
