@@ -11,8 +11,8 @@ may answer the same number twice. Its outcome is one of three:
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from enum import Enum, StrEnum
-from typing import Any, Final, Literal
+from enum import StrEnum
+from typing import Any, Final
 
 
 class Outcome(StrEnum):
@@ -32,16 +32,19 @@ class EventKind(StrEnum):
     INFO = "info"
 
 
-class Unknown(Enum):
-    """The type of `UNKNOWN`."""
+class Unknown:
+    """The type of `UNKNOWN`, of which there is only that one: not an enum, whose hash takes a search's time."""
 
-    UNKNOWN = "unknown"
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return "UNKNOWN"
 
+    def __reduce__(self) -> str:
+        return "UNKNOWN"
 
-UNKNOWN: Final[Literal[Unknown.UNKNOWN]] = Unknown.UNKNOWN
+
+UNKNOWN: Final = Unknown()
 """The output of an operation whose outcome is info. A model then gives the effect and asks nothing of the answer."""
 
 

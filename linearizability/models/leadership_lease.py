@@ -3,7 +3,8 @@
 Inputs: `("acquire", resource, holder)` -> the new epoch, or None while another lease lasts; `("release", resource,
 epoch)` and `("expire", resource, epoch)` -> None, and nothing happens if that lease is over; `("act", resource, epoch)`
 -> True if what the holder did under its lease was accepted, False if it was refused. Epochs rise by one, from 0.
-Linearizability knows no clock: when a lease may run out is told by an `expire` operation, of unknown outcome where nobody was told.
+Linearizability knows no clock: when a lease may run out is told by an `expire` operation, of unknown outcome where
+nobody was told.
 """
 
 from typing import Any

@@ -15,8 +15,8 @@ from linearizability.search.engine import Engine, Finding, Progress
 from linearizability.search.frontier import FrontierSearch
 from linearizability.search.timeline import Timeline
 
-EASY_STEPS = 400
-EASY_STEPS_PER_EVENT = 8
+EASY_STEPS = 300
+EASY_STEPS_PER_EVENT = 3
 DEPTH_FIRST_SHARE = 32
 FIRST_PIECE_STEPS = 64
 

@@ -28,6 +28,9 @@ BITS_MAX = 600
 ENTRY_BYTES = 250
 """One configuration: an int of some words, its dictionary entry, the list of unknown sets."""
 
+Exit = tuple[int, int, int, int]
+"""An unknown operation, its bit, the bit of the one to be used before it, and the state it leads to."""
+NOTHING: tuple[int, list[Exit]] = (0, [])
 Frontier = dict[int, list[int]]
 """Placed operations and state, packed in one int, to the smallest sets of unknown operations that lead there."""
 Trail = dict[tuple[int, int], tuple[tuple[int, int] | None, Path]]
@@ -48,8 +51,11 @@ class FrontierSearch:
         self._open: dict[int, tuple[int, OperationClass]] = {}
         self._open_pure: dict[int, tuple[int, OperationClass]] = {}
         self._unknown: list[tuple[int, int, int, OperationClass]] = []
-        self._closures: dict[int, int] = {}
-        self._useful: dict[int, list[tuple[int, int, int, int]]] = {}
+        # What is known of a state, and how many of `_pures` and `_unknown` were asked for it.
+        self._pures: list[tuple[int, int, OperationClass]] = []
+        self._closures: dict[int, tuple[int, int]] = {}
+        self._useful: dict[int, tuple[int, list[Exit]]] = {}
+        self._live = STATE_MASK
         self._next_bit = 1 << STATE_BITS
 
     def run(self) -> Generator[None, None, Finding]:
@@ -66,12 +72,12 @@ class FrontierSearch:
                 if event in twins:
                     unknown_bits[event] = own = 1 << len(unknown_bits)
                     self._unknown.append((event, own, unknown_bits.get(twins[event], 0), kind))
-                    self._useful.clear()
                     continue
                 bits[event] = bit
+                self._live |= bit
                 if kind.pure:
                     open_pure[event] = (bit, kind)
-                    self._closures.clear()
+                    self._pures.append((event, bit, kind))
                 else:
                     open_now[event] = (bit, kind)
                 bit <<= 1
@@ -82,6 +88,7 @@ class FrontierSearch:
             group = open_pure if kind.pure else open_now
             if self._is_settled(own, kind):
                 del group[completed]
+                self._live ^= own
                 continue
             without = self.frontier if completed in optional else {}
             yield from self._place(own)
@@ -92,6 +99,7 @@ class FrontierSearch:
                 self._report()
                 return Finding(linearizable=False, blocked=completed)
             del group[completed]
+            self._live ^= own
             if bit.bit_length() > BITS_MAX + STATE_BITS and trail is None:
                 bit = self._squeeze()
         self._report()
@@ -104,15 +112,10 @@ class FrontierSearch:
         """
         if not kind.pure or self._trail is not None:
             return all([key & own for key in self.frontier])  # noqa: C419  a list is faster for a few
-        closures = self._closures
         for key in self.frontier:
             if key & own:
                 return all([other & own for other in self.frontier])  # noqa: C419
-            state = key & STATE_MASK
-            closure = closures.get(state)
-            if closure is None:
-                closure = self._closure(state)
-            if not closure & own:
+            if not self._closure(key & STATE_MASK) & own:
                 return False
         return True
 
@@ -125,11 +128,12 @@ class FrontierSearch:
         levels: list[list[tuple[int, int]]] = [[]]
         seen: Frontier = {}
         trail, progress = self._trail, self._progress
-        closures = self._closures
+        # Bits of completed operations say nothing any more, and are dropped, unless paths are to be told.
+        live = self._live if trail is None else -1
+        closed_states: dict[int, int] = {}
         sets: list[int] | None
         for key, used_sets in self.frontier.items():
-            closure = closures.get(key & STATE_MASK)
-            closed = key | (self._closure(key & STATE_MASK) if closure is None else closure)
+            closed = (key | self._closure(key & STATE_MASK)) & live
             for used in used_sets:
                 if closed != key and trail is not None:
                     self._note(closed, used, key, used, ())
@@ -140,8 +144,8 @@ class FrontierSearch:
                     while len(levels) <= level:
                         levels.append([])
                     levels[level].append((closed, used))
-        moving, unknown, useful = list(self._open.values()), self._unknown, self._useful
-        names = list(self._open) if trail is not None else []
+        moving = [(number, bit, kind) for number, (bit, kind) in self._open.items()]
+        unknown, useful = self._unknown, self._useful
         move, steps = self.states.move, progress.steps
         level = 0
         while level < len(levels):
@@ -157,7 +161,7 @@ class FrontierSearch:
                     sets.append(used)
                 state = key & STATE_MASK
                 rest = key ^ state
-                for at, (bit, kind) in enumerate(moving):
+                for number, bit, kind in moving:
                     if rest & bit:
                         continue
                     steps += 1
@@ -165,12 +169,12 @@ class FrontierSearch:
                     if moves is None:
                         moves = move(kind, state)
                     for after in moves:
-                        closure = closures.get(after)
-                        if closure is None:
-                            closure = self._closure(after)
-                        reached = rest | bit | after | closure
+                        closed = closed_states.get(after)
+                        if closed is None:
+                            closed = closed_states[after] = (after | self._closure(after)) & live
+                        reached = rest | bit | closed
                         if trail is not None:
-                            self._note(reached, used, key, used, (names[at],))
+                            self._note(reached, used, key, used, (number,))
                         if reached & own:
                             _add(settled, reached, used)
                             continue
@@ -178,17 +182,17 @@ class FrontierSearch:
                         if sets is None or not _covered(sets, used):
                             todo.append((reached, used))
                 if unknown:
-                    exits = useful.get(state)
-                    if exits is None:
-                        steps += len(unknown)
-                        exits = useful[state] = self._exits(state)
+                    asked, exits = useful.get(state, NOTHING)
+                    if asked < len(unknown):
+                        steps += len(unknown) - asked
+                        exits = self._exits(state, asked, exits)
                     for number, bit, earlier, after in exits:
                         if used & bit or used & earlier != earlier:
                             continue
-                        closure = closures.get(after)
-                        if closure is None:
-                            closure = self._closure(after)
-                        reached, using = rest | after | closure, used | bit
+                        closed = closed_states.get(after)
+                        if closed is None:
+                            closed = closed_states[after] = (after | self._closure(after)) & live
+                        reached, using = rest | closed, used | bit
                         if trail is not None:
                             self._note(reached, using, key, used, (number,))
                         if reached & own:
@@ -210,33 +214,42 @@ class FrontierSearch:
             self.dead_ends = [(key, used) for key, sets in seen.items() for used in sets]
 
     def _closure(self, state: int) -> int:
-        """The open pure operations that are possible in a state."""
-        closure = self._closures.get(state)
-        if closure is None:
-            closure = self._closures[state] = self.states.possible(self._open_pure.values(), state)
+        """The bits of the open pure operations that are possible in a state, and perhaps of completed ones."""
+        asked, closure = self._closures.get(state, (0, 0))
+        if asked < len(self._pures):
+            new = self._pures[asked:] if asked else ()
+            if 0 < len(new) < len(self._open_pure):
+                closure |= self.states.possible([(bit, kind) for _, bit, kind in new], state)
+            else:
+                closure = self.states.possible(self._open_pure.values(), state)
+            self._closures[state] = (len(self._pures), closure)
         return closure
 
-    def _exits(self, state: int) -> list[tuple[int, int, int, int]]:
+    def _exits(self, state: int, asked: int, exits: list[Exit]) -> list[Exit]:
         """The unknown operations that lead from a state to another one, each with that one's number."""
-        exits = []
-        for number, bit, earlier, kind in self._unknown:
+        exits = list(exits)
+        for number, bit, earlier, kind in self._unknown[asked:]:
             moves = kind.moves.get(state)
             if moves is None:
                 moves = self.states.move(kind, state)
             exits += [(number, bit, earlier, after) for after in moves if after != state]
+        self._useful[state] = (len(self._unknown), exits)
         return exits
 
     def _squeeze(self) -> int:
         """Number the open operations' bits from the lowest again; return the next free bit."""
         self._closures.clear()
         bit = 1 << STATE_BITS
+        self._live = STATE_MASK
         pairs: list[tuple[int, int]] = []
         for number, old in self._bits.items():
             pairs.append((old, bit))
             self._bits[number] = bit
             group = self._open if number in self._open else self._open_pure
             group[number] = (bit, group[number][1])
+            self._live |= bit
             bit <<= 1
+        self._pures = [(number, own, kind) for number, (own, kind) in self._open_pure.items()]
         squeezed: Frontier = {}
         for key, sets in self.frontier.items():
             small = key & STATE_MASK

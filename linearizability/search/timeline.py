@@ -7,7 +7,7 @@ difference. An info operation has no completion.
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from linearizability.history.errors import HistoryError
@@ -66,7 +66,6 @@ class Prepared:
     def __init__(self, history: Sequence[Operation] | Sequence[Event], model: Model) -> None:
         self._operations: Sequence[Operation] = ()
         self._events: Sequence[Event] = ()
-        self._ends: dict[Hashable, list[int]] = {}
         if history and isinstance(history[0], Event):
             self._events = history  # type: ignore[assignment]
             raw = _from_events(self._events, model)
@@ -79,13 +78,11 @@ class Prepared:
         """The operation as it was given, or as its events make it; without times, its places in the list are."""
         if not self._events:
             return self._operations[number]
-        if not self._ends:
-            for place, event in enumerate(self._events):
-                self._ends.setdefault(event.op_id, []).append(place)
-        begin, end = (*list(self._ends.values())[number], None)[:2]
-        assert begin is not None
-        invoked = self._events[begin]
-        completed = None if end is None else self._events[end]
+        events = self._events
+        begin = next(islice((place for place, event in enumerate(events) if event.kind is INVOKE), number, None))
+        invoked = events[begin]
+        end = next((place for place in range(begin + 1, len(events)) if events[place].op_id == invoked.op_id), None)
+        completed = None if end is None else events[end]
         outcome = Outcome.INFO if completed is None else Outcome(completed.kind.value)
         return Operation(
             op_id=invoked.op_id,
