@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
 
-FAULTY_MS = 6000
+FAULTY_MS = 4000
 
 
 class FaultKind(Enum):

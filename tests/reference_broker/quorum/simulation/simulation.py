@@ -29,7 +29,7 @@ from tests.reference_broker.quorum.simulation.scenario import Fault, FaultKind, 
 
 WALL_START_MS = 1_700_000_000_000
 APPEND_INTERVAL_MS = 12
-LIVENESS_BOUND_MS = 6000
+LIVENESS_BOUND_MS = 3000
 CONFIG = QuorumConfig(
     election_timeout_ms=150,
     election_backoff_max_ms=150,
