@@ -1,5 +1,6 @@
 """Spark says what the local engine says: of examples of every kind, and of many small histories in one go."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -170,68 +172,66 @@ def test_missing_java_is_said_in_one_line(tmp_path, monkeypatch):
     assert done.stdout.count("\n") == 1
 
 
+STEP = 10
+"""Records of one produce, and of the poll that reads them, of a large run."""
+
+
 def _large_run(folder, records, partitions):
-    """A lawful history of one produce and one read per ten records, a row group at a time."""
+    """A lawful history of one produce and one poll per ten records, a row group at a time."""
     history = folder / "history"
     history.mkdir(parents=True)
     (folder / "run.json").write_text('{"format": 1, "run_id": "large", "complete": true}')
-    writers = {
-        n: pq.ParquetWriter(history / f"{n}.parquet", SCHEMAS[n]) for n in ("operations", "records", "positions")
-    }
-    ends = [0] * partitions
-    step = 10
-    for begin in range(0, records // (2 * step), 5000):
-        rows = {name: {column: [] for column in SCHEMAS[name].names} for name in writers}
-        for batch in range(begin, min(begin + 5000, records // (2 * step))):
-            partition = batch % partitions
-            base = ends[partition]
-            ends[partition] += step
-            for is_read in (0, 1):
-                op_id = 2 * batch + is_read
-                _fill(
-                    rows["operations"],
-                    1,
-                    op_id=[op_id],
-                    process=[is_read],
-                    f=["poll" if is_read else "produce"],
-                    invoke_ns=[op_id * 10],
-                    complete_ns=[op_id * 10 + 5],
-                    outcome=["ok"],
-                    isolation=["read_committed" if is_read else None],
-                    acks=[None if is_read else -1],
-                )
-                _fill(
-                    rows["records"],
-                    step,
-                    op_id=[op_id] * step,
-                    seq=range(step),
-                    direction=["read" if is_read else "send"] * step,
-                    topic=["t"] * step,
-                    partition=[partition] * step,
-                    offset=range(base, base + step),
-                    value=range(base, base + step),
-                    intact=[True] * step,
-                )
-            _fill(
-                rows["positions"],
-                1,
-                op_id=[2 * batch + 1],
-                topic=["t"],
-                partition=[partition],
-                before=[base],
-                after=[base + step],
-                cause=["read"],
-            )
-        for name, columns in rows.items():
-            writers[name].write_table(pa.table(columns, schema=SCHEMAS[name]))
-    for writer in writers.values():
-        writer.close()
+    with contextlib.ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(pq.ParquetWriter(history / f"{name}.parquet", SCHEMAS[name]))
+            for name in ("operations", "records", "positions")
+        }
+        for begin in range(0, records // (2 * STEP), 5000):
+            batch = np.arange(begin, min(begin + 5000, records // (2 * STEP)))
+            for name, columns in _large_tables(batch, partitions).items():
+                count = len(columns["op_id"])
+                whole = [columns.get(field.name, pa.nulls(count, field.type)) for field in SCHEMAS[name]]
+                writers[name].write_table(pa.table(whole, schema=SCHEMAS[name]))
     return folder
 
 
-def _fill(columns, count, **values):
-    for name, column in columns.items():
-        column.extend(values.get(name, [None] * count))
+def _large_tables(batch, partitions):
+    """Batches are dealt to partitions in turn; each has a produce with an even op_id and a poll with the next one."""
+    partition, base = batch % partitions, batch // partitions * STEP
+    op_id = np.arange(2 * batch[0], 2 * batch[-1] + 2)
+    is_poll = op_id % 2 == 1
+    rows = np.repeat(op_id, STEP)
+    offset = np.repeat(base, 2 * STEP) + np.tile(np.arange(STEP), len(op_id))
+    return {
+        "operations": {
+            "op_id": op_id,
+            "process": op_id % 2,
+            "f": np.where(is_poll, "poll", "produce"),
+            "invoke_ns": op_id * 10,
+            "complete_ns": op_id * 10 + 5,
+            "outcome": ["ok"] * len(op_id),
+            "isolation": pa.array(np.where(is_poll, "read_committed", ""), mask=~is_poll),
+            "acks": pa.array(np.full(len(op_id), -1), mask=is_poll),
+        },
+        "records": {
+            "op_id": rows,
+            "seq": np.tile(np.arange(STEP), len(op_id)),
+            "direction": np.where(rows % 2 == 1, "read", "send"),
+            "topic": ["t"] * len(rows),
+            "partition": np.repeat(partition, 2 * STEP),
+            "offset": offset,
+            "value": offset,
+            "intact": np.ones(len(rows), np.bool_),
+        },
+        "positions": {
+            "op_id": 2 * batch + 1,
+            "topic": ["t"] * len(batch),
+            "partition": partition,
+            "before": base,
+            "after": base + STEP,
+            "cause": ["read"] * len(batch),
+        },
+    }
 
 
 @pytest.mark.slow
