@@ -1,0 +1,165 @@
+"""Where two logs part, and what a log is after a snapshot, a truncation, a power cut."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.config import LogConfig
+from reference_broker.core.quorum.control_records import leader_change_batch
+from reference_broker.core.quorum.messages import OffsetAndEpoch
+from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY, QuorumLog
+from reference_broker.core.quorum.snapshots import encode_snapshot
+from reference_broker.protocol.record_batch import BatchHeader
+from reference_broker.protocol.records import KeyValue, decode_batches, encode_batch
+from tests.reference_broker.quorum.simulation.power_cut_disk import PowerCutDisk
+
+NOW_MS = 1_700_000_000_000
+CONFIG = LogConfig(cleanup_policy=frozenset(), segment_bytes=300, index_interval_bytes=100)
+SNAPSHOT = encode_snapshot(5, [[KeyValue(None, b"state")]], last_contained_log_timestamp_ms=NOW_MS, now_ms=NOW_MS)
+
+
+def opened(disk, epochs=()):
+    """A log with one record for each epoch."""
+    log = QuorumLog(disk, CONFIG, NOW_MS)
+    for number, epoch in enumerate(epochs):
+        log.append_as_leader(encode_batch([KeyValue(None, b"%d" % number)], NOW_MS), epoch, NOW_MS)
+    log.flush()
+    return log
+
+
+def epochs_of(log):
+    return [log.epoch_of(offset) for offset in range(log.start_offset, log.end_offset)]
+
+
+def follow(follower, leader, epoch):
+    """What a follower does until nothing more comes; how often it had to truncate."""
+    truncations = 0
+    while True:
+        end = follower.end
+        parted = leader.divergence_of(end.offset, end.epoch)
+        if parted is not None:
+            truncations += 1
+            follower.truncate_to_end_of(parted, NOW_MS)
+            assert follower.end_offset < end.offset
+        elif end.offset == leader.end_offset:
+            return truncations
+        else:
+            follower.append_as_follower(leader.read(end.offset, 200), epoch, NOW_MS)
+
+
+histories = st.lists(st.integers(1, 6), max_size=12).map(sorted)
+
+
+@settings(deadline=None)
+@given(common=histories, leader=histories, follower=histories)
+def test_a_follower_keeps_exactly_what_it_has_in_common(common, leader, follower):
+    """Logs that match up to a point and part there: by another epoch, which is what makes records differ."""
+    base = max(common, default=0)
+    leaders = [*common, *(base + 2 * epoch for epoch in leader)]
+    followers = [*common, *(base + 2 * epoch - 1 for epoch in follower)]
+    leading, following = opened(MemoryDisk(), leaders), opened(MemoryDisk(), followers)
+    truncations = follow(following, leading, max([*leaders, *followers, 1]))
+    assert following.read(0, 1 << 20) == leading.read(0, 1 << 20)
+    assert epochs_of(following) == leaders
+    assert bool(follower) == bool(truncations)
+
+
+@pytest.mark.parametrize("damage", ["torn", "flipped", "gap", "newer"])
+def test_a_follower_takes_no_batch_that_does_not_follow(damage):
+    leader, follower = opened(MemoryDisk(), [1, 1, 3]), opened(MemoryDisk())
+    records = bytearray(leader.read(0, 1 << 20))
+    second = BatchHeader.parse(records).size_bytes
+    match damage:
+        case "torn":
+            del records[-1:]
+        case "flipped":
+            records[-1] ^= 1
+        case "gap":
+            del records[second : 2 * second]
+    follower.append_as_follower(bytes(records), 2 if damage == "newer" else 3, NOW_MS)
+    assert follower.end_offset == (1 if damage == "gap" else 2)
+
+
+def test_a_truncation_outlives_a_power_cut():
+    for seed in range(20):
+        disk = PowerCutDisk()
+        log = opened(disk, [1, 1, 2, 2, 2, 2, 2, 2])
+        log.truncate_to_end_of(OffsetAndEpoch(2, 1), NOW_MS)
+        disk.cut_power(Random(seed))
+        assert opened(disk).end == OffsetAndEpoch(2, 1)
+
+
+def test_what_is_not_flushed_may_be_lost_and_nothing_else():
+    ends = set()
+    for seed in range(40):
+        disk = PowerCutDisk()
+        log = opened(disk, [1, 1])
+        log.append_as_leader(leader_change_batch(1, [1], [1], NOW_MS), 2, NOW_MS)
+        disk.cut_power(Random(seed))
+        ends.add(opened(disk).end)
+    assert OffsetAndEpoch(2, 1) in ends <= {OffsetAndEpoch(2, 1), OffsetAndEpoch(3, 2)}
+
+
+def test_a_log_begins_at_its_snapshot():
+    disk = MemoryDisk()
+    log = opened(disk, [1, 1, 2, 2, 2, 5])
+    log.store_snapshot(OffsetAndEpoch(2, 1), SNAPSHOT)
+    log.store_snapshot(OffsetAndEpoch(5, 2), SNAPSHOT)
+    log.delete_before(OffsetAndEpoch(5, 2), NOW_MS)
+    for found in (log, opened(disk)):
+        assert (found.start_offset, found.end) == (5, OffsetAndEpoch(6, 5))
+        assert found.snapshots.earliest == OffsetAndEpoch(5, 2)
+        assert found.snapshot_for(0, 0) == OffsetAndEpoch(5, 2)
+        assert found.snapshot_for(3, 2) == OffsetAndEpoch(5, 2)
+        assert found.snapshot_for(5, 1) == OffsetAndEpoch(5, 2)
+        assert found.snapshot_for(5, 2) is None
+        assert found.divergence_of(5, 2) is None
+        assert found.divergence_of(7, 5) == OffsetAndEpoch(6, 5)
+
+
+@pytest.mark.parametrize("epochs", [[], [1, 1], [1, 7, 7], [1, 7, 7, 7, 7, 7, 7, 7]])
+def test_an_installed_snapshot_replaces_every_log(epochs):
+    """Also one whose last epoch is newer: its records were never committed, or they would be in the snapshot."""
+    disk = MemoryDisk()
+    log = opened(disk, epochs)
+    log.install_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT, NOW_MS)
+    for found in (log, opened(disk)):
+        assert (found.start_offset, found.end) == (5, OffsetAndEpoch(5, 5))
+        assert found.snapshots.latest == found.snapshots.earliest == OffsetAndEpoch(5, 5)
+
+
+@pytest.mark.parametrize("epochs", [[], [1, 1], [1, 7, 7], [1, 7, 7, 7, 7, 7, 7, 7]])
+def test_an_installation_that_a_crash_cut_short_is_finished(epochs):
+    disk = MemoryDisk()
+    opened(disk, epochs).snapshots.store(OffsetAndEpoch(5, 5), SNAPSHOT)
+    log = opened(disk)
+    assert (log.start_offset, log.end) == (5, OffsetAndEpoch(5, 5))
+
+
+def test_a_snapshot_of_what_the_log_has_leaves_it_alone():
+    disk = MemoryDisk()
+    log = opened(disk, [1, 1, 5, 5, 5, 6])
+    log.store_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT)
+    assert opened(disk).end == OffsetAndEpoch(6, 6)
+
+
+def test_a_snapshot_is_a_run_of_batches_with_offsets_of_its_own():
+    position, headers = 0, []
+    while position < len(SNAPSHOT):
+        headers.append(BatchHeader.parse(SNAPSHOT, position))
+        position += headers[-1].size_bytes
+    assert [(header.base_offset, header.leader_epoch, header.is_control) for header in headers] == [
+        (0, 5, True),
+        (1, 5, False),
+        (2, 5, True),
+    ]
+    assert [record.value for _, record in decode_batches(SNAPSHOT)] == [b"state"]
+
+
+def test_files_have_kafkas_names():
+    disk = MemoryDisk()
+    opened(disk, [1]).store_snapshot(OffsetAndEpoch(1, 1), SNAPSHOT)
+    assert f"{QUORUM_LOG_DIRECTORY}/00000000000000000001-0000000001.checkpoint" in disk.files

@@ -1,0 +1,51 @@
+"""The table of transitions, held against what must be so whatever its rows."""
+
+import pytest
+
+from reference_broker.core.quorum.states import TRANSITIONS, Ballot, QuorumStateError, Role, Trigger, next_role
+from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
+
+
+def test_every_state_gives_way_to_a_newer_epoch():
+    for role in Role:
+        assert next_role(role, Trigger.HIGHER_EPOCH) is Role.UNATTACHED
+        assert next_role(role, Trigger.LEADER_FOUND) is Role.FOLLOWER
+
+
+def test_a_leader_is_made_by_votes_that_pre_votes_allowed():
+    assert [row for row, role in TRANSITIONS.items() if role is Role.LEADER] == [
+        (Role.CANDIDATE, Trigger.MAJORITY_GRANTED)
+    ]
+    assert [row for row, role in TRANSITIONS.items() if role is Role.CANDIDATE] == [
+        (Role.PROSPECTIVE, Trigger.MAJORITY_GRANTED)
+    ]
+    assert [row for row, role in TRANSITIONS.items() if role is Role.RESIGNED] == [(Role.LEADER, Trigger.RESIGNATION)]
+
+
+def test_every_state_can_be_left_without_others():
+    patience = {
+        Trigger.ELECTION_TIMEOUT,
+        Trigger.FETCH_TIMEOUT,
+        Trigger.RESIGNATION,
+        Trigger.ELECTION_LOST,
+    }
+    for role in Role:
+        assert any((role, trigger) in TRANSITIONS for trigger in patience), role
+
+
+def test_what_is_not_in_the_table_is_refused():
+    with pytest.raises(QuorumStateError, match="Follower"):
+        next_role(Role.FOLLOWER, Trigger.MAJORITY_GRANTED)
+
+
+@pytest.mark.parametrize(("count", "majority"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
+def test_a_ballot_is_won_or_lost_by_a_majority(count, majority):
+    voters = VoterSet(Voter(ReplicaKey(number)) for number in range(count))
+    won, lost = Ballot(voters, 0), Ballot(voters, 0)
+    for number in range(1, count):
+        assert won.is_won == (number >= majority)
+        assert lost.is_lost == (number > count - majority + 0 and count - number + 1 < majority)
+        won.record(number, granted=True)
+        lost.record(number, granted=False)
+    assert won.is_won
+    assert lost.is_lost == (majority > 1)
