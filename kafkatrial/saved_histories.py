@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
+from linearizability.history.errors import HistoryError
 from linearizability.history.run import RUN_FILE
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Judgement, Verdict
 from reports import results
@@ -41,9 +42,27 @@ def histories_in(directory: Path) -> dict[str, Path]:
     return inside
 
 
+def judge_each(histories: Mapping[str, Path], engine: str) -> dict[str, Judgement]:
+    """Judge every history by `local` or `spark`: both say the same.
+
+    Raises:
+        HistoryError: one is broken; where there are several, the message says which.
+    """
+    judgements: dict[str, Judgement] = {}
+    with _judging(engine) as judge:
+        for name, path in histories.items():
+            try:
+                judgements[name] = judge(path)
+            except HistoryError as error:
+                if not name or name in str(error):
+                    raise
+                raise type(error)(f"{path}: {error}") from None
+    return judgements
+
+
 @contextmanager
-def judging(engine: str) -> Iterator[Callable[[Path], Judgement]]:
-    """The function that judges one history, by `local` or `spark`: both say the same. Spark starts once for all."""
+def _judging(engine: str) -> Iterator[Callable[[Path], Judgement]]:
+    """The function that judges one history. Spark starts once for all."""
     if engine == "local":
         from linearizability.check import judge
 

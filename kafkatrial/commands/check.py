@@ -23,11 +23,9 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
 ) -> ExitCode:
     """Judge a saved history again."""
-    from kafkatrial.saved_histories import EXIT_CODES, combine, histories_in, judging
+    from kafkatrial.saved_histories import EXIT_CODES, combine, histories_in, judge_each
 
-    histories = histories_in(run_dir)
-    with judging(str(engine)) as judge:
-        judgements = {name: judge(path) for name, path in histories.items()}
+    judgements = judge_each(histories_in(run_dir), str(engine))
     combined = combine(judgements)
     if as_json:
         typer.echo(json.dumps(combined.as_json()))

@@ -3,7 +3,8 @@
 import pytest
 
 from kafkatrial.errors import UsageError
-from kafkatrial.saved_histories import combine, histories_in
+from kafkatrial.saved_histories import combine, histories_in, judge_each
+from linearizability.history.errors import HistoryError
 from linearizability.judgement import Anomaly, Evidence, Judgement, Verdict
 
 
@@ -41,6 +42,20 @@ def test_what_is_no_run_is_refused(tmp_path, what):
         (path / "inner" / "run.json").touch()
     with pytest.raises(UsageError, match=str(path)):
         histories_in(path)
+
+
+def test_the_broken_one_of_several_is_named(tmp_path, monkeypatch):
+    def judge(path):
+        if path.name == "y":
+            raise HistoryError("table records, row 7: offset is -1")
+        return judgement()
+
+    monkeypatch.setattr("linearizability.check.judge", judge)
+    assert set(judge_each({"a/x": tmp_path / "a/x"}, "local")) == {"a/x"}
+    with pytest.raises(HistoryError, match=rf"^{tmp_path}/a/y: table records, row 7"):
+        judge_each({"a/x": tmp_path / "a/x", "a/y": tmp_path / "a/y"}, "local")
+    with pytest.raises(HistoryError, match=r"^table records, row 7"):
+        judge_each({"": tmp_path / "y"}, "local")
 
 
 def test_a_single_judgement_is_unchanged():

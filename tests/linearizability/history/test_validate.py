@@ -232,6 +232,7 @@ def test_the_validator_refuses_exactly_what_breaks_a_rule(tables, batch_rows, tm
     history = open_history(write_history(tmp_path_factory.mktemp("mutated") / "run", tables))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader, "BATCH_ROWS", batch_rows)
+        patch.setattr("linearizability.history.validate.SHARE_ROWS", batch_rows)
         if is_lawful(tables):
             validate(history)
         else:
@@ -244,6 +245,7 @@ def test_the_validator_refuses_exactly_what_breaks_a_rule(tables, batch_rows, tm
 @pytest.mark.parametrize(("tables", "said"), BROKEN)
 def test_the_row_is_the_same_however_a_table_is_read(tmp_path, monkeypatch, tables, said):
     monkeypatch.setattr(reader, "BATCH_ROWS", 2)
+    monkeypatch.setattr("linearizability.history.validate.SHARE_ROWS", 3)
     assert refusal(tmp_path, tables) == said
 
 
