@@ -18,7 +18,7 @@ from linearizability.search.timeline import Timeline
 EASY_STEPS = 300
 EASY_STEPS_PER_EVENT = 3
 DEPTH_FIRST_SHARE = 32
-FIRST_PIECE_STEPS = 64
+FIRST_PIECE_STEPS = 128
 
 
 class EngineName(StrEnum):

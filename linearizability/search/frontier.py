@@ -16,6 +16,7 @@ Three rules keep the set small, and none of them changes the verdict:
 After "just-in-time linearization" in G. Lowe, Testing for linearizability (2017).
 """
 
+from collections import defaultdict
 from collections.abc import Generator, Iterable
 
 from linearizability.search.engine import Finding, Path, Progress
@@ -86,7 +87,13 @@ class FrontierSearch:
             own = bits.pop(completed)
             kind = classes[completed]
             group = open_pure if kind.pure else open_now
-            if self._is_settled(own, kind):
+            for key in self.frontier:
+                if not key & own:
+                    settled = kind.pure and trail is None and self._is_possible_everywhere(own)
+                    break
+            else:
+                settled = True
+            if settled:
                 del group[completed]
                 self._live ^= own
                 continue
@@ -105,17 +112,13 @@ class FrontierSearch:
         self._report()
         return Finding(linearizable=True)
 
-    def _is_settled(self, own: int, kind: OperationClass) -> bool:
-        """True if an operation that completes changes nothing: it is placed everywhere, or is pure and possible now.
+    def _is_possible_everywhere(self, own: int) -> bool:
+        """True if no configuration holds a pure operation that completes, and it is possible in all of them.
 
-        Then no configuration has a reason to hold its bit, and whether one does is never looked at again.
+        Then none has a reason to hold its bit: nobody looks at it again.
         """
-        if not kind.pure or self._trail is not None:
-            return all([key & own for key in self.frontier])  # noqa: C419  a list is faster for a few
         for key in self.frontier:
-            if key & own:
-                return all([other & own for other in self.frontier])  # noqa: C419
-            if not self._closure(key & STATE_MASK) & own:
+            if key & own or not self._closure(key & STATE_MASK) & own:
                 return False
         return True
 
@@ -125,7 +128,7 @@ class FrontierSearch:
         Long and flat, because this is where the time goes: a call for each step would double it.
         """
         settled: Frontier = {}
-        levels: list[list[tuple[int, int]]] = [[]]
+        levels: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         seen: Frontier = {}
         trail, progress = self._trail, self._progress
         # Bits of completed operations say nothing any more, and are dropped, unless paths are to be told.
@@ -133,23 +136,24 @@ class FrontierSearch:
         closed_states: dict[int, int] = {}
         sets: list[int] | None
         for key, used_sets in self.frontier.items():
-            closed = (key | self._closure(key & STATE_MASK)) & live
+            state = key & STATE_MASK
+            closed = closed_states.get(state)
+            if closed is None:
+                closed = closed_states[state] = (state | self._closure(state)) & live
+            closed |= key & live
             for used in used_sets:
                 if closed != key and trail is not None:
                     self._note(closed, used, key, used, ())
                 if closed & own:
                     _add(settled, closed, used)
                 else:
-                    level = used.bit_count()
-                    while len(levels) <= level:
-                        levels.append([])
-                    levels[level].append((closed, used))
+                    levels[used.bit_count()].append((closed, used))
         moving = [(number, bit, kind) for number, (bit, kind) in self._open.items()]
-        unknown, useful = self._unknown, self._useful
+        known, useful = len(self._unknown), self._useful
         move, steps = self.states.move, progress.steps
-        level = 0
-        while level < len(levels):
-            todo = levels[level]
+        while levels:
+            level = min(levels)
+            todo, todo_next = levels[level], levels[level + 1]
             while todo:
                 key, used = todo.pop()
                 sets = seen.get(key)
@@ -181,13 +185,13 @@ class FrontierSearch:
                         sets = seen.get(reached)
                         if sets is None or not _covered(sets, used):
                             todo.append((reached, used))
-                if unknown:
+                if known:
                     asked, exits = useful.get(state, NOTHING)
-                    if asked < len(unknown):
-                        steps += len(unknown) - asked
+                    if asked < known:
+                        steps += known - asked
                         exits = self._exits(state, asked, exits)
                     for number, bit, earlier, after in exits:
-                        if used & bit or used & earlier != earlier:
+                        if used & bit or (earlier and not used & earlier):
                             continue
                         closed = closed_states.get(after)
                         if closed is None:
@@ -200,14 +204,14 @@ class FrontierSearch:
                             continue
                         sets = seen.get(reached)
                         if sets is None or not _covered(sets, using):
-                            if len(levels) == level + 1:
-                                levels.append([])
-                            levels[level + 1].append((reached, using))
+                            todo_next.append((reached, using))
                 if steps > progress.allowance:
                     progress.steps = steps
-                    self._report(len(seen) + len(settled) + sum(map(len, levels)))
+                    self._report(len(seen) + len(settled) + sum(map(len, levels.values())))
                     yield
-            level += 1
+            del levels[level]
+            if not todo_next:
+                del levels[level + 1]
         progress.steps = steps
         self.frontier = settled
         if not settled:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from linearizability.model import Model, ModelError, Refused, State
@@ -18,8 +18,10 @@ class OperationClass:
     input: Any
     output: Any
     pure: bool
-    moves: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    moves: dict[int, tuple[int, ...]]
     """From the number of a state to the numbers of the states after, as far as they were asked for."""
+    latest_unknown: int = -1
+    """The latest unknown operation among them."""
 
 
 class States:
@@ -33,6 +35,8 @@ class States:
 
     def numbers(self, states: tuple[State, ...]) -> tuple[int, ...]:
         """The numbers of some states, new ones where they are new."""
+        if len(states) == 1:
+            return (self._number(states[0]),)
         return tuple([self._number(state) for state in states])
 
     def _number(self, state: State) -> int:

@@ -42,8 +42,7 @@ class Timeline:
     def add_unknown(self, number: int) -> None:
         """Note that an operation, the latest so far, is unknown."""
         kind = self.classes[number]
-        before = (other for other in reversed(self.twins) if self.classes[other] is kind)
-        self.twins[number] = next(before, -1)
+        self.twins[number], kind.latest_unknown = kind.latest_unknown, number
         self.optional.add(number)
 
 
@@ -177,12 +176,13 @@ def _split(model: Model, raw: _Raw) -> list[Timeline]:
     if partition is None:
         timeline = timelines[None] = Timeline(None, States(model))
         known = timeline.known
-    places: list[tuple[Timeline, int] | None] = [None] * len(inputs)
+    homes: dict[int, Timeline] = {}
+    numbers = [-1] * len(inputs)
     for signed in raw.order:
         if signed < 0:
-            place = places[~signed]
-            if place is not None:
-                place[0].events.append(~place[1])
+            number = numbers[~signed]
+            if number >= 0:
+                (timeline if partition is None else homes[~signed]).events.append(~number)
             continue
         given, output = inputs[signed], outputs.get(signed, UNKNOWN)
         unknown = signed not in outputs
@@ -192,17 +192,19 @@ def _split(model: Model, raw: _Raw) -> list[Timeline]:
             key = _key(model, given)
             found = timelines.get(key)
             timeline = timelines.setdefault(key, Timeline(key, States(model))) if found is None else found
-            known = timeline.known
+            known, homes[signed] = timeline.known, timeline
+        call = (given, output)
         try:
-            kind = known.get((given, output))
-            if kind is None:
-                kind = known[given, output] = _new_class(model, given, output)
+            kind = known.get(call)
         except TypeError:  # it cannot be hashed, and has a class of its own
             kind = _new_class(model, given, output)
+        else:
+            if kind is None:
+                kind = known[call] = _new_class(model, given, output)
         if unknown and kind.pure:
             continue
         number = len(timeline.classes)
-        places[signed] = (timeline, number)
+        numbers[signed] = number
         timeline.events.append(number)
         timeline.classes.append(kind)
         timeline.origins.append(signed)
@@ -213,7 +215,7 @@ def _split(model: Model, raw: _Raw) -> list[Timeline]:
 
 def _new_class(model: Model, given: Any, output: Any) -> OperationClass:
     try:
-        return OperationClass(given, output, bool(model.pure(given, output)))
+        return OperationClass(given, output, bool(model.pure(given, output)), {})
     except Exception as error:
         raise model.error("(any)", given, output, error) from error
 
