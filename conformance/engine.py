@@ -102,11 +102,17 @@ def seed_of(run_seed: int, requirement_id: str) -> int:
     return int.from_bytes(digest[:8], "big")
 
 
-def reproduce_command(target: str, nodes: int, seed: int, profile: str, requirement_id: str) -> str:
-    """The command line that shows a violation again."""
-    words = ["kafkatrial", "run", "--target", target]
-    if starts_nodes(target):
-        words += ["--nodes", str(nodes)]
+def reproduce_command(nodes: Mapping[str, int], seed: int, profile: str, requirement_id: str) -> str:
+    """The command line that shows a violation again.
+
+    `nodes` has the number of nodes of each target that it takes; where they differ, the targets' own defaults serve.
+    """
+    words = ["kafkatrial", "run"]
+    for target in nodes:
+        words += ["--target", target]
+    counts = {count for target, count in nodes.items() if starts_nodes(target)}
+    if len(counts) == 1:
+        words += ["--nodes", str(counts.pop())]
     words += ["--seed", str(seed)]
     if profile != "ci":
         words += ["--profile", profile]
@@ -265,13 +271,20 @@ class _Run:
             differences=finding.differences,
             reproduce=""
             if finding.verdict is Verdict.OK
-            else reproduce_command(target.name, len(target.nodes), self.seed, self.profile.name, requirement.id),
+            else self._reproduce(requirement, target.name, finding.beside),
             failure_dir=str(failure_dir) if violated else "",
         )
         if violated:
             self.failures += 1
             save_failure(failure_dir, requirement, judged)
         return judged
+
+    def _reproduce(self, requirement: Requirement, finding: Finding, tried: Target) -> str:
+        if finding.verdict is Verdict.OK:
+            return ""
+        names = (tried.name, finding.beside)
+        nodes = {target.name: len(target.nodes) for target in self.targets if target.name in names}
+        return reproduce_command(nodes, self.seed, self.profile.name, requirement.id)
 
 
 def reason_of(finding: Finding, known: ExpectedViolation | None) -> str:

@@ -26,6 +26,8 @@ class Finding:
     flaky: bool = False
     judgement: Judgement | None = None
     differences: tuple[Difference, ...] = field(default=())
+    beside: str = ""
+    """The target whose answers decided, where the promise alone did not: it takes both to show a violation again."""
     applicable: bool = True
     """False where the target, once asked, does not offer what the requirement is about; the reason names it."""
 

@@ -141,7 +141,7 @@ class ConformanceRun:
         if self._child is not None:
             yield f"kafkatrial seed {self._plan['seed']}"
             if self._run_dir:
-                yield f"kafkatrial report {Path(self._run_dir) / 'report.html'}"
+                yield f"kafkatrial report: {Path(self._run_dir) / 'report.html'}"
 
 
 def _plan(options: Sequence[str]) -> dict[str, Any]:

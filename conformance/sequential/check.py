@@ -102,6 +102,8 @@ class _TargetRun:
     finding: Finding = field(default_factory=lambda: Finding(Verdict.OK))
     passed: set[Script] = field(default_factory=set)
     violating: Script | None = None
+    baseline: "_TargetRun | None" = None
+    """Whose answer made the violating script one, where the model left the judged field open."""
 
     @property
     def decided(self) -> bool:
@@ -188,10 +190,13 @@ class _Experiment:
                 continue
             found = differences(baseline.target.name, answers[run.target.name], answers[baseline.target.name])
             self._note(run, found)
-            open_ones = [one for one in found if self._decides(script, one)]
             authority = baseline.target.kind == _AUTHORITY and run.target.kind != _AUTHORITY
-            if authority and open_ones and not run.decided:
-                run.finding = self._differs(run, script, open_ones[0])
+            outcome = self._held_against(script, found)
+            if authority and outcome.verdict is Verdict.VIOLATION and not run.decided:
+                run.violating, run.baseline = script, baseline
+                run.passed.discard(script)
+                finding = self._finding(run, script, outcome, run.finding.scripts)
+                run.finding = replace(finding, beside=baseline.target.name)
 
     def _note(self, run: _TargetRun, found: list[Difference]) -> None:
         known = {one.severity for one in run.finding.differences}
@@ -210,15 +215,17 @@ class _Experiment:
             and expectation is None
         )
 
-    def _differs(self, run: _TargetRun, script: Script, difference: Difference) -> Finding:
+    def _held_against(self, script: Script, found: list[Difference]) -> Judged:
+        """The script's outcome by its differences from the baseline: the first that decides is a violation."""
+        difference = next((one for one in found if self._decides(script, one)), None)
+        if difference is None:
+            return Judged(Verdict.OK)
         where = f"step {difference.step}, {type(script.steps[difference.step - 1]).__name__}"
-        return replace(
-            run.finding,
-            verdict=Verdict.VIOLATION,
-            reason=f"{where}: {difference.here}, but {difference.there} on {difference.other_target}",
-            expected=f"{where}: {difference.there}",
-            actual=f"{where}: {difference.here}",
-            program=self._program(run, script),
+        return Judged(
+            Verdict.VIOLATION,
+            f"{where}: {difference.here}, but {difference.there} on {difference.other_target}",
+            f"{where}: {difference.there}",
+            f"{where}: {difference.here}",
         )
 
     # --- phase 2: one target, one violation
@@ -251,7 +258,12 @@ class _Experiment:
             run.finding = replace(run.finding, flaky=True)
 
     def _again(self, run: _TargetRun, script: Script) -> Judged:
+        """Run a script again and judge it as it was judged: by the model, or beside the baseline."""
         try:
-            return judge(script, run.session.run(script), self.judged)
+            answers = run.session.run(script)
+            if run.baseline is None:
+                return judge(script, answers, self.judged)
+            theirs = run.baseline.session.run(script)
+            return self._held_against(script, differences(run.baseline.target.name, answers, theirs))
         except (TargetDown, NotReady) as error:
             return Judged(Verdict.UNKNOWN, str(error))

@@ -24,8 +24,8 @@ class Timers:
         """Do this then, and again one period after each time."""
 
         def fire(now: Now) -> None:
-            action(now)
             self.set(now.monotonic_ms + period_ms, fire)
+            action(now)
 
         self.set(first_ms, fire)
 

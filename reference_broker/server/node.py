@@ -100,5 +100,7 @@ class Node:
         except OSError as error:
             self._failed(f"the log directory failed: {error}")
             return
+        except Exception:  # noqa: BLE001 - the action that has the bug is lost, the others go on
+            traceback.print_exc()
         self._carry_out(self._broker.take_effects(), None)
         self._set_timer()

@@ -80,11 +80,20 @@ def test_a_violation_is_saved_with_all_that_shows_it_again(tmp_path):
 
 
 def test_reproduce_asks_an_existing_cluster_for_no_number_of_nodes():
-    assert reproduce_command("bootstrap:h:1", 3, 5, "ci", "a/b") == "kafkatrial run --target bootstrap:h:1 --seed 5 a/b"
+    assert (
+        reproduce_command({"bootstrap:h:1": 3}, 5, "ci", "a/b") == "kafkatrial run --target bootstrap:h:1 --seed 5 a/b"
+    )
+
+
+def test_reproduce_names_both_targets_where_it_takes_two():
+    command = reproduce_command({"reference": 1, "apache-kafka:4.3.1": 3}, 5, "ci", "a/b")
+    assert command == "kafkatrial run --target reference --target apache-kafka:4.3.1 --seed 5 a/b"
+    same = reproduce_command({"apache-kafka:3.9.2": 3, "apache-kafka:4.3.1": 3}, 5, "ci", "a/b")
+    assert same == "kafkatrial run --target apache-kafka:3.9.2 --target apache-kafka:4.3.1 --nodes 3 --seed 5 a/b"
 
 
 def test_reproduce_names_a_profile_that_is_not_the_default():
-    assert reproduce_command("reference", 1, 5, "nightly", "a/b").endswith("--seed 5 --profile nightly a/b")
+    assert reproduce_command({"reference": 1}, 5, "nightly", "a/b").endswith("--seed 5 --profile nightly a/b")
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_each_standing_has_its_outcome(project):
     result.assert_outcomes(passed=1, failed=3, xfailed=1, skipped=1, deselected=1)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*THE FINDING*", "SKIPPED*because", "XFAIL*a/2?reference?*because"])
-    result.stdout.fnmatch_lines(["kafkatrial seed 99", "kafkatrial report the-run/report.html"])
+    result.stdout.fnmatch_lines(["kafkatrial seed 99", "kafkatrial report: the-run/report.html"])
     assert "Traceback" not in result.stdout.str()
 
 

@@ -221,6 +221,7 @@ def test_where_the_model_says_nothing_apache_kafka_decides(broker):
     assert against_kafka[liar.name].verdict is Verdict.VIOLATION
     assert against_kafka[liar.name].reason.startswith("step 4, Produce: log_append_time ")
     assert against_kafka[liar.name].reason.endswith(" on apache-kafka:4.3.1")
+    assert against_kafka[liar.name].beside == authority.name
     assert against_kafka[authority.name].verdict is Verdict.OK
     assert against_another[liar.name].verdict is Verdict.OK
 
