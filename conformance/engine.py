@@ -269,9 +269,7 @@ class _Run:
             flaky=finding.flaky,
             judgement=None if finding.judgement is None else finding.judgement.as_json(),
             differences=finding.differences,
-            reproduce=""
-            if finding.verdict is Verdict.OK
-            else self._reproduce(requirement, target.name, finding.beside),
+            reproduce=self._reproduce(requirement, finding, target),
             failure_dir=str(failure_dir) if violated else "",
         )
         if violated:
