@@ -54,7 +54,7 @@ def judge_each(histories: Mapping[str, Path], engine: str) -> dict[str, Judgemen
             try:
                 judgements[name] = judge(path)
             except HistoryError as error:
-                if not name or name in str(error):
+                if not name or str(path) in str(error):
                     raise
                 raise type(error)(f"{path}: {error}") from None
     return judgements

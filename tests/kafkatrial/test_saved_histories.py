@@ -53,7 +53,7 @@ def test_the_broken_one_of_several_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("linearizability.check.judge", judge)
     assert set(judge_each({"a/x": tmp_path / "a/x"}, "local")) == {"a/x"}
     with pytest.raises(HistoryError, match=rf"^{tmp_path}/a/y: table records, row 7"):
-        judge_each({"a/x": tmp_path / "a/x", "a/y": tmp_path / "a/y"}, "local")
+        judge_each({"a/x": tmp_path / "a/x", "y": tmp_path / "a/y"}, "local")
     with pytest.raises(HistoryError, match=r"^table records, row 7"):
         judge_each({"": tmp_path / "y"}, "local")
 
