@@ -119,7 +119,8 @@ def porcupine_events(events: Sequence[Event]) -> list[list[Any]]:
             f = running.pop(event.op_id).value[0]
             lines.append([1, event.op_id, int(event.process), f, "", *_answered(f, event.value)])
     unknown = 2
-    return lines + [[1, op_id, int(event.process), event.value[0], "", 0, unknown] for op_id, event in running.items()]
+    ends = [[1, op_id, int(event.process), event.value[0], "", 0, unknown] for op_id, event in running.items()]
+    return lines + ends
 
 
 def _asked(given: tuple[Any, ...]) -> list[Any]:

@@ -92,11 +92,11 @@ class Contest:
     def release(self) -> None:
         """Let go of what the engines hold."""
         for contestant in self.contestants:
-            _give_up(contestant)
+            self._give_up(contestant)
 
     def shed(self) -> None:
         """End the engine that holds the most."""
-        _give_up(max(self._running(), key=lambda contestant: contestant.progress.held_bytes))
+        self._give_up(max(self._running(), key=lambda contestant: contestant.progress.held_bytes))
 
     def _running(self) -> list[Contestant]:
         return [contestant for contestant in self.contestants if not contestant.gave_up]
@@ -120,10 +120,11 @@ class Contest:
             return FrontierSearch(self.timeline, contestant.progress).run()
         return DepthFirstSearch(self.timeline, self._model, contestant.progress).run()
 
-
-def _give_up(contestant: Contestant) -> None:
-    contestant.gave_up = True
-    if contestant.engine is not None:
-        contestant.engine.close()
-        contestant.engine = None
-    contestant.progress.held_bytes = 0
+    def _give_up(self, contestant: Contestant) -> None:
+        contestant.gave_up = True
+        contestant.progress.held_bytes = 0
+        if contestant.engine is not None:
+            contestant.engine.close()
+            contestant.engine = None
+            if contestant.name is EngineName.FRONTIER:
+                self.timeline.forget_states()

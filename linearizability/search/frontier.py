@@ -117,10 +117,7 @@ class FrontierSearch:
 
         Then none has a reason to hold its bit: nobody looks at it again.
         """
-        for key in self.frontier:
-            if key & own or not self._closure(key & STATE_MASK) & own:
-                return False
-        return True
+        return all(not key & own and self._closure(key & STATE_MASK) & own for key in self.frontier)
 
     def _place(self, own: int) -> Generator[None, None, None]:  # noqa: C901, PLR0912, PLR0915
         """Carry every configuration on until the operation with the bit `own` has taken effect in it.

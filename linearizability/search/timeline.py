@@ -15,6 +15,7 @@ from linearizability.model import Model, never_pipelined
 from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outcome
 from linearizability.search.states import OperationClass, States
 
+STATES_KEPT_MAX = 1_000
 INVOKE, OK, FAIL = EventKind.INVOKE, EventKind.OK, EventKind.FAIL
 
 
@@ -34,6 +35,13 @@ class Timeline:
     twins: dict[int, int] = field(default_factory=dict)
     optional: set[int] = field(default_factory=set)
     known: dict[tuple[Any, Any], OperationClass] = field(default_factory=dict)
+
+    def forget_states(self) -> None:
+        """Let go of the states that a search has numbered, if they are many; a later one numbers them again."""
+        if len(self.states.states) > STATES_KEPT_MAX:
+            self.states = States(self.states.model)
+            for kind in self.classes:
+                kind.moves.clear()
 
     def relaxed(self, events: list[int], optional: set[int]) -> "Timeline":
         """The same operations with other events, of which some more are optional."""

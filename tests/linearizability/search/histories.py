@@ -1,5 +1,9 @@
-"""Small random histories, lawful and not, for every model: a plan for what is asked, and times that overlap a lot."""
+"""Small random histories, lawful and not, for every model: a plan for what is asked, and times that overlap a lot.
 
+How many a test takes is for a test run that others wait for; KAFKATRIAL_HISTORIES=200000 sets it for all of them.
+"""
+
+import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,10 +19,15 @@ from linearizability.models.key_value import key_value
 from linearizability.models.leadership_lease import leadership_lease
 from linearizability.models.register import register
 from linearizability.models.value_set import value_set
-from linearizability.operation import UNKNOWN, Operation, Outcome
+from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outcome
 
 Ask = Callable[[random.Random], tuple]
 Answers = Callable[[tuple], list]
+
+
+def count_of(short: int) -> int:
+    """How many histories a test is to take."""
+    return int(os.environ.get("KAFKATRIAL_HISTORIES", short))
 
 
 def two_coins() -> Model:
@@ -163,8 +172,6 @@ def _with_outcome(op: Operation, rng: random.Random) -> Operation:
 
 def as_events(history: list[Operation]) -> list:
     """The same history as events, in the order that closed intervals have."""
-    from linearizability.operation import Event, EventKind
-
     moments = []
     for op in history:
         moments.append((op.invoke_ns, 0, Event(kind=EventKind.INVOKE, op_id=op.op_id, value=op.input)))

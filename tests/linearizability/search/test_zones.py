@@ -12,6 +12,7 @@ from linearizability.operation import Operation, Outcome
 from linearizability.search.contest import EngineName
 from linearizability.search.zones import NEVER, Ending, RegisterColumns, find_conflict
 from linearizability.verify import Budget, check
+from tests.linearizability.search.histories import count_of
 
 ENDING = {Outcome.OK: Ending.OK, Outcome.FAIL: Ending.FAIL, Outcome.INFO: Ending.INFO}
 
@@ -68,14 +69,9 @@ def compare(seeds: range) -> set[bool]:
     return seen
 
 
+@pytest.mark.timeout(7200)
 def test_small_histories():
-    assert compare(range(4_000)) == {True, False}
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_small_histories_at_length():
-    compare(range(10_000, 210_000))
+    assert compare(range(count_of(4_000))) == {True, False}
 
 
 def test_a_million_operations_of_one_register():
