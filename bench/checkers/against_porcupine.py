@@ -108,7 +108,7 @@ class Porcupine:
 
 
 def porcupine_events(events: Sequence[Event]) -> list[list[Any]]:
-    """As the Go program reads them. It knows no unknown operations: each is closed at the end, and allows any answer."""
+    """As the Go program reads them, which knows no unknown operations: each ends at last, and allows any answer."""
     lines: list[list[Any]] = []
     running: dict[Any, Event] = {}
     for event in events:

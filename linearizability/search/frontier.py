@@ -53,7 +53,7 @@ class FrontierSearch:
         self._open_pure: dict[int, tuple[int, OperationClass]] = {}
         self._unknown: list[tuple[int, int, int, OperationClass]] = []
         # What is known of a state, and how many of `_pures` and `_unknown` were asked for it.
-        self._pures: list[tuple[int, int, OperationClass]] = []
+        self._pures: list[tuple[int, OperationClass]] = []
         self._closures: dict[int, tuple[int, int]] = {}
         self._useful: dict[int, tuple[int, list[Exit]]] = {}
         self._live = STATE_MASK
@@ -78,7 +78,7 @@ class FrontierSearch:
                 self._live |= bit
                 if kind.pure:
                     open_pure[event] = (bit, kind)
-                    self._pures.append((event, bit, kind))
+                    self._pures.append(open_pure[event])
                 else:
                     open_now[event] = (bit, kind)
                 bit <<= 1
@@ -220,7 +220,7 @@ class FrontierSearch:
         if asked < len(self._pures):
             new = self._pures[asked:] if asked else ()
             if 0 < len(new) < len(self._open_pure):
-                closure |= self.states.possible([(bit, kind) for _, bit, kind in new], state)
+                closure |= self.states.possible(new, state)
             else:
                 closure = self.states.possible(self._open_pure.values(), state)
             self._closures[state] = (len(self._pures), closure)
@@ -250,7 +250,7 @@ class FrontierSearch:
             group[number] = (bit, group[number][1])
             self._live |= bit
             bit <<= 1
-        self._pures = [(number, own, kind) for number, (own, kind) in self._open_pure.items()]
+        self._pures = list(self._open_pure.values())
         squeezed: Frontier = {}
         for key, sets in self.frontier.items():
             small = key & STATE_MASK

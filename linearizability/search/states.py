@@ -35,8 +35,6 @@ class States:
 
     def numbers(self, states: tuple[State, ...]) -> tuple[int, ...]:
         """The numbers of some states, new ones where they are new."""
-        if len(states) == 1:
-            return (self._number(states[0]),)
         return tuple([self._number(state) for state in states])
 
     def _number(self, state: State) -> int:
@@ -67,9 +65,17 @@ class States:
         return bits
 
     def move(self, kind: OperationClass, number: int) -> tuple[int, ...]:
-        """Where an operation leads from a state; remembered with its class."""
-        after = self.model.next_states(self.states[number], kind.input, kind.output, pure=kind.pure)
-        kind.moves[number] = moves = self.numbers(after)
+        """Where an operation that is not pure leads from a state; remembered with its class."""
+        model, state = self.model, self.states[number]
+        if model.nondeterministic:
+            moves = self.numbers(model.next_states(state, kind.input, kind.output, pure=False))
+        else:
+            try:
+                after = model.step(state, kind.input, kind.output)
+                moves = () if after.__class__ is Refused else (self._number(after),)
+            except Exception as error:
+                raise model.error(state, kind.input, kind.output, error) from error
+        kind.moves[number] = moves
         return moves
 
     def bytes(self) -> int:
