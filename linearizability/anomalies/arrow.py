@@ -150,8 +150,9 @@ class KeyCodes:
         """Make the provisional codes of whole columns final, in place, once every key has been seen."""
         if not self._dictionaries:
             return
-        encoded = pc.dictionary_encode(pa.chunked_array(self._dictionaries))
-        final = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.unify_dictionaries().chunks])
+        # Large strings: together they may be longer than the two gigabytes that others can point into.
+        keys = pa.chunked_array(self._dictionaries).cast(pa.large_string()).combine_chunks()
+        final = pc.dictionary_encode(keys, memory_pool=pa.system_memory_pool()).indices.to_numpy()
         for codes in columns:
             known = codes != NO_KEY
             codes[known] = final[codes[known]]
