@@ -29,8 +29,10 @@ class QuorumLog:
         latest = self.snapshots.latest
         if latest is not None and not self._contains(latest):
             self._begin_again_at(latest, now_ms)
-        elif self.snapshots.earliest is not None:
-            self._log.delete_records_before(self.snapshots.earliest.offset)
+        else:
+            self.snapshots.delete_before(OffsetAndEpoch(self.start_offset, 0))  # of an installation that was cut short
+            if self.snapshots.earliest is not None:
+                self._log.delete_records_before(self.snapshots.earliest.offset)
 
     @property
     def start_offset(self) -> int:

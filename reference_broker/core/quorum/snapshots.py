@@ -60,7 +60,7 @@ class Snapshots:
         """Remove all older ones, durably: a log whose start has moved must not find them again."""
         if not self._ids or self._ids[0] >= snapshot_id:
             return
-        while self._ids[0] < snapshot_id:
+        while self._ids and self._ids[0] < snapshot_id:
             self._disk.delete(self._path(self._ids.pop(0)))
         self._disk.flush_directory(self._directory)
 

@@ -10,7 +10,7 @@ from tests.reference_broker.quorum.simulation.invariants import InvariantViolati
 from tests.reference_broker.quorum.simulation.scenario import Scenario
 from tests.reference_broker.quorum.simulation.simulation import simulate
 
-SEEDS = 15
+SEEDS = 25
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)

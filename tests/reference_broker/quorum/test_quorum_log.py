@@ -139,6 +139,18 @@ def test_an_installation_that_a_crash_cut_short_is_finished(epochs):
     assert (log.start_offset, log.end) == (5, OffsetAndEpoch(5, 5))
 
 
+def test_snapshots_that_an_installation_had_yet_to_delete_are_deleted():
+    """Found by the simulation: the power failed between the new log and the removal of the older snapshot."""
+    disk = MemoryDisk()
+    log = opened(disk, [1, 1, 1])
+    log.store_snapshot(OffsetAndEpoch(2, 1), SNAPSHOT)
+    older = {path: bytes(data) for path, data in disk.files.items() if path.endswith(".checkpoint")}
+    log.install_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT, NOW_MS)
+    disk.files |= {path: bytearray(data) for path, data in older.items()}
+    found = opened(disk)
+    assert (found.start_offset, found.snapshots.earliest) == (5, OffsetAndEpoch(5, 5))
+
+
 def test_a_snapshot_of_what_the_log_has_leaves_it_alone():
     disk = MemoryDisk()
     log = opened(disk, [1, 1, 5, 5, 5, 6])

@@ -99,6 +99,12 @@ def _keep_the_log_under_a_snapshot(self, snapshot_id, data, _now_ms):
     self.snapshots.store(snapshot_id, data)
 
 
+def _drop_the_log_before_the_snapshot(self, snapshot_id, data, now_ms):
+    self._log.begin_again_at(snapshot_id.offset, now_ms)
+    self.snapshots.store(snapshot_id, data)
+    self.snapshots.delete_before(snapshot_id)
+
+
 DEFECTS = (
     Defect("commit-older-epoch-by-count", Leadership, "_may_commit", _commit_older_epoch_by_count),
     Defect("count-half-as-majority", Leadership, "_reached_by_majority", _minority),
@@ -113,5 +119,6 @@ DEFECTS = (
     Defect("see-no-divergence", QuorumLog, "divergence_of", _no_divergence),
     Defect("acknowledge-before-flush", QuorumLog, "flush", _do_nothing),
     Defect("never-resign", QuorumConfig, "check_quorum_timeout_ms", property(_an_age)),
+    Defect("drop-the-log-before-the-snapshot", QuorumLog, "install_snapshot", _drop_the_log_before_the_snapshot),
     Defect("keep-the-log-under-a-snapshot", QuorumLog, "install_snapshot", _keep_the_log_under_a_snapshot),
 )

@@ -39,6 +39,7 @@ def require(condition: object, invariant: str, detail: str) -> None:
 def batches(log: QuorumLog, start: int, end: int) -> Iterator[BatchHeader]:
     while start < end:
         data = log.read(start, EVERYTHING_BYTES)
+        require(data, "logs have no holes", f"nothing is read at {start}, the log ends at {log.end_offset}")
         position = 0
         while position < len(data):
             header = BatchHeader.parse(data, position)

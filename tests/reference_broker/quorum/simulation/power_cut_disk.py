@@ -4,6 +4,8 @@
 - A file that was cut short without a flush may have its old end again.
 - A file that was made or deleted, without a flush of its directory, may be gone or there again.
 - What `replace` wrote is there.
+
+The power may fail between any two changes: `fails_after` counts down to that moment.
 """
 
 from random import Random
@@ -11,34 +13,54 @@ from random import Random
 from reference_broker.core.disk import MemoryDisk
 
 
+class PowerFailureError(OSError):
+    pass
+
+
 class PowerCutDisk(MemoryDisk):
     def __init__(self) -> None:
         super().__init__()
+        self.fails_after: int | None = None
         self._durable: dict[str, bytes] = {}
         self._dirty: set[str] = set()
         self._named: set[str] = set()
 
+    def _change(self) -> None:
+        if self.fails_after == 0:
+            raise PowerFailureError("no power")
+        if self.fails_after is not None:
+            self.fails_after -= 1
+
     def append(self, path, *parts):
+        self._change()
         super().append(path, *parts)
         self._dirty.add(path)
 
     def truncate(self, path, size):
+        self._change()
         super().truncate(path, size)
         self._dirty.add(path)
 
     def replace(self, path, data):
+        self._change()
         super().replace(path, data)
         self._durable[path] = bytes(data)
         self._named.add(path)
         self._dirty.discard(path)
 
+    def delete(self, path):
+        self._change()
+        super().delete(path)
+
     def flush(self, path):
+        self._change()
         super().flush(path)
         if path in self._dirty:
             self._durable[path] = bytes(self.files[path])
             self._dirty.discard(path)
 
     def flush_directory(self, path):
+        self._change()
         prefix = f"{path}/"
         self._named = {name for name in self._named if not name.startswith(prefix)}
         self._named |= {name for name in self.files if name.startswith(prefix)}

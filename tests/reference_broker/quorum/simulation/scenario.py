@@ -33,6 +33,7 @@ class Scenario:
 
     With little `jitter_ms` the nodes lose patience nearly at once, so that elections collide. `falls_after_vote` is the
     share of votes after which the voter loses its power, and starts again at once; truncations likewise.
+    `falls_midway` is the share of all events during which the power fails, between two changes of a disk.
     """
 
     seed: int
@@ -44,6 +45,7 @@ class Scenario:
     jitter_ms: int = 1000
     falls_after_vote: float = 0.0
     falls_after_truncation: float = 0.0
+    falls_midway: float = 0.0
     faulty_ms: int = FAULTY_MS
 
     @classmethod
@@ -82,7 +84,7 @@ class Scenario:
         random = Random(seed)
         kinds = (FaultKind.CRASH, FaultKind.ISOLATE, FaultKind.SNAPSHOT)
         faults = _draw_faults(random, kinds, 3, random.randrange(40, 150))
-        return cls(seed, 3, 0, faults, falls_after_truncation=0.5)
+        return cls(seed, 3, 0, faults, falls_after_truncation=0.5, falls_midway=random.choice((0.0, 0.02)))
 
 
 def _draw_faults(random: Random, kinds: tuple[FaultKind, ...], nodes: int, count: int) -> tuple[Fault, ...]:

@@ -7,7 +7,8 @@ have every record, also one that is appended then.
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -17,6 +18,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.effects import LeaderChanged, SendRequest, SendResponse
+from reference_broker.core.quorum.messages import FetchSnapshotResponse
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.snapshots import encode_snapshot
@@ -24,7 +26,7 @@ from reference_broker.core.quorum.states import Follower, Leader
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 from reference_broker.protocol.records import KeyValue, encode_batch
 from tests.reference_broker.quorum.simulation.invariants import Invariants, InvariantViolation, require
-from tests.reference_broker.quorum.simulation.power_cut_disk import PowerCutDisk
+from tests.reference_broker.quorum.simulation.power_cut_disk import PowerCutDisk, PowerFailureError
 from tests.reference_broker.quorum.simulation.scenario import Fault, FaultKind, Scenario
 
 WALL_START_MS = 1_700_000_000_000
@@ -154,15 +156,39 @@ class Simulation:
         host = self.hosts[node_id]
         if host.node and host.incarnation == incarnation and host.timer_ms == deadline_ms:
             host.timer_ms = None
-            host.node.advance(self._now())
-            self._after(node_id)
+            self._do(node_id, lambda node: node.advance(self._now()))
+
+    def _do(self, node_id: int, action: Callable[[QuorumNode], object], *, is_snapshot: bool = False) -> bool:
+        """Something happens to a node. The power may fail in the middle of it: false."""
+        host = self.hosts[node_id]
+        with self._power(node_id, is_snapshot=is_snapshot):
+            action(host.node)
+        if host.node is None:
+            return False
+        self._after(node_id)
+        return True
+
+    @contextmanager
+    def _power(self, node_id: int, *, is_snapshot: bool = False) -> Iterator[None]:
+        """What has to do with snapshots is rare, and changes much: there the power fails far more often."""
+        host = self.hosts[node_id]
+        share = self.scenario.falls_midway * (25 if is_snapshot else 1)
+        if not self._is_healed and self.random.random() < share:
+            host.disk.fails_after = self.random.randrange(12 if is_snapshot else 4)
+        try:
+            yield
+        except PowerFailureError:
+            host.disk.fails_after = None
+            self._crash(host, node_id, loses_power=True)
+            self._at(self.now_ms + self.random.choice((1, 50)), lambda: self._start(node_id))
+        finally:
+            host.disk.fails_after = None
 
     def _append(self) -> None:
         for node_id, host in enumerate(self.hosts):
             if host.node and isinstance(host.node.state, Leader):
                 batches = [payload(next(self._number)) for _ in range(self.random.choice((1, 1, 1, 4)))]
-                host.node.append(batches, host.node.state.epoch, self._now())
-                self._after(node_id)
+                self._do(node_id, lambda node, batches=batches: node.append(batches, node.state.epoch, self._now()))
         self._at(self.now_ms + APPEND_INTERVAL_MS, self._append)
 
     # Network
@@ -191,8 +217,7 @@ class Simulation:
         def fail() -> None:
             host = self.hosts[source]
             if host.node and host.incarnation == incarnation:
-                host.node.fail_request(request_id, self._now())
-                self._after(source)
+                self._do(source, lambda node: node.fail_request(request_id, self._now()))
 
         self._at(self.now_ms + 2, fail)
 
@@ -205,7 +230,11 @@ class Simulation:
             return
         node, end, election = host.node, host.node.log.end, host.node.election
         self.invariants.about_to_answer(effect.voter_id, node, source, effect.request, self.now_ms)
-        node.receive_request((source, incarnation, effect.request_id), effect.request, self._now())
+        caller = source, incarnation, effect.request_id
+        with self._power(effect.voter_id):
+            node.receive_request(caller, effect.request, self._now())
+        if host.node is None:
+            return
         has_voted = self.invariants.answered(node, effect.request, end, election, node._effects)
         self._after(effect.voter_id)
         if has_voted:
@@ -220,11 +249,13 @@ class Simulation:
         destination, incarnation, request_id = effect.caller
         host = self.hosts[destination]
         if host.node and host.incarnation == incarnation and not self._is_cut(source, destination):
-            end_offset = host.node.log.end_offset
-            host.node.receive_response(request_id, effect.response, self._now())
-            has_truncated = host.node.log.end_offset < end_offset
-            self._after(destination)
-            if has_truncated:
+            log, end_offset = host.node.log, host.node.log.end_offset
+            is_up = self._do(
+                destination,
+                lambda node: node.receive_response(request_id, effect.response, self._now()),
+                is_snapshot=isinstance(effect.response, FetchSnapshotResponse),
+            )
+            if is_up and log.end_offset < end_offset:
                 self._maybe_fall(destination, self.scenario.falls_after_truncation)
 
     # Faults
@@ -236,17 +267,19 @@ class Simulation:
         host.incarnation += 1
         host.timer_ms = None
         host.is_stopping = False
-        host.node = QuorumNode(
-            local=self._keys[node_id],
-            voters=self._voters,
-            cluster_id="simulated",
-            config=CONFIG,
-            disk=host.disk,
-            random_below=self._random_below,
-            now=self._now(),
-        )
-        self.invariants.started(node_id, host.node, self.now_ms)
-        self._after(node_id)
+        with self._power(node_id):
+            host.node = QuorumNode(
+                local=self._keys[node_id],
+                voters=self._voters,
+                cluster_id="simulated",
+                config=CONFIG,
+                disk=host.disk,
+                random_below=self._random_below,
+                now=self._now(),
+            )
+        if host.node is not None:
+            self.invariants.started(node_id, host.node, self.now_ms)
+            self._after(node_id)
 
     def _maybe_fall(self, node_id: int, share: float) -> None:
         """The power fails a few events later."""
@@ -268,13 +301,11 @@ class Simulation:
             case FaultKind.STOP:
                 if host.node and not host.is_stopping:
                     host.is_stopping = True
-                    host.node.shut_down(self._now())
-                    self._after(node_id)
+                    self._do(node_id, lambda node: node.shut_down(self._now()))
                     self._at(self.now_ms + 400, lambda: self._restart(host, node_id))
             case FaultKind.RESIGN:
                 if host.node:
-                    host.node.resign(self._now())
-                    self._after(node_id)
+                    self._do(node_id, lambda node: node.resign(self._now()))
             case FaultKind.SNAPSHOT:
                 self._snapshot(node_id)
             case _:
@@ -326,10 +357,12 @@ class Simulation:
             state = KeyValue(None, str(self.invariants.digests[end_offset]).encode())
             epoch = node.log.epoch_of(end_offset - 1)
             data = encode_snapshot(epoch, [[state]], last_contained_log_timestamp_ms=0, now_ms=self._now().wall_ms)
-            snapshot_id = node.snapshot(end_offset, data)
-            if self.random.random() < 0.7:
-                node.log.delete_before(snapshot_id, self._now().wall_ms)
-            self._after(node_id)
+            self._do(node_id, lambda node: self._keep_snapshot(node, end_offset, data), is_snapshot=True)
+
+    def _keep_snapshot(self, node: QuorumNode, end_offset: int, data: bytes) -> None:
+        snapshot_id = node.snapshot(end_offset, data)
+        if self.random.random() < 0.7:
+            node.log.delete_before(snapshot_id, self._now().wall_ms)
 
     def _heal(self) -> None:
         self._cuts.clear()
