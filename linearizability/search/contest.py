@@ -15,9 +15,9 @@ from linearizability.search.engine import Engine, Finding, Progress
 from linearizability.search.frontier import FrontierSearch
 from linearizability.search.timeline import Timeline
 
-EASY_STEPS = 300
+EASY_STEPS = 200
 EASY_STEPS_PER_EVENT = 3
-DEPTH_FIRST_SHARE = 32
+DEPTH_FIRST_SHARE = 64
 FIRST_PIECE_STEPS = 128
 
 

@@ -29,8 +29,8 @@ BITS_MAX = 600
 ENTRY_BYTES = 250
 """One configuration: an int of some words, its dictionary entry, the list of unknown sets."""
 
-Exit = tuple[int, int, int, int]
-"""An unknown operation, its bit, the bit of the one to be used before it, and the state it leads to."""
+Exit = tuple[int, int, int, int, int]
+"""An unknown operation, its bit, that with the bit of the one to be used before it, that one alone, the state after."""
 NOTHING: tuple[int, list[Exit]] = (0, [])
 Frontier = dict[int, list[int]]
 """Placed operations and state, packed in one int, to the smallest sets of unknown operations that lead there."""
@@ -187,8 +187,8 @@ class FrontierSearch:
                     if asked < known:
                         steps += known - asked
                         exits = self._exits(state, asked, exits)
-                    for number, bit, earlier, after in exits:
-                        if used & bit or (earlier and not used & earlier):
+                    for number, bit, both, earlier, after in exits:
+                        if used & both != earlier:
                             continue
                         closed = closed_states.get(after)
                         if closed is None:
@@ -233,7 +233,7 @@ class FrontierSearch:
             moves = kind.moves.get(state)
             if moves is None:
                 moves = self.states.move(kind, state)
-            exits += [(number, bit, earlier, after) for after in moves if after != state]
+            exits += [(number, bit, bit | earlier, earlier, after) for after in moves if after != state]
         self._useful[state] = (len(self._unknown), exits)
         return exits
 
