@@ -7,9 +7,9 @@ stable offset or of a transaction still open.
 Choices. An answer counts from when it was asked, a request and a deletion from when they were invoked: each may have
 taken effect then. Retention is set by `retention.ms` below Kafka's default of 7 days, or `retention.bytes`, on topic or
 cluster (the default never strikes in a run); it removes from the log's start only, so it does not explain a gap above a
-record that the same read returned. Compaction may remove a record once a later record of its key was sent that did not
-fail and was not aborted, and any tombstone; keyless records stay. A read of unknown isolation is excused as a
-read_committed one would be.
+record that the same read returned. Compaction may remove a record once a record of its key was sent, stands above it,
+did not fail and was not aborted (also a second copy of itself), and any tombstone; keyless records stay. A read of
+unknown isolation is excused as a read_committed one would be.
 """
 
 from dataclasses import dataclass
@@ -82,30 +82,39 @@ def compacted_from_ns(log: PartitionLog) -> Int64s:
     """Per record, from when compaction may have removed it; NEVER_NS where it may not."""
     records = log.records
     removable = np.full(len(records), NEVER_NS, np.int64)
-    if not log.rules.compaction or not len(records):
+    keyed = np.flatnonzero(records.key != NO_KEY)
+    if not log.rules.compaction or not len(keyed):
         return removable
     failed = np.zeros(len(records), np.bool_)
     sent = records.send >= 0
     failed[sent] = log.rows.operations.outcome[records.send_operation[sent]] == FAIL
-    keyed = np.flatnonzero(records.key != NO_KEY)
-    offset = np.where(records.offset == NO_OFFSET, NEVER_NS, records.offset)[keyed]
-    order = np.lexsort((offset, records.key[keyed]))
-    keyed, offset = keyed[order], offset[order]
-    key = records.key[keyed].astype(np.int64)
     sent_ns = np.where(sent, records.invoke_ns, _ALWAYS_NS)
     never_there = records.aborted | (failed & ~records.read)
     covers_ns = np.where(never_there, NEVER_NS, sent_ns)[keyed]
+    # Each record twice: where its highest copy stands it covers what lies below; its lowest copy may be covered.
+    offset = np.concatenate([_highest_offset(log)[keyed], _known(records.offset)[keyed]])
+    asks = np.repeat([False, True], len(keyed))
+    key = np.tile(records.key[keyed].astype(np.int64), 2)
+    order = np.lexsort((asks, offset, key))
     # The lowest time from each element to the end of its key: a running minimum from the back, by rank inside the key.
-    times, rank = np.unique(covers_ns, return_inverse=True)
-    lowest = times[np.minimum.accumulate((key * len(times) + rank)[::-1])[::-1] % max(len(times), 1)]
-    # Strictly above: the element after the last one of the same key and offset.
-    boundary = np.flatnonzero(np.append((np.diff(key) != 0) | (np.diff(offset) != 0), True)) + 1
-    after = boundary[np.searchsorted(boundary, np.arange(len(keyed)), side="right")]
-    inside = after < len(keyed)
-    inside[inside] = key[after[inside]] == key[inside]
-    removable[keyed[inside]] = lowest[after[inside]]
+    times, rank = np.unique(np.append(covers_ns, np.full(len(keyed), NEVER_NS))[order], return_inverse=True)
+    lowest = times[np.minimum.accumulate((key[order] * len(times) + rank)[::-1])[::-1] % len(times)]
+    removable[keyed[order[asks[order]] - len(keyed)]] = lowest[asks[order]]
     removable[(records.key != NO_KEY) & ~records.valued] = _ALWAYS_NS
     return removable
+
+
+def _highest_offset(log: PartitionLog) -> Int64s:
+    """Per record, the highest offset at which a copy of it is known to have stood; above all where none is known."""
+    records, reads = log.records, log.rows.reads
+    highest = np.maximum(records.offset, records.acknowledged_offset)
+    np.maximum.at(highest, log.read_ids, reads.offset)
+    return _known(highest)
+
+
+def _known(offset: Int64s) -> Int64s:
+    """Offsets, NEVER_NS (above every offset) where there is none."""
+    return np.where(offset == NO_OFFSET, NEVER_NS, offset)
 
 
 def absent_from_read(

@@ -1,4 +1,9 @@
-"""`offset-mismatch`: a record is there, but not where the broker said."""
+"""`offset-mismatch`: a record is there, but not where the broker said.
+
+A choice. An acknowledgement by less than acks=all promises nothing once there is a fault: a first attempt may have been
+replicated at one offset, its retry acknowledged at another by a leader that is then deposed, and only that copy
+truncated. Without any fault nothing truncates, and the offset that was told must be true.
+"""
 
 from collections.abc import Iterable
 from functools import partial
@@ -25,12 +30,13 @@ def find(log: PartitionLog) -> Iterable[Finding]:
     moved = records.acknowledged & records.read & (records.read_offset != NO_OFFSET) & ~there
     suspects = np.flatnonzero(moved & (records.acknowledged_offset != NO_OFFSET))
     suspects = suspects[np.argsort(records.acknowledged_offset[suspects], kind="stable")]
+    ends_ns = records.acknowledged_end_ns if log.context.settings.faults else records.promise_end_ns
     found, violation = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
     for pairs in pairs_at(log, suspects, records.acknowledged_offset[suspects], returned_elsewhere=True):
         held, _ = judge_pairs(log, pairs)
         found[pairs.record[held]] = True
         complete_ns = log.rows.operations.complete_ns[pairs.reader]
-        violation[pairs.record[held & before_end(complete_ns, records.promise_end_ns[pairs.record])]] = True
+        violation[pairs.record[held & before_end(complete_ns, ends_ns[pairs.record])]] = True
     for verdict, mask in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, found & ~violation)):
         yield from finding(log, NAME, verdict, mask, offsets=records.offset, show=partial(_show, log))
 
@@ -51,8 +57,8 @@ def _show(log: PartitionLog, record: int) -> Shown:
 OFFSET_MISMATCH = Definition(
     name=NAME,
     text="A record was read, and a read covers the offset at which it was acknowledged, but it was never read there.",
-    levels="A violation if a promise of the record, by acknowledgement or read, was in force when the covering read"
-    " completed; else permitted.",
+    levels="A violation if the promise of its acknowledgement was in force when the covering read completed; in a run"
+    " without faults, whatever its acks; else permitted.",
     counted="records",
     evidence="the record's produce, and the lowest read at the offset where it stands",
     find=find,

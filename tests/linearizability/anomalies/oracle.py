@@ -383,7 +383,8 @@ class Log:
             return True
         here = FOREVER if r["offset"] is None else r["offset"]
         for other in self.all.values():
-            there = FOREVER if other["offset"] is None else other["offset"]
+            places = [other["offset"], other["acked_offset"], *(row["offset"] for row in other["reads"])]
+            there = max((place for place in places if place is not None), default=FOREVER)
             never_there = other["aborted"] or (
                 other["send"] and self.o.op[other["op"]]["outcome"] == "fail" and not other["read"]
             )
@@ -575,7 +576,7 @@ class Log:
                 continue
             missed = self.losses(r, place, misses_elsewhere=True)
             if missed:
-                end = max(r["ack_end"], r["read_end"])
+                end = r["ack_end"] if self.o.t["faults"] else max(r["ack_end"], r["read_end"])
                 verdict = "violation" if any(within(self.o.complete(op), end) for op in missed) else "permitted"
                 reader = min(row["op_id"] for row in r["reads"] if row["offset"] == r["offset"])
                 self.add("offset-mismatch", verdict, (r["op"], reader), r["offset"], r["value"])

@@ -1,0 +1,41 @@
+"""Records that a retry wrote twice: what their second copy lawfully explains."""
+
+import pytest
+
+from linearizability.check import judge
+from tests.linearizability.anomalies.histories import TOPIC, Tables
+
+
+def found(tmp_path, tables):
+    return {(anomaly.name, str(anomaly.verdict)) for anomaly in judge(tables.write(tmp_path / "run")).anomalies}
+
+
+def read(tables, at_ns, rows, *, upto, key=None):
+    op = tables.op(9, "poll", at_ns, at_ns + 5, isolation="read_uncommitted")
+    for seq, (offset, value) in enumerate(rows):
+        tables.record(op, seq, "read", TOPIC, 0, offset, value, key=key)
+    tables.add("positions", op_id=op, topic=TOPIC, partition=0, before=0, after=upto, cause="read")
+
+
+def test_a_second_copy_supersedes_what_lies_between_in_a_compacted_topic(tmp_path):
+    tables = Tables(topics={TOPIC: {"cleanup.policy": "compact"}})
+    for process, value, offset in ((1, 10, 2), (2, 11, 1)):
+        op = tables.op(process, "produce", 10 * process, 50, acks=-1)
+        tables.record(op, 0, "send", TOPIC, 0, offset, value, key="k")
+    read(tables, 60, [(0, 10), (1, 11)], upto=2, key="k")
+    read(tables, 70, [(2, 10)], upto=3, key="k")
+    assert found(tmp_path, tables) == {("duplicate", "permitted")}
+
+
+@pytest.mark.parametrize(
+    ("acks", "faulty", "verdict"),
+    [(1, True, "permitted"), (1, False, "violation"), (-1, True, "violation"), (-1, False, "violation")],
+)
+def test_the_copy_that_one_leader_alone_acknowledged_may_be_truncated(tmp_path, acks, faulty, verdict):
+    tables = Tables(topics={TOPIC: {"replication.factor": "3", "min.insync.replicas": "2"}})
+    op = tables.op(1, "produce", 10, 20, acks=acks, attempts=2)
+    tables.record(op, 0, "send", TOPIC, 0, 3, 10)
+    if faulty:
+        tables.add("faults", fault_id=0, kind="kill", target="1", inject_ns=40, heal_ns=50)
+    read(tables, 60, [(0, 10)], upto=4)
+    assert ("offset-mismatch", verdict) in found(tmp_path, tables)
