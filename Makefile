@@ -3,6 +3,7 @@ PYTHON ?= python3
 UV_VERSION := $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements.lock)
 BIN := .venv/bin
 KAFKA ?=
+PACKAGES := kafkatrial chaos conformance fixtures reports linearizability reference_broker
 
 .PHONY: trial test lint lock clean
 .DEFAULT_GOAL := trial
@@ -31,4 +32,5 @@ clean:
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode requirements.lock
 	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q $(PACKAGES)    # as pip does for a wheel: a run starts many processes
 	@touch $@
