@@ -3,8 +3,11 @@
 Each command is a function in a module of its own under `commands/`, and imports what it works with when it is called.
 """
 
+import os
+
 import typer
 
+from fixtures.targets.cache import cache_directory
 from kafkatrial.commands import broker
 from kafkatrial.commands.check import check
 from kafkatrial.commands.requirements import requirements
@@ -18,6 +21,8 @@ _CLICK_INTERRUPTED = 130
 
 def run_command(words: list[str]) -> ExitCode:
     """Run one command; without one, show the help. Errors of the command itself are the caller's to report."""
+    # Otherwise Hypothesis leaves a folder of its own wherever the command is run.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache_directory() / "hypothesis"))
     try:
         code = _build_app()(words or ["--help"], prog_name="kafkatrial", standalone_mode=False)
     except typer.TyperException as error:
