@@ -1,17 +1,38 @@
-"""What the broker knows of one client connection, and what it can want done to it.
+"""What the node knows of one client connection, and what it can want done: the effects.
 
 A connection has one request in hand at a time, as in Kafka, where a channel is muted until its answer is sent; that
 is what keeps answers in the order of their requests. `busy` says so: while it holds, the shell keeps later frames back.
+
+A channel is the other way round: a connection that this node opens to another one, on which many requests may be under
+way. The shell connects at the first `Send`, and says when it is lost (`Channels.lost`).
 """
 
 from dataclasses import dataclass
 
+DEFAULT_LISTENER = "PLAINTEXT"
+
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One connection, compared by identity."""
+    """One connection that somebody opened to us, compared by identity.
 
+    :param listener: name of the listener it came in by: brokers tell a client the addresses of that one.
+    :param is_controller: that listener is the controller's, which serves other APIs.
+    """
+
+    listener: str = DEFAULT_LISTENER
+    is_controller: bool = False
     busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A connection to another node. Equal values are one connection; `purpose` keeps apart what must not wait."""
+
+    purpose: str
+    node_id: int
+    host: str
+    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +51,20 @@ class Close:
     reason: str
 
 
-Effect = Respond | Close
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send these bytes, a whole request with its length first; connect before, if need be."""
+
+    channel: Channel
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """End a channel at once, and do not say that it is lost."""
+
+    channel: Channel
+
+
+Effect = Respond | Close | Send | Disconnect
 """What the shell has to do for the core."""

@@ -9,12 +9,12 @@ connection is gone is dropped, not answered.
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Connection
-from reference_broker.core.timers import Timers
+from reference_broker.core.timers import Timer, Timers
 
 
 class Waiting(Protocol):
@@ -34,7 +34,7 @@ class Waiting(Protocol):
 class _Watched:
     operation: Waiting
     keys: Sequence[Hashable]
-    done: bool = field(default=False)
+    deadline: Timer | None = None
 
 
 class Purgatory:
@@ -52,7 +52,7 @@ class Purgatory:
         watched = _Watched(operation, tuple(keys))
         for key in watched.keys:
             self._by_key[key][watched] = None
-        self._timers.set(deadline_ms, lambda now: self._try(watched, now, expired=True))
+        watched.deadline = self._timers.set(deadline_ms, lambda now: self._try(watched, now, expired=True))
 
     def happened(self, key: Hashable, now: Now) -> None:
         """Ask all that waits under a key."""
@@ -67,11 +67,13 @@ class Purgatory:
                 self._remove(watched)
 
     def _try(self, watched: _Watched, now: Now, *, expired: bool) -> None:
-        if not watched.done and watched.operation.answer(now, expired=expired):
+        if watched.deadline is not None and watched.operation.answer(now, expired=expired):
             self._remove(watched)
 
     def _remove(self, watched: _Watched) -> None:
-        watched.done = True
+        if watched.deadline is not None:
+            self._timers.cancel(watched.deadline)
+            watched.deadline = None
         for key in watched.keys:
             waiting = self._by_key[key]
             waiting.pop(watched, None)

@@ -3,22 +3,45 @@
 import heapq
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from reference_broker.core.clock import Now
 
 Action = Callable[[Now], None]
+_CANCELLED_MIN = 256
+"""Below this many cancelled ones the heap is not worth rebuilding."""
+
+
+@dataclass(slots=True, eq=False)
+class Timer:
+    """One action that waits for its moment; null once it was done or cancelled."""
+
+    action: Action | None
 
 
 class Timers:
     """Actions by monotonic time in milliseconds; those of one moment go off in the order in which they were set."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Action]] = []
+        self._heap: list[tuple[int, int, Timer]] = []
         self._sequence = itertools.count()
+        self._cancelled = 0
 
-    def set(self, at_ms: int, action: Action) -> None:
+    def set(self, at_ms: int, action: Action) -> Timer:
         """Do this then."""
-        heapq.heappush(self._heap, (at_ms, next(self._sequence), action))
+        timer = Timer(action)
+        heapq.heappush(self._heap, (at_ms, next(self._sequence), timer))
+        return timer
+
+    def cancel(self, timer: Timer) -> None:
+        """Do not do it. Nothing happens to one that was done or cancelled."""
+        if timer.action is not None:
+            timer.action = None
+            self._cancelled += 1
+            if self._cancelled > max(_CANCELLED_MIN, len(self._heap) // 2):
+                self._heap = [entry for entry in self._heap if entry[2].action is not None]
+                heapq.heapify(self._heap)
+                self._cancelled = 0
 
     def set_periodic(self, first_ms: int, period_ms: int, action: Action) -> None:
         """Do this then, and again one period after each time."""
@@ -32,9 +55,20 @@ class Timers:
     @property
     def next_ms(self) -> int | None:
         """When the next action is due."""
+        self._drop_cancelled()
         return self._heap[0][0] if self._heap else None
 
     def fire(self, now: Now) -> None:
         """Do all that is due."""
         while self._heap and self._heap[0][0] <= now.monotonic_ms:
-            heapq.heappop(self._heap)[2](now)
+            timer = heapq.heappop(self._heap)[2]
+            action, timer.action = timer.action, None
+            if action is None:
+                self._cancelled -= 1
+            else:
+                action(now)
+
+    def _drop_cancelled(self) -> None:
+        while self._heap and self._heap[0][2].action is None:
+            heapq.heappop(self._heap)
+            self._cancelled -= 1

@@ -28,6 +28,8 @@ from reference_broker.protocol.errors import MalformedRequestError
 _FIXED_HEADER = struct.Struct(">hhi")
 _CLIENT_ID_SIZE = struct.Struct(">h")
 _SIZE_AND_CORRELATION_ID = struct.Struct(">ii")
+_SIZE = struct.Struct(">i")
+_CORRELATION_ID = struct.Struct(">i")
 _NO_TAGGED_FIELDS = b"\x00"
 
 
@@ -128,3 +130,47 @@ class MessageCodec:
 def message_codec(api_key: int, version: int) -> MessageCodec:
     """The codec of an API version that kio has; made on first use."""
     return MessageCodec(api_key, version)
+
+
+class ClientCodec:
+    """Writer of the requests and reader of the responses of one version of one API: what a node asks other nodes."""
+
+    def __init__(self, request_type: Any) -> None:
+        self._api_key, self._version = int(request_type.__api_key__), int(request_type.__version__)
+        self._write_body: Callable[[Any, Any], None] = entity_writer(request_type)
+        self._header_end = _NO_TAGGED_FIELDS if request_type.__header_schema__.__flexible__ else b""
+        response_type = load_response_schema(self._api_key, self._version)
+        self._body_position = _CORRELATION_ID.size + int(response_type.__header_schema__.__flexible__)
+        self._readable = readable(response_type)
+        self._read_body = entity_reader(response_type)
+
+    def write(self, correlation_id: int, client_id: str, request: Any) -> bytes:
+        """A request as it goes on the wire, its length first."""
+        encoded_client_id = client_id.encode()
+        buffer = io.BytesIO()
+        buffer.write(_SIZE.pack(0))
+        buffer.write(_FIXED_HEADER.pack(self._api_key, self._version, correlation_id))
+        buffer.write(_CLIENT_ID_SIZE.pack(len(encoded_client_id)) + encoded_client_id + self._header_end)
+        self._write_body(buffer, request)
+        size_bytes = buffer.tell() - _SIZE.size
+        buffer.seek(0)
+        buffer.write(_SIZE.pack(size_bytes))
+        return buffer.getvalue()
+
+    def read(self, frame: bytes) -> tuple[int, Any]:
+        """Correlation id and body (kio's dataclass) of a response. Raises `MalformedRequestError`."""
+        if len(frame) < self._body_position:
+            raise MalformedRequestError(f"a response of {len(frame)} bytes is too short for a header")
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
+        try:
+            frame, position = self._readable(frame, self._body_position)
+            body, _ = self._read_body(frame, position)
+        except Exception as error:  # kio's native reader raises SerialError, ValueError, OverflowError, …
+            raise MalformedRequestError(f"{type(error).__name__}: {error}") from error
+        return correlation_id, body
+
+
+@cache
+def client_codec(request_type: type) -> ClientCodec:
+    """The codec of a request's class; made on first use."""
+    return ClientCodec(request_type)

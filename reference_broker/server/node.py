@@ -73,6 +73,7 @@ class Node:
     def _carry_out(self, effects: Sequence[Effect], asking: "ClientProtocol | None") -> None:
         """`asking` goes on to its next request by itself; others are told to."""
         for effect in effects:
+            assert isinstance(effect, Respond | Close), "one node asks nobody"
             protocol = self._protocols.get(effect.connection)
             if protocol is None:
                 continue

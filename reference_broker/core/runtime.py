@@ -1,0 +1,59 @@
+"""What a node gives to the roles it plays, broker and controller: the world outside of them, as values and ports."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from reference_broker.core.channels import Channels
+from reference_broker.core.configuration.configuration import BrokerConfiguration
+from reference_broker.core.connection import Close, Connection, Effect, Respond
+from reference_broker.core.disk import Disk
+from reference_broker.core.identity import Identity
+from reference_broker.core.purgatory import Purgatory
+from reference_broker.core.request import Request
+from reference_broker.core.timers import Timers
+from reference_broker.protocol.messages import message_codec
+
+
+@dataclass(slots=True)
+class Runtime:
+    """One node's surroundings.
+
+    :param new_uuid: where topic ids and the like come from.
+    :param random_below: a random number below its argument.
+    """
+
+    identity: Identity
+    configuration: BrokerConfiguration
+    disk: Disk
+    new_uuid: Callable[[], UUID]
+    random_below: Callable[[int], int]
+    timers: Timers = field(init=False)
+    channels: Channels = field(init=False)
+    purgatory: Purgatory = field(init=False)
+    _outbox: list[Effect] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.timers = Timers()
+        self.purgatory = Purgatory(self.timers)
+        self.channels = Channels(self.timers, self.emit, f"node-{self.identity.node_id}")
+
+    def emit(self, effect: Effect) -> None:
+        """Want something done."""
+        self._outbox.append(effect)
+
+    def take_effects(self) -> list[Effect]:
+        """What was decided since the last time, in order."""
+        effects, self._outbox = self._outbox, []
+        return effects
+
+    def respond(self, request: Request, response: Any) -> None:
+        """Answer a request; its connection goes on to the next."""
+        request.connection.busy = False
+        data = message_codec(request.api_key, response.__version__).write(request.correlation_id, response)
+        self.emit(Respond(request.connection, data))
+
+    def close_connection(self, connection: Connection, reason: str) -> None:
+        """Close a connection of which no more is wanted."""
+        self.emit(Close(connection, reason))
