@@ -1,0 +1,35 @@
+"""Timers against the obvious: a list of what is due, sorted by moment and then by the order of setting."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_broker.core.clock import Now
+from reference_broker.core.timers import Timers
+
+
+@given(
+    moments=st.lists(st.integers(0, 50), max_size=600),
+    cancelled=st.sets(st.integers(0, 599)),
+    steps=st.lists(st.integers(0, 60), max_size=5),
+)
+def test_what_is_due_is_done_once_in_order_unless_cancelled(
+    moments: list[int], cancelled: set[int], steps: list[int]
+) -> None:
+    timers, done = Timers(), []
+    handles = [timers.set(at_ms, lambda _, number=number: done.append(number)) for number, at_ms in enumerate(moments)]
+    for number in cancelled & set(range(len(moments))):
+        timers.cancel(handles[number])
+        timers.cancel(handles[number])
+    live = [(at_ms, number) for number, at_ms in enumerate(moments) if number not in cancelled]
+    for now_ms in sorted(steps):
+        timers.fire(Now(0, now_ms))
+        assert done == [number for at_ms, number in sorted(live) if at_ms <= now_ms]
+        waiting = [at_ms for at_ms, _ in live if at_ms > now_ms]
+        assert timers.next_ms == min(waiting, default=None)
+
+
+def test_cancelled_timers_take_no_room() -> None:
+    timers = Timers()
+    for number in range(10_000):
+        timers.cancel(timers.set(1_000_000 + number, lambda _: None))
+    assert len(timers._heap) < 1000
