@@ -14,6 +14,7 @@ from uuid import UUID
 from reference_broker.core.configuration.configuration import BrokerConfiguration, validate_topic_overrides
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC, collision_key, illegal_topic_name
 from reference_broker.protocol.errors import ErrorCode
@@ -29,15 +30,6 @@ from reference_broker.protocol.metadata_records import (
 PRODUCER_ID_BLOCK_SIZE = 1000
 USE_DEFAULT = -1
 """A number of partitions or a replication factor that is left to the broker (KIP-464)."""
-
-
-class ControllerError(Exception):
-    """A request that cannot be carried out; code and message go into its answer."""
-
-    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        super().__init__(message or code.name)
-        self.code = code
-        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
