@@ -3,7 +3,8 @@
 By this memory replicas find out where their logs part.
 
 Rules of this file:
-- Entries rise strictly in epoch and in start offset. An epoch without records has no entry.
+- Entries rise strictly in epoch and in start offset. An epoch without records has an entry only while it is the latest:
+  its leader has begun it and appended nothing yet.
 - Every change is on disk (`leader-epoch-checkpoint`) before the records that follow it are answered.
 """
 
@@ -26,7 +27,7 @@ class LeaderEpochs:
 
     @property
     def latest(self) -> int:
-        """Epoch of the last record; -1 in an empty log."""
+        """The latest epoch that began; -1 in an empty log."""
         return self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
 
     @property

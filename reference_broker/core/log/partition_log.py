@@ -1,8 +1,9 @@
 """The log of one partition: append, read, look up, truncate, retain, recover.
 
 Rules of this file:
-- Offsets are given at the append and rise; a batch is never changed afterwards. `log_start_offset` and
-  `log_end_offset` bound what can be read.
+- Batches come in three ways: `append` takes a client's and places it; `append_as_follower` takes what a leader has
+  placed, byte for byte; `append_placed` is the end of both, and the quorum's only one. Offsets rise, and a batch is
+  never changed afterwards. `log_start_offset` and `log_end_offset` bound what can be read.
 - Nothing below `recovery_point` is lost by a crash. On opening after one, batches from there on are held against their
   checksums and the log ends before the first that is torn (`loading`).
 - Segments, indexes, epochs and producer state agree at every return: a refused batch changes none of them.
@@ -19,6 +20,7 @@ from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.epochs import LeaderEpochs
 from reference_broker.core.log.errors import AppendError, OffsetOutOfRangeError
 from reference_broker.core.log.loading import SegmentLoader
+from reference_broker.core.log.placed_batches import placed_batches
 from reference_broker.core.log.producers import AppendedBatch, Producers
 from reference_broker.core.log.retention import below_log_start, over_age, over_size
 from reference_broker.core.log.segment import Segment
@@ -152,7 +154,7 @@ class PartitionLog:
 
     @property
     def latest_epoch(self) -> int:
-        """Leader epoch of the last record; -1 where there is none."""
+        """Leader epoch of the last record, or the one begun since; -1 where there is none."""
         return self.epochs.latest
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
@@ -190,15 +192,41 @@ class PartitionLog:
                 return Appended(*where, self.log_start_offset)
         records = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
         placed = self._place(header, records, leader_epoch, now_ms)
-        self._roll_if_due(placed, now_ms)
-        self.epochs.assign(leader_epoch, placed.base_offset)
-        self._segments[-1].append(placed, records)
-        if placed.producer_id != NO_PRODUCER_ID:
-            self.producers.note(placed)
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            self.flush()
+        self.append_placed(placed, batch, now_ms)
         append_time_ms = now_ms if self.config.uses_log_append_time else NO_TIMESTAMP
         return Appended(placed.base_offset, placed.last_offset, append_time_ms, self.log_start_offset)
+
+    def append_as_follower(self, records: Bytes, *, leader_epoch: int, now_ms: int) -> None:
+        """Take batches as the leader has them; what is torn off at the end of its answer is left for the next.
+
+        :param leader_epoch: of the leader that was asked.
+        :raises AppendError: a batch is damaged, or does not follow the one before it; the log is as it was.
+        """
+        batches = placed_batches(
+            records,
+            log_end_offset=self.log_end_offset,
+            is_empty=self.log_start_offset == self.log_end_offset,
+            latest_epoch=self.latest_epoch,
+            leader_epoch=leader_epoch,
+        )
+        for header, batch in tuple(batches):
+            if header.base_offset < self.log_end_offset:
+                self.begin_again_at(header.base_offset, now_ms)
+            self.append_placed(header, batch, now_ms)
+
+    def append_placed(self, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
+        """Write one batch under this header, whose offset and epoch follow those of the log."""
+        self._roll_if_due(header, now_ms)
+        self.epochs.assign(header.leader_epoch, header.base_offset)
+        self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
+        if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+            self.producers.note(header)
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Lead from now on: what is appended is of this epoch, which begins at the end (KIP-101)."""
+        self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def _check_producer(self, header: BatchHeader) -> AppendedBatch | None:
         duplicate = self.producers.duplicate_of(header)
@@ -300,8 +328,12 @@ class PartitionLog:
         self._snapshots.delete_below(self._segments[0].base_offset)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Drop everything from `offset` on, as a follower does whose log has parted from the leader's."""
+        """Drop everything from `offset` on, as a follower does whose log has parted from the leader's.
+
+        Epochs from the end on go even if no record does: they began here, without a record, and nobody else has them.
+        """
         if offset >= self.log_end_offset:
+            self.epochs.truncate_from_end(self.log_end_offset)
             return
         while self._segments and self._segments[-1].base_offset >= offset:
             self._segments.pop().delete()
@@ -315,3 +347,24 @@ class PartitionLog:
         self.epochs.truncate_from_end(self.log_end_offset)
         self._snapshots.delete_above(self.log_end_offset)
         self._restore_producers()
+
+    def truncate_durably(self, offset: int, now_ms: int) -> None:
+        """Drop everything from `offset` on, before anything is answered.
+
+        The quorum needs this: a truncation that a power cut undid would bring back records of an epoch that the epoch
+        checkpoint, which is durable at once, no longer knows.
+        """
+        self.truncate_to(offset, now_ms)
+        self._disk.flush(self._segments[-1].log_path)
+        self._disk.flush_directory(self._directory)
+
+    def begin_again_at(self, offset: int, now_ms: int) -> None:
+        """Drop everything; the next record has this offset. A replica does so whose end the leader's log start overtook."""
+        self.epochs.truncate_from_end(0)
+        self._snapshots.delete_above(-1)
+        self.producers.clear()
+        while self._segments:
+            self._segments.pop().delete()
+        self._segments = [self._loader(now_ms).create(offset)]
+        self._disk.flush_directory(self._directory)
+        self.log_start_offset = self.recovery_point = offset

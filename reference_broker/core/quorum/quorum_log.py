@@ -11,8 +11,8 @@ Rules of this file:
 from reference_broker.core.disk import Disk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.epochs import UNDEFINED_EPOCH
+from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.quorum.messages import OffsetAndEpoch
-from reference_broker.core.quorum.metadata_partition_log import MetadataPartitionLog
 from reference_broker.core.quorum.snapshots import Snapshots
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, BatchHeader, checksum
@@ -25,7 +25,7 @@ class QuorumLog:
 
     def __init__(self, disk: Disk, config: LogConfig, now_ms: int) -> None:
         self.snapshots = Snapshots(disk, QUORUM_LOG_DIRECTORY)
-        self._log = MetadataPartitionLog.open(disk, QUORUM_LOG_DIRECTORY, config, now_ms)
+        self._log = PartitionLog.open(disk, QUORUM_LOG_DIRECTORY, config, now_ms)
         latest = self.snapshots.latest
         if latest is not None and not self._contains(latest):
             self._begin_again_at(latest, now_ms)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
+from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.quorum import answers, outcomes
 from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.election_state import ElectionStateStore
 from reference_broker.core.quorum.leadership import Leadership
 from reference_broker.core.quorum.messages import NO_LEADER
-from reference_broker.core.quorum.metadata_partition_log import MetadataPartitionLog
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.states import Ballot, Prospective, Unattached, grants_vote
@@ -115,7 +115,7 @@ DEFECTS = (
     Defect("forget-the-vote", ElectionStateStore, "write", _forget_the_vote),
     Defect("forget-the-epoch", ElectionStateStore, "write", _forget_the_epoch),
     Defect("lead-again-after-restart", QuorumNode, "_initial_state", _keep_leading_after_restart),
-    Defect("skip-truncation", MetadataPartitionLog, "truncate_durably", _do_nothing),
+    Defect("skip-truncation", PartitionLog, "truncate_durably", _do_nothing),
     Defect("see-no-divergence", QuorumLog, "divergence_of", _no_divergence),
     Defect("acknowledge-before-flush", QuorumLog, "flush", _do_nothing),
     Defect("never-resign", QuorumConfig, "check_quorum_timeout_ms", property(_an_age)),
