@@ -255,9 +255,11 @@ class PartitionLog:
             self.roll(now_ms)
 
     def roll(self, now_ms: int) -> None:
-        """Close the active segment and begin another at the end. What it holds is made durable by the next `flush`."""
+        """Close the active segment, durably as Kafka does, and begin another at the end."""
         self._segments[-1].close()
         self._snapshots.take(self.producers, self.log_end_offset)
+        self.flush()
+        self._segments[-1].flush_indexes()
         self._segments.append(self._loader(now_ms).create(self.log_end_offset))
         self._are_names_durable = False
 
@@ -359,7 +361,7 @@ class PartitionLog:
         self._disk.flush_directory(self._directory)
 
     def begin_again_at(self, offset: int, now_ms: int) -> None:
-        """Drop everything; the next record has this offset. A replica does so whose end the leader's log start overtook."""
+        """Drop everything; the next record has this offset. A replica does so that the leader's log start overtook."""
         self.epochs.truncate_from_end(0)
         self._snapshots.delete_above(-1)
         self.producers.clear()

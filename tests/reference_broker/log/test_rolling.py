@@ -87,15 +87,18 @@ def _with_directory() -> MemoryDisk:
     return disk
 
 
-def test_a_roll_makes_nothing_durable_and_a_flush_everything():
+def test_a_roll_makes_the_closed_segment_durable_and_a_flush_the_active_one_too():
     disk = CountingDisk()
     log = PartitionLog.open(disk, DIRECTORY, LogConfig(), NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
+    assert (disk.flushed, log.recovery_point) == ([], 0)
     log.roll(NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
-    assert (disk.flushed, log.recovery_point) == ([], 0)
+    assert {f"{DIRECTORY}/{0:020d}{suffix}" for suffix in (".log", ".timeindex")} == set(disk.flushed)
+    assert log.recovery_point == 1
+    disk.flushed.clear()
     log.flush()
-    assert {f"{DIRECTORY}/{base:020d}.log" for base in (0, 1)} <= set(disk.flushed)
+    assert disk.flushed == [f"{DIRECTORY}/{1:020d}.log"]
     assert log.recovery_point == 2
     disk.flushed.clear()
     log.flush()
