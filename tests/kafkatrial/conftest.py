@@ -24,6 +24,9 @@ class RememberingTarget:
     def kill(self, node: int) -> None:
         self.done.append(f"kill {node}")
 
+    def shut_down(self, node: int) -> None:
+        self.done.append(f"shut down {node}")
+
     def restart(self, node: int) -> None:
         self.done.append(f"restart {node}")
 

@@ -261,7 +261,7 @@ class Interrupting:
         ("check-without-a-directory", ["check"]),
         ("broker-unknown-option", ["broker", "--prot", "1"]),
         ("broker-strange-port", ["broker", "--port", "70000"]),
-        ("broker-too-many-nodes", ["broker", "--nodes", "3"]),
+        ("broker-two-nodes", ["broker", "--nodes", "2"]),
         ("broker-unknown-target", ["broker", "--target", "refrence"]),
         ("probe-no-address", ["targets", "probe", "localhost"]),
         ("install-stranger", ["targets", "install", "redpanda"]),
