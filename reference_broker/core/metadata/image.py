@@ -1,23 +1,41 @@
 """What the cluster is, as the metadata log tells it. It changes by `apply` alone, one record at a time (KIP-500).
 
-A broker that replays the log from its start comes to the same image as one that followed it, so a restart needs nothing
-but the log.
+A node that replays the log from its start, or a snapshot and the log behind it, comes to the same image as one that
+followed it all along, so a restart needs nothing else. `records` is the other way round: what a snapshot holds.
+
+The state of a partition is a `PartitionRecord` and that of a broker a `RegisterBrokerRecord`, kept current: what later
+records change is changed in them. Records are immutable, so an image shares them with its copies.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 from uuid import UUID
 
 from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.protocol.metadata_records import (
+    NO_LEADER_CHANGE,
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,
+    FenceBrokerRecord,
     MetadataRecord,
+    PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
     RemoveTopicRecord,
     TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
 )
+
+_T = TypeVar("_T")
+
+CLUSTER_DEFAULT = ""
+"""The name of the broker resource whose properties hold for every broker that sets none of its own."""
+_UNCHANGED_RECOVERY_STATE = -1
 
 
 @dataclass(slots=True)
@@ -36,18 +54,78 @@ class MetadataImage:
         self.topics: dict[str, TopicImage] = {}
         self.topics_by_id: dict[UUID, TopicImage] = {}
         self.brokers: dict[int, RegisterBrokerRecord] = {}
+        self.controllers: dict[int, RegisterControllerRecord] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
 
+    # What it tells
+
+    def overrides(self, resource_type: ResourceType, name: str) -> dict[str, str]:
+        """The properties that a resource itself sets."""
+        return self._configs.get((resource_type, name), {})
+
     def topic_overrides(self, name: str) -> dict[str, str]:
         """The properties that a topic itself sets."""
-        return self._configs.get((ResourceType.TOPIC, name), {})
+        return self.overrides(ResourceType.TOPIC, name)
+
+    def configured(self) -> list[tuple[int, str]]:
+        """Type and name of every resource that sets a property."""
+        return [resource for resource, properties in self._configs.items() if properties]
 
     def partition(self, topic: str, index: int) -> PartitionRecord | None:
         """A partition that exists."""
         image = self.topics.get(topic)
         return None if image is None else image.partitions.get(index)
+
+    def partition_by_id(self, topic_id: UUID, index: int) -> PartitionRecord | None:
+        """The same, by the topic's id."""
+        image = self.topics_by_id.get(topic_id)
+        return None if image is None else image.partitions.get(index)
+
+    def partitions(self) -> Iterator[PartitionRecord]:
+        """Every partition."""
+        for topic in self.topics.values():
+            yield from topic.partitions.values()
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether a broker may join an in-sync set and lead: registered, not fenced, not shutting down (KIP-841)."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
+
+    def copy(self) -> "MetadataImage":
+        """An equal image that goes its own way from here on."""
+        image = MetadataImage()
+        for topic in self.topics.values():
+            own = TopicImage(topic.name, topic.topic_id, dict(topic.partitions))
+            image.topics[own.name] = image.topics_by_id[own.topic_id] = own
+        image.brokers = dict(self.brokers)
+        image.controllers = dict(self.controllers)
+        image.features = dict(self.features)
+        image.next_producer_id = self.next_producer_id
+        image._configs = {resource: dict(properties) for resource, properties in self._configs.items()}
+        return image
+
+    def records(self) -> list[MetadataRecord]:
+        """Records that make an equal image out of an empty one; the features come first, as in Kafka's snapshots."""
+        records: list[MetadataRecord] = [
+            FeatureLevelRecord(name=name, feature_level=level) for name, level in self.features.items()
+        ]
+        records += self.brokers.values()
+        records += self.controllers.values()
+        for topic in self.topics.values():
+            records.append(TopicRecord(name=topic.name, topic_id=topic.topic_id))
+            records += topic.partitions.values()
+        records += (
+            ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
+            for (resource_type, resource_name), properties in self._configs.items()
+            for name, value in properties.items()
+        )
+        if self.next_producer_id:
+            records.append(ProducerIdsRecord(broker_id=-1, next_producer_id=self.next_producer_id))
+        return records
+
+    # How it changes
 
     def apply(self, record: MetadataRecord) -> None:
         """Take in the next record of the log."""
@@ -56,19 +134,58 @@ class MetadataImage:
                 topic = TopicImage(record.name, record.topic_id)
                 self.topics[topic.name] = self.topics_by_id[topic.topic_id] = topic
             case PartitionRecord():
-                self.topics_by_id[record.topic_id].partitions[record.partition_id] = record
+                self.topics_by_id[record.topic_id].partitions[record.partition_id] = _with_directories(record)
+            case PartitionChangeRecord():
+                partitions = self.topics_by_id[record.topic_id].partitions
+                partitions[record.partition_id] = changed(partitions[record.partition_id], record)
             case RemoveTopicRecord():
                 removed = self.topics_by_id.pop(record.topic_id)
                 del self.topics[removed.name]
                 self._configs.pop((ResourceType.TOPIC, removed.name), None)
             case ConfigRecord():
                 self._apply_config(record)
-            case RegisterBrokerRecord():
-                self.brokers[record.broker_id] = record
             case FeatureLevelRecord():
-                self.features[record.name] = record.feature_level
+                self._apply_feature(record)
             case ProducerIdsRecord():
                 self.next_producer_id = record.next_producer_id
+            case RegisterControllerRecord():
+                self.controllers[record.controller_id] = record
+            case _:
+                self._apply_to_broker(record)
+
+    def _apply_to_broker(self, record: MetadataRecord) -> None:
+        match record:
+            case RegisterBrokerRecord():
+                self.brokers[record.broker_id] = record
+            case UnregisterBrokerRecord():
+                self._registered(record.broker_id, record.broker_epoch)
+                del self.brokers[record.broker_id]
+            case FenceBrokerRecord():
+                self.brokers[record.id] = replace(self._registered(record.id, record.epoch), fenced=True)
+            case UnfenceBrokerRecord():
+                self.brokers[record.id] = replace(self._registered(record.id, record.epoch), fenced=False)
+            case BrokerRegistrationChangeRecord():
+                broker = self._registered(record.broker_id, record.broker_epoch)
+                self.brokers[record.broker_id] = replace(
+                    broker,
+                    fenced=record.fenced > 0 if record.fenced else broker.fenced,
+                    in_controlled_shutdown=broker.in_controlled_shutdown or record.in_controlled_shutdown > 0,
+                    log_dirs=record.log_dirs or broker.log_dirs,
+                    cordoned_log_dirs=(
+                        broker.cordoned_log_dirs if record.cordoned_log_dirs is None else record.cordoned_log_dirs
+                    ),
+                )
+
+    def _registered(self, broker_id: int, broker_epoch: int) -> RegisterBrokerRecord:
+        broker = self.brokers[broker_id]
+        assert broker.broker_epoch == broker_epoch, f"a record of another registration of broker {broker_id}"
+        return broker
+
+    def _apply_feature(self, record: FeatureLevelRecord) -> None:
+        if record.feature_level:
+            self.features[record.name] = record.feature_level
+        else:
+            self.features.pop(record.name, None)
 
     def _apply_config(self, record: ConfigRecord) -> None:
         properties = self._configs.setdefault((record.resource_type, record.resource_name), {})
@@ -76,3 +193,39 @@ class MetadataImage:
             properties.pop(record.name, None)
         else:
             properties[record.name] = record.value
+
+
+def changed(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
+    """A partition after a change of it."""
+    has_leader = change.leader != NO_LEADER_CHANGE
+    recovery_state = change.leader_recovery_state
+    return _with_directories(
+        PartitionRecord(
+            partition_id=partition.partition_id,
+            topic_id=partition.topic_id,
+            replicas=_new(change.replicas, partition.replicas),
+            isr=_new(change.isr, partition.isr),
+            removing_replicas=_new(change.removing_replicas, partition.removing_replicas),
+            adding_replicas=_new(change.adding_replicas, partition.adding_replicas),
+            leader=change.leader if has_leader else partition.leader,
+            leader_recovery_state=(
+                partition.leader_recovery_state if recovery_state == _UNCHANGED_RECOVERY_STATE else recovery_state
+            ),
+            leader_epoch=partition.leader_epoch + has_leader,
+            partition_epoch=partition.partition_epoch + 1,
+            directories=_new(change.directories, partition.directories),
+            eligible_leader_replicas=_new(change.eligible_leader_replicas, partition.eligible_leader_replicas),
+            last_known_elr=_new(change.last_known_elr, partition.last_known_elr),
+        )
+    )
+
+
+def _new(value: _T | None, before: _T) -> _T:
+    return before if value is None else value
+
+
+def _with_directories(partition: PartitionRecord) -> PartitionRecord:
+    """Records from before KIP-858 name no directories."""
+    if partition.directories:
+        return partition
+    return replace(partition, directories=(None,) * len(partition.replicas))

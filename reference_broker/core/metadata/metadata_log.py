@@ -35,7 +35,9 @@ class MetadataLog:
         self.image = MetadataImage()
         for record in records_of(self._log):
             assert record.value is not None
-            self.image.apply(decode_metadata_record(record.value))
+            decoded = decode_metadata_record(record.value)
+            if decoded is not None:
+                self.image.apply(decoded)
 
     @property
     def end_offset(self) -> int:

@@ -72,8 +72,12 @@ def test_a_metadata_record_byte_for_byte():
     assert records.encode_metadata_record(record) == b"\x01\x02\x00\x03ab" + bytes(15) + b"\x01\x00"
 
 
-@pytest.mark.parametrize("value", [b"\x02\x02\x00", b"\x01\x63\x00", b"\x01\x02\x07"])
-def test_metadata_records_of_other_brokers_are_refused(value):
+def test_metadata_records_of_unknown_types_are_passed_over():
+    assert records.decode_metadata_record(b"\x01\x63\x00") is None
+
+
+@pytest.mark.parametrize("value", [b"\x02\x02\x00", b"\x01\x02\x07"])
+def test_metadata_records_of_newer_brokers_are_refused(value):
     with pytest.raises(ValueError, match="metadata record"):
         records.decode_metadata_record(value)
 
