@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from conformance.concurrent.actors import Actor, Replicas, Surroundings, actor_of
 from conformance.concurrent.script import Cut, Phase, Role, Script, TopicSettings
@@ -31,6 +31,18 @@ READY_TIMEOUT_S = 30.0
 """For a new topic to have all its leaders and a full ISR, and for the ISR to be full again after healing."""
 DRAIN_TIMEOUT_S = 30.0
 _ASK_AGAIN_S = 0.1
+
+
+class Injection(Protocol):
+    """Faults of one phase on their schedule. The phase lasts until the call returns, with all of them healed."""
+
+    def await_hold(self) -> None:
+        """Return once the faults hold that are there from the beginning of the phase."""
+        ...
+
+    def __call__(self) -> None:
+        """Inject and heal."""
+        ...
 
 
 class ScriptNotRunError(Exception):
@@ -69,23 +81,24 @@ class HistoryRun:
     def run(self, script: Script) -> str:
         """Run one script. Returns the name of its topic. Raises `ScriptNotRunError`."""
         topic = f"script-{next(self._numbers)}-{time.monotonic_ns() % 10**9:09d}"
-        with self._raw_client() as admin:
-            surroundings = self._make_topic(topic, script.topic, admin)
+        with self.raw_client() as admin:
+            surroundings = self.make_topic(topic, script.topic, admin)
             actors: list[Actor] = []
             try:
                 actors += (actor_of(client, surroundings) for client in script.clients)
                 for phase in Phase:
                     cuts = script.cuts if phase is Phase.FAULTY else ()
-                    _run_phase(phase, actors, [self._cutter(cut, surroundings) for cut in cuts])
+                    run_phase(phase, actors, [self._cutter(cut, surroundings) for cut in cuts])
             finally:
                 for actor in actors:
                     actor.close()
-            self._drain(surroundings, script.topic, admin)
+            self.drain(surroundings, script.topic, admin)
         return topic
 
     # --- before
 
-    def _raw_client(self) -> RecordedRawClient:
+    def raw_client(self) -> RecordedRawClient:
+        """A new process, connected to the first node."""
         node = self.target.nodes[0]
         return RecordedRawClient(
             RawClient(node.host, node.port),
@@ -95,7 +108,8 @@ class HistoryRun:
             node=node.id,
         )
 
-    def _make_topic(self, topic: str, settings: TopicSettings, admin: RecordedRawClient) -> Surroundings:
+    def make_topic(self, topic: str, settings: TopicSettings, admin: RecordedRawClient) -> Surroundings:
+        """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
         properties = dict(settings.properties)
         created = admin.create_topic(
             topic,
@@ -106,7 +120,7 @@ class HistoryRun:
         if created.outcome is not Outcome.OK:
             raise ScriptNotRunError(f"CreateTopics answered {created.error}")
         self._recorder.topic(topic, properties)
-        replicas = _await_full_isr(admin, topic, settings)
+        replicas = await_full_isr(admin, topic, settings)
         if replicas is None:
             raise ScriptNotRunError(f"after {READY_TIMEOUT_S:g} s not every partition of a new topic has a full ISR")
         return Surroundings(
@@ -134,10 +148,10 @@ class HistoryRun:
 
     # --- after
 
-    def _drain(self, surroundings: Surroundings, settings: TopicSettings, admin: RecordedRawClient) -> None:
+    def drain(self, surroundings: Surroundings, settings: TopicSettings, admin: RecordedRawClient) -> None:
         """Read everything back. What is not read by then shows in the history as `unseen`."""
         topic = surroundings.topic
-        replicas = _await_full_isr(admin, topic, settings) or surroundings.replicas
+        replicas = await_full_isr(admin, topic, settings) or surroundings.replicas
         deadline = time.monotonic() + DRAIN_TIMEOUT_S
         starts: dict[tuple[str, int], int] = {}
         ends: dict[int, int] = {}
@@ -192,18 +206,18 @@ class _Cutter:
             time.sleep(self._cut.for_ms / 1000)
 
 
-def _run_phase(phase: Phase, actors: Sequence[Actor], cutters: Sequence[_Cutter]) -> None:
-    """All actors at once; over when every writer has done its steps and every cut is healed.
+def run_phase(phase: Phase, actors: Sequence[Actor], injections: Sequence[Injection]) -> None:
+    """All actors at once; over when every writer has done its steps and every injection is healed.
 
     A cut at 0 ms holds before the first step, so that nothing sent in this phase went through before it.
     """
     over = threading.Event()
-    with ThreadPoolExecutor(max_workers=max(1, len(actors) + len(cutters))) as pool:
+    with ThreadPoolExecutor(max_workers=max(1, len(actors) + len(injections))) as pool:
         readers = [pool.submit(actor.act, phase, over) for actor in actors if not actor.is_writer]
         try:
-            awaited: list[Future[None]] = [pool.submit(cutter) for cutter in cutters]
-            for cutter in cutters:
-                cutter.await_hold()
+            awaited: list[Future[None]] = [pool.submit(injection) for injection in injections]
+            for injection in injections:
+                injection.await_hold()
             awaited += (pool.submit(actor.act, phase, over) for actor in actors if actor.is_writer)
             for each in awaited:
                 each.result()
@@ -222,9 +236,11 @@ def _ask_offset(leader: RecordedRawClient, topic: str, partition: int, timestamp
     return offset
 
 
-def _await_full_isr(admin: RecordedRawClient, topic: str, settings: TopicSettings) -> Mapping[int, Replicas] | None:
+def await_full_isr(
+    admin: RecordedRawClient, topic: str, settings: TopicSettings, timeout_s: float = READY_TIMEOUT_S
+) -> Mapping[int, Replicas] | None:
     """The replicas by partition, once each has a leader and its ISR is full; null if that takes too long."""
-    deadline = time.monotonic() + READY_TIMEOUT_S
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         replicas = dict(_full_isrs(admin, topic, settings))
         if len(replicas) == settings.partitions:
