@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 from reference_broker.core.broker import Broker
+from reference_broker.core.connection import DEFAULT_LISTENER
+from reference_broker.core.identity import Endpoint as Listener
 from reference_broker.core.identity import Identity
 from reference_broker.server.client_protocol import ClientProtocol
 from reference_broker.server.errors import EXIT_BROKER_FAILED, EXIT_USAGE, ServerError, UsageError
@@ -85,8 +87,7 @@ def _open_broker(options: Options, directory: LogDirectory, port: int) -> Broker
     identity = Identity(
         node_id=options.node_id,
         cluster_id=directory.cluster_id,
-        host=advertised.host,
-        port=advertised.port,
+        endpoints=(Listener(DEFAULT_LISTENER, advertised.host, advertised.port),),
         directory_id=directory.directory_id,
         incarnation_id=uuid4(),
     )

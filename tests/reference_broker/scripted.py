@@ -24,7 +24,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.connection import Close, Connection
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.dispatch import handle
-from reference_broker.core.identity import Identity
+from reference_broker.core.identity import Endpoint, Identity
 
 API_KEYS = {"".join(word.capitalize() for word in name.split("_")): key for key, name in api_key_map.items()}
 st.register_type_strategy(Records, st.binary(max_size=200))  # the one type of kio that has no strategy of its own
@@ -129,7 +129,7 @@ class ScriptedBroker:
         self.connection = Connection()
 
     def _open(self) -> Broker:
-        identity = Identity(1, "cluster", "localhost", 9092, UUID(int=77), UUID(int=88))
+        identity = Identity(1, "cluster", (Endpoint("PLAINTEXT", "localhost", 9092),), UUID(int=77), UUID(int=88))
         return Broker(identity, self._properties, self.disk, lambda: next(self._uuids), self.now)
 
     def restart(self, *, clean: bool = True) -> None:

@@ -27,7 +27,9 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     no_error = "NONE" if request.api_version < 4 else ""  # what Kafka writes there
     found = {"error_code": error, "error_message": message or no_error, **_NOWHERE}
     if error is ErrorCode.none:
-        found |= {"node_id": broker.identity.node_id, "host": broker.identity.host, "port": broker.identity.port}
+        endpoint = broker.identity.endpoint(request.connection.listener)
+        assert endpoint is not None
+        found |= {"node_id": broker.identity.node_id, "host": endpoint.host, "port": endpoint.port}
     if request.api_version < 4:
         return new.FindCoordinatorResponse(**found)
     return new.FindCoordinatorResponse(

@@ -12,7 +12,6 @@ from reference_broker.protocol.metadata_records import (
 METADATA_VERSION = "metadata.version"
 METADATA_VERSION_MIN, METADATA_VERSION_MAX = 7, 30
 """3.3-IV3, the lowest that Kafka 4 runs at, and 4.3-IV0."""
-LISTENER_NAME = "PLAINTEXT"
 
 
 def bootstrap_records() -> list[MetadataRecord]:
@@ -26,7 +25,10 @@ def registration_record(identity: Identity, broker_epoch: int) -> RegisterBroker
         broker_id=identity.node_id,
         incarnation_id=identity.incarnation_id,
         broker_epoch=broker_epoch,
-        end_points=(BrokerEndpoint(name=LISTENER_NAME, host=identity.host, port=identity.port),),
+        end_points=tuple(
+            BrokerEndpoint(name=endpoint.listener, host=endpoint.host, port=endpoint.port)
+            for endpoint in identity.endpoints
+        ),
         features=(
             BrokerFeature(
                 name=METADATA_VERSION,
