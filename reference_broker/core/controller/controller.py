@@ -1,4 +1,4 @@
-"""The active controller: what is asked of the cluster's metadata becomes records of the quorum's log (KIP-500, KIP-631).
+"""The active controller: what is asked of the metadata becomes records of the quorum's log (KIP-500, KIP-631).
 
 Rules of this package:
 - A decision is a function of an image and a request. It gives the records that carry it out, and the answer; it
@@ -76,7 +76,7 @@ class Controller:
     # The quorum
 
     def activate(self, epoch: int, image: MetadataImage, now: Now) -> None:
-        """This node leads the quorum, and the log is committed up to the beginning of its epoch.
+        """Decide from here on: this node leads the quorum, and the log is committed up to the start of its epoch.
 
         :param image: after all that is committed; this controller's own from here on.
         """
