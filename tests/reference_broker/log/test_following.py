@@ -1,0 +1,183 @@
+"""A follower's log beside its leader's: the files are equal to the byte, wherever the leader's answers were cut."""
+
+from itertools import count
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.config import LogConfig
+from reference_broker.core.log.errors import AppendError
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.protocol.record_batch import BatchHeader
+from tests.reference_broker.log.batches import NOW_MS, Compression, decode_batches, idempotent, offsets, plain
+
+DIRECTORY = "orders-0"
+CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
+
+
+def opened(disk: MemoryDisk | None = None, config: LogConfig = CONFIG) -> PartitionLog:
+    return PartitionLog.open(disk or MemoryDisk(), DIRECTORY, config, NOW_MS)
+
+
+def appended(log: PartitionLog, *batches: bytes, epoch: int = 0) -> PartitionLog:
+    for batch in batches:
+        log.append(batch, leader_epoch=epoch, now_ms=NOW_MS)
+    return log
+
+
+def everything(log: PartitionLog) -> bytes:
+    data, offset = b"", log.log_start_offset
+    while offset < log.log_end_offset:
+        data += log.read(offset, 10_000, log.log_end_offset)
+        offset = next(reversed(list(decode_batches(data)))).next_offset
+    return data
+
+
+def follow(follower: PartitionLog, records: bytes, leader_epoch: int = 100) -> None:
+    follower.append_as_follower(records, leader_epoch=leader_epoch, now_ms=NOW_MS)
+
+
+def state(log: PartitionLog) -> tuple[object, ...]:
+    return log.log_start_offset, log.log_end_offset, log.epochs.entries, everything(log), log.producers.snapshot()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    batches=st.lists(
+        st.tuples(
+            st.sampled_from(["plain", "idempotent", "later", "roll"]),
+            st.integers(1, 5),
+            st.sampled_from(Compression),
+            st.integers(0, 2),
+        ),
+        max_size=30,
+    ),
+    append_time=st.booleans(),
+    answers=st.lists(st.integers(0, 1500), min_size=1, max_size=10),
+)
+def test_a_follower_has_its_leaders_files(batches, append_time, answers):
+    config = LogConfig(
+        segment_bytes=900,
+        index_interval_bytes=150,
+        message_timestamp_type="LogAppendTime" if append_time else "CreateTime",
+    )
+    leaders_disk, followers_disk = MemoryDisk(), MemoryDisk()
+    leader, follower = opened(leaders_disk, config), opened(followers_disk, config)
+    epoch = sequence = 0
+    for number, (kind, size, compression, epochs) in enumerate(batches):
+        epoch += epochs
+        batch = plain(size, NOW_MS + number, compression=compression)
+        if kind == "idempotent":
+            batch, sequence = idempotent(9, 0, sequence, size), sequence + size
+        leader.append(batch, leader_epoch=epoch, now_ms=NOW_MS + 1000 * number * (kind == "later"))
+    for position in count():
+        if follower.log_end_offset == leader.log_end_offset:
+            break
+        asked_bytes = answers[position % len(answers)]
+        answer = leader.read(follower.log_end_offset, 1500, leader.log_end_offset)
+        follow(follower, answer[: max(asked_bytes, len(first_batch(answer)))])
+    assert state(follower) == state(leader)
+    leader.close(clean=True)
+    follower.close(clean=True)
+    assert followers_disk.files == leaders_disk.files
+
+
+def first_batch(answer: bytes) -> bytes:
+    return answer[: BatchHeader.parse(answer).size_bytes]
+
+
+def test_a_damaged_batch_refuses_the_whole_answer():
+    batches = [plain(2), plain(3), plain(1)]
+    answer = everything(appended(opened(), *batches))
+    starts = [sum(map(len, batches[:number])) for number in range(3)]
+    unchecked = {start + field for start in starts for field in (*range(8), *range(12, 16))}  # offset and epoch
+    for position in set(range(len(answer))) - unchecked:
+        follower = opened()
+        flipped = bytearray(answer)
+        flipped[position] ^= 0x10
+        before = state(follower)
+        try:
+            follow(follower, bytes(flipped))
+        except AppendError:
+            assert state(follower) == before
+        else:  # a length that reaches beyond the answer makes the batch a torn one
+            assert any(start + 8 <= position < start + 12 for start in starts)
+            assert answer.startswith(everything(follower))
+            assert follower.log_end_offset < 6
+
+
+def test_what_is_torn_off_comes_with_the_next_answer():
+    leader = appended(opened(), plain(2), plain(3))
+    answer = everything(leader)
+    for cut in range(len(answer) + 1):
+        follower = opened()
+        follow(follower, answer[:cut])
+        assert follower.log_end_offset in {0, 2, 5}
+        follow(follower, everything(leader)[follower.size_bytes :])
+        assert state(follower) == state(leader)
+
+
+@pytest.mark.parametrize("base_offset", [0, 1])
+def test_a_batch_below_the_end_is_refused(base_offset):
+    follower = appended(opened(), plain(2))
+    batch = BatchHeader.parse(plain(3))._replace(base_offset=base_offset, leader_epoch=0).pack() + plain(3)[61:]
+    with pytest.raises(AppendError, match="does not follow a log that ends at 2 with epoch 0"):
+        follow(follower, batch)
+
+
+def test_a_gap_is_the_leaders_to_have():
+    follower = appended(opened(), plain(2))
+    follow(follower, BatchHeader.parse(plain())._replace(base_offset=10, leader_epoch=3).pack() + plain()[61:])
+    assert (follower.log_end_offset, follower.epochs.entries) == (11, ((0, 0), (3, 10)))
+    assert offsets(follower.read(2, 1000, 11)) == [10]
+
+
+def test_an_older_epoch_is_refused_and_one_above_the_leaders_is_left():
+    leader = appended(appended(opened(), plain(2), epoch=3), plain(2), epoch=5)
+    follower = appended(opened(), epoch=4)
+    follow(follower, everything(leader), leader_epoch=4)
+    assert (follower.log_end_offset, follower.latest_epoch) == (2, 3)
+    follower.begin_epoch(6)
+    before = state(follower)
+    with pytest.raises(AppendError, match="with epoch 6"):
+        follow(follower, everything(leader)[len(first_batch(everything(leader))) :], leader_epoch=7)
+    assert state(follower) == before
+
+
+def test_an_empty_log_begins_with_the_batch_that_its_start_lies_in():
+    leader = appended(opened(), plain(4), plain(3))
+    leader.delete_records_before(2)
+    follower = opened()
+    follower.begin_again_at(leader.log_start_offset, NOW_MS)
+    follow(follower, leader.read(2, 10_000, 7))
+    assert (follower.log_start_offset, follower.log_end_offset) == (0, 7)
+    follower.delete_records_before(leader.log_start_offset)
+    assert offsets(follower.read(2, 10_000, 7)) == list(range(7))
+
+
+def test_an_epoch_begun_without_records_goes_with_the_next_truncation():
+    log = appended(opened(), plain(2), epoch=1)
+    log.begin_epoch(4)
+    assert (log.latest_epoch, log.end_offset_for_epoch(1), log.end_offset_for_epoch(4)) == (4, (1, 2), (4, 2))
+    log.truncate_to(2, NOW_MS)
+    assert (log.latest_epoch, log.log_end_offset) == (1, 2)
+
+
+def test_beginning_again_leaves_nothing():
+    disk = MemoryDisk()
+    log = opened(disk)
+    for number in range(12):
+        appended(log, idempotent(9, 0, 10 * number, 10), epoch=number)
+    log.begin_again_at(500, NOW_MS)
+    assert state(log) == (500, 500, (), b"", opened().producers.snapshot())
+    assert {name: len(content) for name, content in disk.files.items()} == {
+        f"{DIRECTORY}/{500:020d}.index": 0,
+        f"{DIRECTORY}/{500:020d}.log": 0,
+        f"{DIRECTORY}/{500:020d}.timeindex": 0,
+        f"{DIRECTORY}/leader-epoch-checkpoint": 4,
+    }
+    appended(log, idempotent(9, 0, 0), epoch=20)
+    log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS, log_start_offset=500)
+    assert (log.log_start_offset, log.log_end_offset, log.epochs.entries) == (500, 501, ((20, 500),))
