@@ -27,6 +27,9 @@ class RememberingTarget:
     def shut_down(self, node: int) -> None:
         self.done.append(f"shut down {node}")
 
+    def ended_nodes(self) -> dict[int, str]:
+        return {}
+
     def restart(self, node: int) -> None:
         self.done.append(f"restart {node}")
 
