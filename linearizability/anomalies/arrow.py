@@ -17,6 +17,7 @@ from linearizability.anomalies.columns import (
     INFO,
     NO_EPOCH,
     NO_KEY,
+    NO_NODE,
     NO_OFFSET,
     OK,
     READ_COMMITTED,
@@ -34,15 +35,15 @@ from linearizability.anomalies.transactions import Transactions
 
 OPERATION_FIELDS: Final = (
     "op_id", "process", "invoke_ns", "complete_ns", "outcome", "acks", "isolation", "producer_id", "producer_epoch",
-    "txn_seq",
+    "txn_seq", "node",
 )  # fmt: skip
 """What the checks read of an operation."""
 RECORD_FIELDS: Final = ("op_id", "seq", "offset", "value", "key", "leader_epoch", "intact")
 """What they read of a record, its direction and place apart."""
 POSITION_FIELDS: Final = ("op_id", "before", "after", "cause", "last_stable_offset", "log_start_offset")
 STATE_FIELDS: Final = (
-    "asked_ns", "answered_ns", "source", "isolation", "leader_epoch", "isr", "high_watermark", "log_start_offset",
-    "error",
+    "asked_ns", "answered_ns", "source", "isolation", "node", "leader_epoch", "isr", "high_watermark",
+    "last_stable_offset", "log_start_offset", "error",
 )  # fmt: skip
 PLACE_FIELDS: Final = ("topic", "topic_id", "partition")
 Place = tuple[str, str | None, int]
@@ -78,6 +79,7 @@ def operation_columns(
         producer_id=numbers(table["producer_id"], -1),
         producer_epoch=numbers(table["producer_epoch"], -1).astype(np.int32),
         transaction=transactions.index_of(process, numbers(table["txn_seq"], 0), in_transaction),
+        node=numbers(table["node"], NO_NODE).astype(np.int32),
     )
 
 
@@ -110,18 +112,23 @@ def position_columns(table: pa.Table, operation: Int32s) -> PositionColumns:
 
 def state_columns(table: pa.Table) -> StateColumns:
     """Rows of `states`."""
-    is_end = pc.and_(
-        pc.and_(pc.equal(table["source"], "list_offsets"), pc.equal(table["isolation"], "read_uncommitted")),
-        pc.is_null(table["error"]),
-    )
-    end_offset = numbers(table["high_watermark"], NO_OFFSET)
+    is_answer = _flags(pc.is_null(table["error"]))
+    lists = _flags(pc.fill_null(pc.equal(table["source"], "list_offsets"), False))
+    fetches = _flags(pc.fill_null(pc.equal(table["source"], "fetch"), False))
+    uncommitted = _flags(pc.fill_null(pc.equal(table["isolation"], "read_uncommitted"), False))
+    high_watermark = numbers(table["high_watermark"], NO_OFFSET)
+    leader_epoch = numbers(table["leader_epoch"], NO_EPOCH).astype(np.int32)
     isr = np.empty(table.num_rows, np.object_)
     isr[:] = [None if nodes is None else tuple(nodes) for nodes in table["isr"].to_pylist()]
     return StateColumns(
         asked_ns=numbers(table["asked_ns"], 0),
         answered_ns=numbers(table["answered_ns"], 0),
-        end_offset=np.where(_flags(pc.fill_null(is_end, False)), end_offset, NO_OFFSET),
-        leader_epoch=numbers(table["leader_epoch"], NO_EPOCH).astype(np.int32),
+        end_offset=np.where(is_answer & lists & uncommitted, high_watermark, NO_OFFSET),
+        leader_epoch=leader_epoch,
+        node=numbers(table["node"], NO_NODE).astype(np.int32),
+        from_leader=is_answer & (lists | fetches) & (leader_epoch != NO_EPOCH),
+        high_watermark=high_watermark,
+        last_stable_offset=numbers(table["last_stable_offset"], NO_OFFSET),
         log_start_offset=numbers(table["log_start_offset"], NO_OFFSET),
         isr=isr,
     )

@@ -5,30 +5,44 @@ from typing import Final
 
 import numpy as np
 
+from linearizability.anomalies.aborted_read import ABORTED_READ
 from linearizability.anomalies.columns import READ_COMMITTED, LogColumns
 from linearizability.anomalies.context import Context
 from linearizability.anomalies.corrupt_record import CORRUPT_RECORD
 from linearizability.anomalies.definition import Definition
 from linearizability.anomalies.divergent_offset import DIVERGENT_OFFSET
 from linearizability.anomalies.duplicate import DUPLICATE
+from linearizability.anomalies.epoch_regress import EPOCH_REGRESS
+from linearizability.anomalies.fenced_leader_write import FENCED_LEADER_WRITE
 from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.lost_write import LOST_WRITE
 from linearizability.anomalies.offset_mismatch import OFFSET_MISMATCH
 from linearizability.anomalies.phantom_read import PHANTOM_READ
 from linearizability.anomalies.producer_order import PRODUCER_ORDER
+from linearizability.anomalies.read_above_watermark import READ_ABOVE_WATERMARK
 from linearizability.anomalies.realtime_order import REALTIME_ORDER
+from linearizability.anomalies.stale_end_offset import STALE_END_OFFSET
+from linearizability.anomalies.two_leaders import TWO_LEADERS
 from linearizability.anomalies.unseen import UNSEEN
+from linearizability.anomalies.watermark_regress import WATERMARK_REGRESS
 
 ANOMALIES: Final[tuple[Definition, ...]] = (
     LOST_WRITE,
     DIVERGENT_OFFSET,
     DUPLICATE,
     PHANTOM_READ,
+    ABORTED_READ,
     OFFSET_MISMATCH,
     CORRUPT_RECORD,
     PRODUCER_ORDER,
     REALTIME_ORDER,
+    STALE_END_OFFSET,
+    WATERMARK_REGRESS,
+    READ_ABOVE_WATERMARK,
+    EPOCH_REGRESS,
+    TWO_LEADERS,
+    FENCED_LEADER_WRITE,
     UNSEEN,
 )
 

@@ -20,6 +20,7 @@ Indexes = npt.NDArray[np.intp]
 NO_OFFSET: Final = -(2**63)
 NO_KEY: Final = -1
 NO_EPOCH: Final = -1
+NO_NODE: Final = -1
 
 OK, FAIL, INFO = 0, 1, 2
 """Codes of `outcome`."""
@@ -58,6 +59,8 @@ class OperationColumns(_Columns):
     producer_epoch: Int32s
     transaction: Int32s
     """Index into the run's `Transactions`, -1 where there is none."""
+    node: Int32s
+    """The broker that answered, NO_NODE where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,12 @@ class StateColumns(_Columns):
     end_offset: Int64s
     """What a read_uncommitted list_offsets answered without error, else NO_OFFSET."""
     leader_epoch: Int32s
+    node: Int32s
+    """Who answered, NO_NODE where unknown."""
+    from_leader: Flags
+    """What only a leader answers: list_offsets or fetch, without error, its epoch known."""
+    high_watermark: Int64s
+    last_stable_offset: Int64s
     log_start_offset: Int64s
     isr: npt.NDArray[np.object_]
     """Tuples of node ids, None where unknown."""

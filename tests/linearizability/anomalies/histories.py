@@ -118,7 +118,9 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
                 producer_epoch=maybe(idempotent, rng.randrange(2)),
                 txn_seq=maybe(0.4, rng.randrange(3)),
                 txn_id="x",
+                node=maybe(0.7, rng.randrange(1, 4)),
             )
+            epoch = maybe(0.5, rng.randrange(3))
             base = maybe(0.85, len(log), rng.randrange(8))
             for seq in range(rng.randrange(1, 4)):
                 value = maybe(0.9, next(values), maybe(0.7, None, rng.choice([*sent, 999])))
@@ -126,7 +128,8 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
                 offset = maybe(0.93, base + seq) if outcome == "ok" else None
                 if value is not None:
                     sent[value] = True
-                tables.record(op, seq, "send", TOPIC, partition, offset, value, key=key, topic_id=topic_id)
+                columns = {"key": key, "topic_id": topic_id, "leader_epoch": epoch}
+                tables.record(op, seq, "send", TOPIC, partition, offset, value, **columns)
                 if outcome != "fail" and rng.random() < 0.9:
                     while len(log) <= base + seq:
                         log.append(None)
@@ -222,15 +225,15 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
 
 
 def _nonsense_states(rng, tables, ids, parts, now):
-    for _ in range(rng.randrange(4)):
+    for _ in range(rng.randrange(6)):
         asked = rng.randrange(100, now + 30)
         tables.add(
             "states",
             asked_ns=asked,
             answered_ns=asked + rng.randrange(5),
-            source=rng.choice(["list_offsets", "metadata"]),
+            source=rng.choice(["list_offsets", "list_offsets", "fetch", "metadata"]),
             isolation=rng.choice(["read_uncommitted", "read_uncommitted", "read_committed"]),
-            node=1,
+            node=rng.choice([1, 1, 2, None]),
             topic=TOPIC,
             topic_id=rng.choice(ids),
             partition=rng.randrange(parts),
@@ -238,6 +241,7 @@ def _nonsense_states(rng, tables, ids, parts, now):
             leader_epoch=rng.choice([0, 1, 2, None]),
             isr=rng.choice([None, [1, 2, 3], [1, 2]]),
             high_watermark=rng.choice([None, 0, 2, 5, 9]),
+            last_stable_offset=rng.choice([None, None, 0, 3]),
             log_start_offset=rng.choice([None, None, None, 1]),
             error=rng.choice([None, None, "NOT_LEADER_OR_FOLLOWER"]),
         )

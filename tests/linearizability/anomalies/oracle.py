@@ -473,6 +473,11 @@ class Log:
             self.offset_mismatch()
             self.producer_order()
             self.realtime_order()
+            self.aborted_read()
+            self.answers()
+            self.read_above_watermark()
+            self.epoch_regress()
+            self.leaders()
 
     def lost_write_and_unseen(self):
         for r in self.all.values():
@@ -643,6 +648,147 @@ class Log:
                         "realtime-order", verdict, (min(verdicts[verdict]), late["op"]), late["offset"], late["value"]
                     )
                     break
+
+    def aborted_read(self):
+        for r in self.all.values():
+            failed = r["send"] and self.o.op[r["op"]]["outcome"] == "fail"
+            wrong = [
+                row
+                for row in r["reads"]
+                if failed or (r["aborted"] and self.o.isolation(row["op_id"]) == "read_committed")
+            ]
+            if wrong:
+                offset, reader = min((FOREVER if w["offset"] is None else w["offset"], w["op_id"]) for w in wrong)
+                offset = None if offset == FOREVER else offset
+                self.add("aborted-read", "violation", (r["op"], reader), offset, r["value"])
+
+    def ends(self):
+        """Answered read_uncommitted ends of a known epoch, of a topic that is still there."""
+        return [
+            s
+            for s in self.states
+            if s["source"] == "list_offsets"
+            and s["isolation"] == "read_uncommitted"
+            and s["error"] is None
+            and s["high_watermark"] is not None
+            and s["leader_epoch"] is not None
+            and not self.deleted_by(s["answered_ns"])
+        ]
+
+    def newest_epoch(self):
+        epochs = [row["leader_epoch"] for row in (*self.records, *self.states) if row["leader_epoch"] is not None]
+        return max(epochs, default=-1)
+
+    def epoch_of(self, r):
+        read = [row["leader_epoch"] for row in r["reads"] if row["leader_epoch"] is not None]
+        own = [r["send"]["leader_epoch"]] if r["send"] and r["send"]["leader_epoch"] is not None else []
+        return max(read) if read else own[0] if own else self.newest_epoch()
+
+    def answers(self):
+        for s in self.ends():
+            missed = [
+                r
+                for r in self.all.values()
+                if r["committed"]
+                and r["acked"]
+                and r["offset"] is not None
+                and r["acked_at"] < s["asked_ns"]
+                and r["offset"] >= s["high_watermark"]
+                and self.epoch_of(r) <= s["leader_epoch"]
+            ]
+            promised = [r for r in missed if r["ack_end"] != NEVER and within(s["answered_ns"], r["ack_end"])]
+            if missed:
+                r = min(promised or missed, key=lambda r: (r["op"], r["offset"]))
+                verdict = "violation" if promised else "permitted"
+                self.add("stale-end-offset", verdict, (r["op"],), s["high_watermark"], r["value"])
+        for late in self.states:
+            fell = [
+                late[mark]
+                for mark in ("high_watermark", "last_stable_offset", "log_start_offset")
+                for early in self.states
+                if all(
+                    s["source"] in ("list_offsets", "fetch")
+                    and s["error"] is None
+                    and s["leader_epoch"] is not None
+                    and s[mark] is not None
+                    for s in (early, late)
+                )
+                and (early["leader_epoch"], early["node"]) == (late["leader_epoch"], late["node"])
+                and early["answered_ns"] < late["asked_ns"]
+                and early[mark] > late[mark]
+            ]
+            if fell:
+                self.add("watermark-regress", "violation", (), fell[0], None)
+
+    def read_above_watermark(self):
+        for r in self.all.values():
+            gone = []
+            for row in r["reads"]:
+                if row["offset"] is None:
+                    continue
+                at = self.o.complete(row["op_id"])
+                epoch = self.newest_epoch() if row["leader_epoch"] is None else row["leader_epoch"]
+                others = [
+                    (self.o.complete(other["op_id"]), other["op_id"])
+                    for other in self.reads
+                    if other["offset"] == row["offset"]
+                    and self.o.identity(other) != r["identity"]
+                    and self.o.complete(other["op_id"]) >= at
+                ]
+                answers = [
+                    s["answered_ns"]
+                    for s in self.ends()
+                    if s["asked_ns"] >= at and s["high_watermark"] <= row["offset"] and s["leader_epoch"] >= epoch
+                ]
+                times = [when for when, _ in others] + answers
+                if any(when != FOREVER for when in times):
+                    broken = self.promise_end(at, 1) != NEVER and within(min(times), self.promise_end(at, 1))
+                    op_ids = (row["op_id"], *([min(op for _, op in others)] if others else []))
+                    gone.append((not broken, row["offset"], row["op_id"], op_ids))
+            if gone:
+                permitted, offset, _, op_ids = min(gone)
+                verdict = "permitted" if permitted else "violation"
+                self.add("read-above-watermark", verdict, op_ids, offset, r["value"])
+
+    def epoch_regress(self):
+        seen = [
+            (row["offset"], row["leader_epoch"], row["op_id"], self.promise_end(self.o.complete(row["op_id"]), 1))
+            for row in self.reads
+            if row["offset"] is not None and row["leader_epoch"] is not None
+        ]
+        for offset in {s[0] for s in seen}:
+            pairs = [(low, high) for high in seen for low in seen if high[0] == offset]
+            pairs = [(low, high) for low, high in pairs if low[0] < high[0] and low[1] > high[1]]
+            broken = [(low, high) for low, high in pairs if low[3] == high[3] != NEVER]
+            if pairs:
+                first = min((high[2], high[1]) for _, high in broken or pairs)
+                of_first = [(low, high) for low, high in pairs if (high[2], high[1]) == first]
+                same = [low for low, high in of_first if low[3] == high[3]]
+                lower = min(same or [low for low, _ in of_first], key=lambda low: (low[2], low[0]))
+                self.add("epoch-regress", "violation" if broken else "permitted", (lower[2], first[0]), offset, None)
+
+    def leaders(self):
+        told = {}
+        for row in self.sends:
+            o = self.o.op[row["op_id"]]
+            if o["outcome"] == "ok" and o["node"] is not None and row["leader_epoch"] is not None:
+                told.setdefault(row["op_id"], []).append(row)
+        acks = []
+        for op_id, rows in sorted(told.items()):
+            first = min(rows, key=lambda row: FOREVER if row["offset"] is None else row["offset"])
+            acks.append((op_id, first["leader_epoch"], self.o.op[op_id]["node"], first["offset"]))
+        for epoch in {ack[1] for ack in acks}:
+            own = [ack for ack in acks if ack[1] == epoch]
+            other = [ack for ack in own if ack[2] != own[0][2]]
+            if other:
+                self.add("two-leaders", "violation", (own[0][0], other[0][0]), None, None)
+        for op_id, epoch, node, offset in acks:
+            newer = [
+                a[0] for a in acks if a[1] > epoch and a[2] != node and self.o.complete(a[0]) < self.o.invoke(op_id)
+            ]
+            if newer:
+                verdict = "violation" if self.o.acks_all(op_id) else "permitted"
+                self.add("fenced-leader-write", verdict, (newer[0], op_id), offset, None)
 
 
 def within(at, end):

@@ -129,6 +129,116 @@ def unseen(tables, rng):
     return True
 
 
+def aborted_read(tables, rng):
+    sends, _ = _acknowledged(tables)
+    if not sends:
+        return False
+    send = rng.choice(sends)
+    tables.rows["operations"][send["op_id"]]["outcome"] = "fail"
+    return True
+
+
+def _told(tables, count):
+    """Produces that were acknowledged with acks=all, in the order of their invocation."""
+    sends, _ = _acknowledged(tables)
+    op_ids = sorted({send["op_id"] for send in sends})
+    return op_ids if len(op_ids) >= count else None
+
+
+def _acknowledge(tables, op_id, node, epoch):
+    tables.rows["operations"][op_id]["node"] = node
+    for row in tables.rows["records"]:
+        if row["op_id"] == op_id:
+            row["leader_epoch"] = epoch
+
+
+def two_leaders(tables, rng):
+    op_ids = _told(tables, 2)
+    if op_ids is None:
+        return False
+    for node, op_id in enumerate(rng.sample(op_ids, 2)):
+        _acknowledge(tables, op_id, 7 + node, 99)
+    return True
+
+
+def fenced_leader_write(tables, rng):
+    op_ids = _told(tables, 2)
+    operations = tables.rows["operations"]
+    pairs = [(a, b) for a in op_ids or () for b in op_ids if operations[a]["complete_ns"] < operations[b]["invoke_ns"]]
+    if not pairs:
+        return False
+    first, fenced = rng.choice(pairs)
+    _acknowledge(tables, first, 7, 99)
+    _acknowledge(tables, fenced, 8, 98)
+    return True
+
+
+def _answer(tables, end, epoch, **columns):
+    """One more answered end, after everything."""
+    now = max(row["complete_ns"] or row["invoke_ns"] for row in tables.rows["operations"]) + 10
+    ids = {row["topic_id"] for row in tables.rows["records"]}
+    tables.add(
+        "states",
+        asked_ns=now,
+        answered_ns=now + 1,
+        source="list_offsets",
+        isolation="read_uncommitted",
+        node=9,
+        topic=TOPIC,
+        topic_id=next(iter(ids), None),
+        partition=0,
+        leader_epoch=epoch,
+        high_watermark=end,
+        **columns,
+    )
+
+
+def _newest_epoch(tables):
+    rows = [*tables.rows["records"], *tables.rows["states"]]
+    return max((row["leader_epoch"] for row in rows if row["leader_epoch"] is not None), default=0)
+
+
+def stale_end_offset(tables, rng):
+    sends, _ = _acknowledged(tables)
+    if not sends:
+        return False
+    _answer(tables, rng.choice(sends)["offset"], _newest_epoch(tables) + rng.randrange(2))
+    return True
+
+
+def watermark_regress(tables, rng):
+    asked = [row for row in tables.rows["states"] if row["source"] == "list_offsets"]
+    if not asked:
+        return False
+    row = rng.choice(asked)
+    again = {**row, "asked_ns": row["answered_ns"] + 1, "answered_ns": row["answered_ns"] + 2}
+    mark = rng.choice(["high_watermark", "last_stable_offset"])
+    if not row[mark]:
+        return False
+    tables.rows["states"].append({**again, mark: rng.randrange(row[mark])})
+    return True
+
+
+def read_above_watermark(tables, rng):
+    sends, finals = _acknowledged(tables)
+    if not sends:
+        return False
+    end = max(row["offset"] for row in _reads(tables)) + 1
+    tables.record(finals[0], 10_000, "read", TOPIC, 0, end, 3, topic_id=sends[0]["topic_id"], leader_epoch=0)
+    _answer(tables, end, _newest_epoch(tables))
+    return True
+
+
+def epoch_regress(tables, rng):
+    sends, finals = _acknowledged(tables)
+    if len(sends) < 2:
+        return False
+    for row in _reads(tables):
+        if row["op_id"] == finals[-1] and row["offset"] == sends[0]["offset"]:
+            row["leader_epoch"] = _newest_epoch(tables) + 1
+    return True
+
+
 PLANTS = {
     "lost-write": lost_write,
     "divergent-offset": divergent_offset,
@@ -138,5 +248,12 @@ PLANTS = {
     "corrupt-record": corrupt_record,
     "producer-order": producer_order,
     "realtime-order": realtime_order,
+    "aborted-read": aborted_read,
+    "stale-end-offset": stale_end_offset,
+    "watermark-regress": watermark_regress,
+    "read-above-watermark": read_above_watermark,
+    "epoch-regress": epoch_regress,
+    "two-leaders": two_leaders,
+    "fenced-leader-write": fenced_leader_write,
     "unseen": unseen,
 }

@@ -16,6 +16,7 @@ class Entry:
     value: int | None
     key: str | None
     transaction: tuple | None = None
+    epoch: int = 0
 
 
 @dataclass
@@ -90,7 +91,7 @@ class Simulation:
     def append(self, entries, transaction=None):
         base = self.end
         for entry in entries:
-            self.log[self.end] = Entry(entry.value, entry.key, transaction)
+            self.log[self.end] = Entry(entry.value, entry.key, transaction, self.epoch)
             self.end += 1
         return base
 
@@ -109,7 +110,14 @@ class Simulation:
                 base = self.append(entries)
         self.write_produce(process, outcome, entries, base, acks, idempotent)
 
-    def write_produce(self, process, outcome, entries, base, acks, idempotent, **columns):
+    @staticmethod
+    def leader_of(epoch):
+        return epoch % 3 + 1
+
+    def write_produce(self, process, outcome, entries, base, acks, idempotent, epoch=None, **columns):
+        """`epoch`: the one in which a leader acknowledged; null: the one in force."""
+        epoch = self.epoch if epoch is None else epoch
+        told = outcome == "ok" and self.rng.random() < 0.7
         complete = self.now + self.rng.randrange(0, 30) if outcome != "info" or self.rng.random() < 0.5 else None
         op = self.tables.op(
             process,
@@ -123,18 +131,21 @@ class Simulation:
             topic_id=self.topic_id,
             producer_id=100 + process if idempotent else None,
             producer_epoch=0 if idempotent else None,
+            node=self.leader_of(epoch) if told else None,
             **columns,
         )
+        leader_epoch = epoch if told and self.rng.random() < 0.8 else None
         for seq, entry in enumerate(entries):
             offset = base + seq if outcome == "ok" and self.rng.random() < 0.97 else None
-            self.tables.record(op, seq, "send", TOPIC, 0, offset, entry.value, key=entry.key, topic_id=self.topic_id)
+            columns = {"key": entry.key, "topic_id": self.topic_id, "leader_epoch": leader_epoch}
+            self.tables.record(op, seq, "send", TOPIC, 0, offset, entry.value, **columns)
         if complete is not None and not idempotent:
             self.now = max(self.now, complete)
         return op
 
     def deposed_leader(self):
         """A leader that does not know it is none acknowledges acks=1; its records are truncated."""
-        self.write_produce(0, "ok", self.batch(), self.end, 1, False)
+        self.write_produce(0, "ok", self.batch(), self.end, 1, False, epoch=max(self.epoch - 1, 0))
 
     def transact(self):
         rng, process = self.rng, 10 + self.rng.randrange(2)
@@ -212,7 +223,7 @@ class Simulation:
                     entry.value,
                     key=entry.key,
                     topic_id=self.topic_id,
-                    leader_epoch=self.epoch,
+                    leader_epoch=entry.epoch,
                 )
                 seq += 1
         self.position(op, before, after, "read", limit)
@@ -256,13 +267,14 @@ class Simulation:
                 answered_ns=self.now + 1,
                 source=source,
                 isolation=isolation,
-                node=1,
+                node=self.leader_of(self.epoch),
                 topic=TOPIC,
                 topic_id=self.topic_id,
                 partition=0,
-                leader=1,
+                leader=self.leader_of(self.epoch),
                 leader_epoch=self.epoch,
                 high_watermark=self.end if isolation else None,
+                last_stable_offset=self.last_stable_offset() if isolation else None,
                 isr=[1, 2, 3] if not isolation else None,
             )
             self.now += 2

@@ -1,0 +1,53 @@
+"""`aborted-read`: what was taken back is not there (KIP-98: read_committed; and a send that failed never happened)."""
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.columns import FAIL, READ_COMMITTED
+from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import Verdict
+
+NAME = "aborted-read"
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per record, at the lowest offset where such a read returned it."""
+    if log.ambiguous:
+        return
+    records, reads, operations, ids = log.records, log.rows.reads, log.rows.operations, log.read_ids
+    failed = np.zeros(len(records), np.bool_)
+    sent = records.send >= 0
+    failed[sent] = operations.outcome[records.send_operation[sent]] == FAIL
+    committed_read = operations.isolation[reads.operation] == READ_COMMITTED
+    rows = np.flatnonzero(failed[ids] | (committed_read & records.aborted[ids]))
+    # Unsigned, an unknown offset (NO_OFFSET) comes last.
+    order = rows[np.lexsort((reads.operation[rows], reads.offset[rows].astype(np.uint64), ids[rows]))]
+    first = order[np.flatnonzero(np.diff(ids[order], prepend=-1))]
+    yield from finding(log, NAME, Verdict.VIOLATION, first, offsets=reads.offset, show=partial(_show, log))
+
+
+def _show(log: PartitionLog, row: int) -> Shown:
+    records, reads = log.records, log.rows.reads
+    record, reader = int(log.read_ids[row]), int(reads.operation[row])
+    sender = int(records.send_operation[record])
+    why = "whose transaction was aborted" if records.aborted[record] else "which certainly failed"
+    text = (
+        f"operation {op(log, reader)} read {name_of(log, record)} ({place(log, int(reads.offset[row]))}), sent by"
+        f" operation {op(log, sender)}, {why}"
+    )
+    return Shown((sender, reader), value_of(log, record), text)
+
+
+ABORTED_READ = Definition(
+    name=NAME,
+    text="A read_committed read returned a record whose transaction aborted, or any read one whose send certainly"
+    " failed.",
+    levels="Always a violation.",
+    counted="records",
+    evidence="its produce, and the lowest such read at the lowest offset",
+    find=find,
+)

@@ -1,0 +1,42 @@
+"""Who acknowledged what in which leader epoch: produce operations that were answered by a node in an epoch it told.
+
+Only a client that brackets a produce with questions on the same connection knows the epoch (the column `leader_epoch`
+of a send); of the others nothing can be said.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_EPOCH, NO_NODE, NO_OFFSET, OK, Indexes, Int32s, Int64s
+from linearizability.anomalies.log import PartitionLog
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgements:
+    """One element per operation, ascending."""
+
+    operation: Indexes
+    epoch: Int32s
+    node: Int32s
+    offset: Int64s
+    """The lowest that it acknowledged, NO_OFFSET where unknown."""
+
+
+def acknowledgements(log: PartitionLog) -> Acknowledgements:
+    """Those of which node and epoch are known."""
+    sends, operations = log.rows.sends, log.rows.operations
+    sender = sends.operation
+    known = np.flatnonzero(
+        (operations.outcome[sender] == OK) & (sends.leader_epoch != NO_EPOCH) & (operations.node[sender] != NO_NODE)
+    )
+    # Unsigned, an unknown offset (NO_OFFSET) comes last.
+    order = known[np.lexsort((sends.offset[known].astype(np.uint64), sender[known]))]
+    first = order[np.flatnonzero(np.diff(sender[order], prepend=-1))]
+    operation = sender[first].astype(np.intp)
+    return Acknowledgements(operation, sends.leader_epoch[first], operations.node[operation], sends.offset[first])
+
+
+def nowhere(count: int) -> Int64s:
+    """The offsets of items that have none."""
+    return np.full(count, NO_OFFSET, np.int64)

@@ -1,0 +1,135 @@
+"""`read-above-watermark`: a consumer was given what was not yet safe, and it went.
+
+What is below the high watermark is on every in-sync replica, so what was once read stays. It is shown to have gone by
+another value that is read at its offset later, or by a leader of the same or a newer epoch that answers, later, an end
+at or below it. A read of unknown epoch is held against the answers of the newest epoch only.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Flags, Indexes, Int64s
+from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.loss import before_end
+from linearizability.anomalies.promise import NOT_PROMISED
+from linearizability.judgement import Verdict
+
+NAME = "read-above-watermark"
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per record that was read, at the lowest offset at which it went."""
+    reads = log.rows.reads
+    rows = np.flatnonzero(reads.offset != NO_OFFSET)
+    if log.ambiguous or not len(rows):
+        return
+    complete_ns = log.rows.operations.complete_ns[reads.operation[rows]]
+    gone_ns = np.minimum(_another_read_ns(log, rows, complete_ns), _left_out_ns(log, rows, complete_ns))
+    end_ns = log.promise.read.end_ns(complete_ns)
+    gone = gone_ns != NEVER_NS
+    broken = gone & (end_ns != NOT_PROMISED) & before_end(gone_ns, end_ns)
+    for verdict, found in ((Verdict.VIOLATION, broken), (Verdict.PERMITTED, gone)):
+        kept = rows[found]
+        if verdict is Verdict.PERMITTED:
+            kept = kept[~np.isin(log.read_ids[kept], log.read_ids[rows[broken]])]
+        yield from _findings(log, verdict, kept)
+
+
+def _findings(log: PartitionLog, verdict: Verdict, rows: Indexes) -> Iterable[Finding]:
+    """One per record, by the lowest of its read rows."""
+    reads, ids = log.rows.reads, log.read_ids
+    order = rows[np.lexsort((reads.operation[rows], reads.offset[rows], ids[rows]))]
+    first = order[np.flatnonzero(np.diff(ids[order], prepend=-1))]
+    yield from finding(log, NAME, verdict, first, offsets=reads.offset, show=partial(_show, log))
+
+
+def _another_read_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64s:
+    """Per read row, when another record was next read at its offset, NEVER_NS if it was not."""
+    offset, ids = log.rows.reads.offset[rows], log.read_ids[rows]
+    order = np.lexsort((complete_ns, offset))
+    offset, ids, at_ns = offset[order], ids[order], complete_ns[order]
+    changes = np.flatnonzero((np.diff(offset) != 0) | (np.diff(ids) != 0))
+    # What was read at the same moment counts too: look from the first row of that moment on.
+    fresh = np.flatnonzero((np.diff(offset, prepend=offset[0] - 1) != 0) | (np.diff(at_ns, prepend=-1) != 0))
+    start = fresh[np.searchsorted(fresh, np.arange(len(order)), side="right") - 1]
+    bounded = np.append(changes + 1, len(order))
+    following = bounded[np.searchsorted(changes, start, side="left")]
+    other = np.where(ids[start] != ids, start, following)
+    inside = other < len(order)
+    inside[inside] = offset[other[inside]] == offset[inside]
+    next_ns = np.full(len(order), NEVER_NS, np.int64)
+    next_ns[inside] = at_ns[other[inside]]
+    result = np.empty_like(next_ns)
+    result[order] = next_ns
+    return result
+
+
+def _left_out_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64s:
+    """Per read row, when a leader of its epoch or a newer one first answered an end at or below it afterwards."""
+    reads, states = log.rows.reads, log.rows.states
+    left_out_ns = np.full(len(rows), NEVER_NS, np.int64)
+    answers = np.flatnonzero(_counting(log))
+    epoch = reads.leader_epoch[rows]
+    epoch = np.where(epoch == NO_EPOCH, log.newest_epoch, epoch)
+    for read_epoch in np.unique(epoch) if len(answers) else ():
+        own = np.flatnonzero(epoch == read_epoch)
+        later = answers[states.leader_epoch[answers] >= read_epoch]
+        left_out_ns[own] = _first_below(log, later, reads.offset[rows[own]], complete_ns[own])
+    return left_out_ns
+
+
+def _counting(log: PartitionLog) -> Flags:
+    """The answered ends that count."""
+    states = log.rows.states
+    known = (states.end_offset != NO_OFFSET) & (states.leader_epoch != NO_EPOCH)
+    counting: Flags = known & (states.answered_ns < log.deleted_from_ns)
+    return counting
+
+
+def _first_below(log: PartitionLog, answers: Indexes, offset: Int64s, complete_ns: Int64s) -> Int64s:
+    """When an answer that was asked after a time, with an end at or below an offset, first came."""
+    states = log.rows.states
+    answers = answers[np.argsort(states.asked_ns[answers], kind="stable")]
+    asked_ns, ends = states.asked_ns[answers], states.end_offset[answers]
+    lowest = np.append(np.minimum.accumulate(ends[::-1])[::-1], NEVER_NS)
+    after = np.searchsorted(asked_ns, complete_ns, side="left")
+    first_ns = np.full(len(offset), NEVER_NS, np.int64)
+    for row in np.flatnonzero(lowest[after] <= offset):  # as good as never
+        below = answers[after[row] :][ends[after[row] :] <= offset[row]]
+        first_ns[row] = states.answered_ns[below].min()
+    return first_ns
+
+
+def _show(log: PartitionLog, row: int) -> Shown:
+    reads, operations, states = log.rows.reads, log.rows.operations, log.rows.states
+    record, offset, reader = int(log.read_ids[row]), int(reads.offset[row]), int(reads.operation[row])
+    read_ns = operations.complete_ns[reader]
+    others = (reads.offset == offset) & (log.read_ids != record) & (operations.complete_ns[reads.operation] >= read_ns)
+    told = f"operation {op(log, reader)} read {name_of(log, record)} ({place(log, offset)})"
+    if others.any():
+        other = int(reads.operation[others].min())
+        return Shown((reader, other), value_of(log, record), f"{told}; operation {op(log, other)} read another there")
+    ends = _counting(log) & (states.end_offset <= offset) & (states.asked_ns >= read_ns)
+    epoch = reads.leader_epoch[row] if reads.leader_epoch[row] != NO_EPOCH else log.newest_epoch
+    answer = int(np.flatnonzero(ends & (states.leader_epoch >= epoch))[0])
+    text = (
+        f"{told}; asked afterwards, node {int(states.node[answer])} answered an end of"
+        f" {int(states.end_offset[answer])} in leader epoch {int(states.leader_epoch[answer])}"
+    )
+    return Shown((reader,), value_of(log, record), text)
+
+
+READ_ABOVE_WATERMARK = Definition(
+    name=NAME,
+    text="A record was read, and its offset later holds another value, or lies at or above a read_uncommitted"
+    " ListOffsets end that a leader of the same or a newer epoch answered later.",
+    levels="A violation if what was read then was still promised; else permitted.",
+    counted="records",
+    evidence="the lowest operation that read it where it went, and the lowest that read another value there later",
+    find=find,
+)

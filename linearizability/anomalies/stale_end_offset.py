@@ -1,0 +1,105 @@
+"""`stale-end-offset`: the leader of an epoch knows what was acknowledged in it, and in those before.
+
+A deposed leader answers stale ends lawfully, in its older epoch. The epoch of a record is that of the batch it was read
+in, else of its acknowledgement; where neither is known, the newest epoch of the history stands for it.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Flags, Indexes, Int32s
+from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.loss import before_end
+from linearizability.anomalies.promise import NOT_PROMISED
+from linearizability.judgement import Verdict
+
+NAME = "stale-end-offset"
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per answer."""
+    states, records = log.rows.states, log.records
+    answers = np.flatnonzero((states.end_offset != NO_OFFSET) & (states.leader_epoch != NO_EPOCH))
+    answers = answers[states.answered_ns[answers] < log.deleted_from_ns]
+    if log.ambiguous or not len(answers):
+        return
+    acknowledged = np.flatnonzero(records.committed & records.acknowledged & (records.offset != NO_OFFSET))
+    acknowledged = acknowledged[np.argsort(records.acknowledged_ns[acknowledged], kind="stable")]
+    stale = _misses_one(log, answers, acknowledged)
+    violation = np.zeros(len(states), np.bool_)
+    # Ends are as few as faults that lost content; each record is met at the end of its promise.
+    end_ns = records.acknowledged_end_ns
+    for end in np.unique(end_ns[acknowledged]) if stale.any() else ():
+        if end != NOT_PROMISED:
+            kept = acknowledged[end_ns[acknowledged] == end]
+            in_force = before_end(states.answered_ns[answers], np.broadcast_to(end, answers.shape))
+            violation |= _misses_one(log, answers[in_force], kept)
+    for verdict, found in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, stale & ~violation)):
+        yield from finding(log, NAME, verdict, found, offsets=states.end_offset, show=partial(_show, log, verdict))
+
+
+def _misses_one(log: PartitionLog, answers: Indexes, acknowledged: Indexes) -> Flags:
+    """Per state, whether it is one of these answers and its end does not lie above one of these records.
+
+    :param acknowledged: records, by the time of their acknowledgement.
+    """
+    records, states = log.records, log.rows.states
+    epoch = log.once(record_epochs)[acknowledged]
+    missing = np.zeros(len(states), np.bool_)
+    for answered in np.unique(states.leader_epoch[answers]):
+        own = answers[states.leader_epoch[answers] == answered]
+        known = acknowledged[epoch <= answered]
+        highest = np.append(NO_OFFSET, np.maximum.accumulate(records.offset[known]))
+        before = np.searchsorted(records.acknowledged_ns[known], states.asked_ns[own], side="left")
+        missing[own] = highest[before] >= states.end_offset[own]
+    return missing
+
+
+def record_epochs(log: PartitionLog) -> Int32s:
+    """The leader epoch of each record, as this module's header has it."""
+    records, sends, reads = log.records, log.rows.sends, log.rows.reads
+    epoch = np.full(len(records), NO_EPOCH, np.int32)
+    sent = records.send >= 0
+    epoch[sent] = sends.leader_epoch[records.send[sent]]
+    read = np.full(len(records), NO_EPOCH, np.int32)
+    np.maximum.at(read, log.read_ids, reads.leader_epoch)
+    epoch = np.where(read != NO_EPOCH, read, epoch)
+    return np.where(epoch != NO_EPOCH, epoch, log.newest_epoch).astype(np.int32)
+
+
+def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
+    records, states = log.records, log.rows.states
+    asked_ns, end_offset = states.asked_ns[row], int(states.end_offset[row])
+    missed = (
+        records.committed
+        & (records.acknowledged_ns < asked_ns)
+        & (records.offset >= end_offset)
+        & (log.once(record_epochs) <= states.leader_epoch[row])
+    )
+    if verdict is Verdict.VIOLATION:
+        end_ns = records.acknowledged_end_ns
+        missed &= (end_ns != NOT_PROMISED) & before_end(np.broadcast_to(states.answered_ns[row], end_ns.shape), end_ns)
+    candidates = np.flatnonzero(missed)
+    record = int(candidates[np.lexsort((records.offset[candidates], records.send_operation[candidates]))[0]])
+    sender = int(records.send_operation[record])
+    text = (
+        f"{name_of(log, record)} was acknowledged to operation {op(log, sender)}"
+        f" ({place(log, int(records.offset[record]))}); asked afterwards, node {int(states.node[row])} answered"
+        f" an end of {end_offset} in leader epoch {int(states.leader_epoch[row])}"
+    )
+    return Shown((sender,), value_of(log, record), text)
+
+
+STALE_END_OFFSET = Definition(
+    name=NAME,
+    text="A read_uncommitted ListOffsets, asked after a committed record was acknowledged and answered in that record's"
+    " leader epoch or a newer one, answered an end that does not lie above it.",
+    levels="A violation if the record was promised when the answer came; else permitted.",
+    counted="answers",
+    evidence="the lowest produce of a record that the answer left out. The offset is the answered end",
+    find=find,
+)

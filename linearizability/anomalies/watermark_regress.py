@@ -1,0 +1,97 @@
+"""`watermark-regress`: within a leader epoch the high watermark, the last stable offset and the log start only grow.
+
+Two answers are ordered only if one came before the other was asked. Answers are those of `states` that name a node and
+a leader epoch and come from the leader: list_offsets and fetch without error.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_OFFSET, Flags, Indexes, Int64s
+from linearizability.anomalies.definition import Definition, Shown, finding
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import Verdict
+
+NAME = "watermark-regress"
+_MARKS: Final = {
+    "high_watermark": "high watermark",
+    "last_stable_offset": "last stable offset",
+    "log_start_offset": "log start offset",
+}
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per answer: the later one."""
+    if log.ambiguous:
+        return
+    states = log.rows.states
+    regressed = np.zeros(len(states), np.bool_)
+    for mark in _MARKS:
+        regressed |= _regressed(log, getattr(states, mark))
+    offsets = np.full(len(states), NO_OFFSET, np.int64)
+    for row in np.flatnonzero(regressed):
+        offsets[row] = _earlier(log, int(row))[1]
+    yield from finding(log, NAME, Verdict.VIOLATION, regressed, offsets=offsets, show=partial(_show, log))
+
+
+def _groups(log: PartitionLog, values: Int64s) -> Iterable[Indexes]:
+    """The answers that tell one mark, by leader epoch and node."""
+    states = log.rows.states
+    rows = np.flatnonzero(states.from_leader & (values != NO_OFFSET))
+    keys = np.stack([states.leader_epoch[rows], states.node[rows]])
+    _, group = np.unique(keys, axis=1, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    return np.split(rows[order], np.flatnonzero(np.diff(group[order])) + 1) if len(rows) else []
+
+
+def _regressed(log: PartitionLog, values: Int64s) -> Flags:
+    states = log.rows.states
+    regressed = np.zeros(len(states), np.bool_)
+    for rows in _groups(log, values):
+        first = rows[np.argsort(states.answered_ns[rows], kind="stable")]
+        highest = np.append(NO_OFFSET, np.maximum.accumulate(values[first]))
+        before = highest[np.searchsorted(states.answered_ns[first], states.asked_ns[rows], side="left")]
+        regressed[rows] = before > values[rows]
+    return regressed
+
+
+def _earlier(log: PartitionLog, row: int) -> tuple[str, int, int]:
+    """What an answer went back in (the first of `_MARKS`), what it said, and the highest that had been said before."""
+    states = log.rows.states
+    before = np.flatnonzero(
+        states.from_leader
+        & (states.leader_epoch == states.leader_epoch[row])
+        & (states.node == states.node[row])
+        & (states.answered_ns < states.asked_ns[row])
+    )
+    for mark, words in _MARKS.items():
+        values: Int64s = getattr(states, mark)
+        highest = int(values[before].max(initial=NO_OFFSET))
+        if highest > values[row] != NO_OFFSET:
+            return words, int(values[row]), highest
+    raise AssertionError(row)
+
+
+def _show(log: PartitionLog, row: int) -> Shown:
+    words, said, before = _earlier(log, row)
+    states = log.rows.states
+    text = (
+        f"node {int(states.node[row])}, leader of {log.rows.topic}-{log.rows.partition} in epoch"
+        f" {int(states.leader_epoch[row])}, answered a {words} of {before}, and {said} to a later question"
+    )
+    return Shown((), None, text)
+
+
+WATERMARK_REGRESS = Definition(
+    name=NAME,
+    text="The high watermark, last stable offset or log start went back between two ordered answers of one epoch's"
+    " leader.",
+    levels="Always a violation.",
+    counted="answers: the later one",
+    evidence="none: answers are rows of `states`. The offset is the one answered later",
+    find=find,
+)
