@@ -103,6 +103,7 @@ _BROKER = (
     ConfigKey("default.replication.factor", _INT, "1"),
     ConfigKey("delete.topic.enable", _BOOLEAN, "true"),
     ConfigKey("fetch.max.bytes", _INT, f"{55 * _MEBIBYTE}", 1024),
+    ConfigKey("inter.broker.listener.name", _STRING, "PLAINTEXT"),
     ConfigKey("log.dirs", _LIST, None),
     ConfigKey("log.flush.interval.ms", _LONG, None),
     ConfigKey("log.flush.offset.checkpoint.interval.ms", _INT, "60000", 0),
@@ -122,6 +123,14 @@ _BROKER = (
     ConfigKey("offsets.topic.replication.factor", _SHORT, "1", 1),  # Kafka: 3, which one node cannot give
     ConfigKey("offsets.topic.segment.bytes", _INT, f"{100 * _MEBIBYTE}", 1),
     ConfigKey("producer.id.expiration.ms", _INT, f"{_DAY_MS}", 1),
+    ConfigKey("replica.fetch.backoff.ms", _INT, "1000", 0),
+    ConfigKey("replica.fetch.max.bytes", _INT, f"{_MEBIBYTE}", 0),
+    ConfigKey("replica.fetch.min.bytes", _INT, "1"),
+    ConfigKey("replica.fetch.response.max.bytes", _INT, f"{10 * _MEBIBYTE}", 0),
+    ConfigKey("replica.fetch.wait.max.ms", _INT, "500"),
+    ConfigKey("replica.high.watermark.checkpoint.interval.ms", _LONG, "5000"),
+    ConfigKey("replica.lag.time.max.ms", _LONG, "30000"),
+    ConfigKey("replica.socket.timeout.ms", _INT, "30000"),
     ConfigKey("socket.request.max.bytes", _INT, f"{100 * _MEBIBYTE}", 1, INT_MAX),
 )
 

@@ -1,0 +1,46 @@
+"""What the metadata says of other brokers, as far as replication asks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from reference_broker.core.metadata.image import MetadataImage
+
+UNKNOWN_BROKER_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRun:
+    """One run of a broker, from its registration to its end: every run has a higher epoch. -1: it does not say."""
+
+    node_id: int
+    broker_epoch: int
+
+
+class Brokers:
+    """The brokers of the cluster.
+
+    :param image: gives the latest image.
+    """
+
+    def __init__(self, image: Callable[[], MetadataImage]) -> None:
+        self._image = image
+
+    def live_epoch(self, node_id: int) -> int | None:
+        """The epoch of a broker that is registered and not fenced; null for any other."""
+        broker = self._image().brokers.get(node_id)
+        return None if broker is None or broker.fenced else broker.broker_epoch
+
+    def may_join_isr(self, node_id: int, fetch_epoch: int | None) -> bool:
+        """Not fenced, not about to stop (KIP-841), and the very run of it that fetches (KIP-903).
+
+        :param fetch_epoch: the broker epoch of its last fetch; null before the first, -1 if it does not say.
+        """
+        broker = self._image().brokers.get(node_id)
+        if broker is None or broker.fenced or broker.in_controlled_shutdown or fetch_epoch is None:
+            return False
+        return fetch_epoch in {UNKNOWN_BROKER_EPOCH, broker.broker_epoch}
+
+    def is_past(self, run: BrokerRun) -> bool:
+        """Whether a later run of this broker is alive."""
+        live_epoch = self.live_epoch(run.node_id)
+        return run.broker_epoch != UNKNOWN_BROKER_EPOCH and live_epoch is not None and live_epoch > run.broker_epoch

@@ -1,0 +1,36 @@
+"""What a broker's configuration says about replication (`replica.fetch.*`)."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from reference_broker.core.configuration.configuration import BrokerConfiguration
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """Names are Kafka's, without `replica.fetch`; `node_id` is this broker."""
+
+    node_id: int
+    max_wait: timedelta
+    min_bytes: int
+    max_bytes: int
+    """`replica.fetch.response.max.bytes`: of one answer."""
+    partition_max_bytes: int
+    """`replica.fetch.max.bytes`: of one partition in it."""
+    backoff_ms: int
+    timeout_ms: int
+    """`replica.socket.timeout.ms`: how long an answer may take."""
+
+    @classmethod
+    def of(cls, node_id: int, configuration: BrokerConfiguration) -> "FetchSettings":
+        """What is configured."""
+        number = configuration.integer
+        return cls(
+            node_id=node_id,
+            max_wait=timedelta(milliseconds=number("replica.fetch.wait.max.ms")),
+            min_bytes=number("replica.fetch.min.bytes"),
+            max_bytes=number("replica.fetch.response.max.bytes"),
+            partition_max_bytes=number("replica.fetch.max.bytes"),
+            backoff_ms=number("replica.fetch.backoff.ms"),
+            timeout_ms=number("replica.socket.timeout.ms"),
+        )

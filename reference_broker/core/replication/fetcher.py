@@ -1,0 +1,209 @@
+"""The replication of many partitions from one leader: one Fetch at a time, over a channel of its own.
+
+A state machine between metadata (`follow`, `leave`) and the leader's answers. Its rules are Kafka's
+(`AbstractFetcherThread`):
+- Every partition that can be fetched is named in every fetch, without a session; one that had data goes to the end of
+  the line, so that a full answer does not always serve the same ones.
+- An answer counts for a partition only if that is still fetched in the epoch, and from the offset, that was asked for.
+- What became of a partition is read from the table `OUTCOMES`. FENCED_LEADER_EPOCH says that metadata is on its way
+  here; with UNKNOWN_LEADER_EPOCH it is the leader that waits for some.
+- A lost connection delays all that was asked for.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.log.errors import AppendError
+from reference_broker.core.replication.fetch_settings import FetchSettings
+from reference_broker.core.replication.fetch_state import FetchPhase, FetchState
+from reference_broker.core.replication.partition import Partition
+from reference_broker.core.replication.requests import Asked, fetch_request, list_offsets_request
+from reference_broker.core.timers import Timers
+from reference_broker.protocol.errors import ErrorCode
+
+Ask = Callable[[Any, Callable[[Any, Now], None], Now], bool]
+"""Sends a request to the leader and takes what is to be done with its answer, null if none comes.
+
+False: there is no way to the leader now."""
+
+_EARLIEST, _LATEST = -2, -1
+
+OUTCOMES: Mapping[ErrorCode, FetchPhase] = MappingProxyType(
+    {
+        ErrorCode.offset_out_of_range: FetchPhase.TRUNCATING,
+        ErrorCode.fenced_leader_epoch: FetchPhase.FAILED,
+    }
+)
+"""Where an error of the leader leads; any other one: DELAYED."""
+
+
+class Fetcher:
+    """What this broker follows of one leader.
+
+    :param broker_epoch: gives this broker's epoch, which the leader holds against the metadata (KIP-903).
+    """
+
+    def __init__(self, settings: FetchSettings, timers: Timers, ask: Ask, broker_epoch: Callable[[], int]) -> None:
+        self._settings = settings
+        self._timers = timers
+        self._ask = ask
+        self._broker_epoch = broker_epoch
+        self._states: dict[tuple[str, int], FetchState] = {}
+        self._is_under_way = False
+        self._request: Any = None
+        self._named: tuple[Asked, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def follow(self, partition: Partition) -> None:
+        """Replicate a partition, in its leader epoch of now. Nothing is sent before `proceed`."""
+        state = self._states.get(partition.key)
+        if state is None or state.leader_epoch != partition.leader_epoch or state.partition is not partition:
+            self._states.pop(partition.key, None)
+            self._states[partition.key] = FetchState(partition, partition.leader_epoch)
+            self._request = None
+
+    def leave(self, key: tuple[str, int]) -> None:
+        """Do not replicate a partition any more."""
+        if self._states.pop(key, None) is not None:
+            self._request = None
+
+    def state_of(self, key: tuple[str, int]) -> FetchState | None:
+        """How far a partition is."""
+        return self._states.get(key)
+
+    def proceed(self, now: Now) -> None:
+        """Ask for more, unless an answer is awaited."""
+        if self._is_under_way:
+            return
+        request, named = self._request_for_all()
+        if not named:
+            return
+        self._is_under_way = True
+        if not self._ask(request, lambda response, then: self._answered(named, response, then), now):
+            self._is_under_way = False
+            self._delay((state for state, _ in named), now)
+
+    def _request_for_all(self) -> tuple[Any, tuple[Asked, ...]]:
+        """The next request, the same one as before while nothing has changed, and the offsets that it asks for."""
+        epoch = self._broker_epoch()
+        if self._request is None or self._request.replica_state.replica_epoch != epoch:
+            states = [state for state in self._states.values() if state.phase is FetchPhase.FETCHING]
+            self._named = tuple((state, state.partition.log.log_end_offset) for state in states)
+            self._request = fetch_request(self._settings, epoch, self._named)
+        return self._request, self._named
+
+    # Answers
+
+    def _answered(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:
+        self._is_under_way = False
+        if response is None or response.error_code is not ErrorCode.none:
+            self._delay((state for state, _ in named), now)
+        else:
+            self._take(named, response, now)
+        self.proceed(now)
+
+    def _take(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:
+        asked = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in named}
+        delayed = []
+        for topic in response.responses:
+            for answer in topic.partitions:
+                found = asked.get((topic.topic_id, answer.partition_index))
+                if found is None or not self._is_current(*found):
+                    continue
+                phase = self._take_partition(found[0], answer, now)
+                if phase is FetchPhase.DELAYED:
+                    delayed.append(found[0])
+                elif phase is not FetchPhase.FETCHING:
+                    self._become(found[0], phase, now)
+        self._delay(delayed, now)
+
+    def _is_current(self, state: FetchState, offset: int) -> bool:
+        return (
+            self._states.get(state.partition.key) is state
+            and state.phase is FetchPhase.FETCHING
+            and state.partition.leader_epoch == state.leader_epoch
+            and state.partition.log.log_end_offset == offset
+        )
+
+    def _take_partition(self, state: FetchState, answer: Any, now: Now) -> FetchPhase:
+        """Use one partition's part of an answer, and say what comes next."""
+        if answer.error_code is not ErrorCode.none:
+            return OUTCOMES.get(answer.error_code, FetchPhase.DELAYED)
+        partition, diverging = state.partition, answer.diverging_epoch
+        if diverging.epoch >= 0:
+            partition.truncate_to(partition.truncation_offset(diverging.epoch, diverging.end_offset), now)
+            self._request = None
+            return FetchPhase.FETCHING
+        try:
+            start_before = partition.log_start_offset
+            partition.replicate(answer.records or b"", answer.high_watermark, answer.log_start_offset, now)
+        except AppendError:
+            return FetchPhase.DELAYED
+        if answer.records:
+            self._states[partition.key] = self._states.pop(partition.key)
+        if answer.records or partition.log_start_offset != start_before:
+            self._request = None
+        return FetchPhase.FETCHING
+
+    def _become(self, state: FetchState, phase: FetchPhase, now: Now) -> None:
+        state.become(phase)
+        self._request = None
+        if phase is FetchPhase.TRUNCATING:
+            self._ask_range(state, now)
+
+    def _delay(self, states: Iterable[FetchState], now: Now) -> None:
+        delayed = [state for state in states if self._states.get(state.partition.key) is state]
+        for state in delayed:
+            state.become(FetchPhase.DELAYED)
+        if delayed:
+            self._request = None
+            at_ms = now.monotonic_ms + self._settings.backoff_ms
+            self._timers.set(at_ms, lambda then: self._resume(delayed, then))
+
+    def _resume(self, delayed: list[FetchState], now: Now) -> None:
+        for state in delayed:
+            state.become(FetchPhase.FETCHING)
+        self._request = None
+        self.proceed(now)
+
+    # Out of range
+
+    def _ask_range(self, state: FetchState, now: Now, timestamp: int = _LATEST) -> None:
+        request = list_offsets_request(self._settings, state, timestamp)
+        if not self._ask(request, lambda response, then: self._range_answered(state, timestamp, response, then), now):
+            self._delay([state], now)
+
+    def _range_answered(self, state: FetchState, timestamp: int, response: Any, now: Now) -> None:
+        if self._states.get(state.partition.key) is not state or state.phase is not FetchPhase.TRUNCATING:
+            return
+        answer = None if response is None else response.topics[0].partitions[0]
+        if answer is None or answer.error_code is not ErrorCode.none:
+            fenced = answer is not None and answer.error_code is ErrorCode.fenced_leader_epoch
+            if fenced:
+                self._become(state, FetchPhase.FAILED, now)
+            else:
+                self._delay([state], now)
+        elif not self._fit(state.partition, timestamp, answer.offset, now):
+            self._ask_range(state, now, _EARLIEST)
+        else:
+            self._become(state, FetchPhase.FETCHING, now)
+            self.proceed(now)
+
+    def _fit(self, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
+        """Make the log overlap the leader's. False: the leader's start must be known too.
+
+        A log that is longer than the leader's is left of an unclean election; one that ends below its start missed all
+        that retention has since removed.
+        """
+        end_offset = partition.log.log_end_offset
+        if timestamp == _LATEST:
+            if offset >= end_offset:
+                return False
+            partition.truncate_to(offset, now)
+        elif offset > end_offset:
+            partition.begin_again_at(offset, now)
+        return True

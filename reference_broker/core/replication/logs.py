@@ -1,0 +1,125 @@
+"""The logs in this broker's log directory, and the checkpoints beside them (Kafka's `LogManager`).
+
+Each replica has a directory `<topic>-<index>` with its log, and in it a `partition.metadata` that names its topic id:
+a log is never taken for that of a later topic of the same name (KIP-516).
+
+Three checkpoints lie beside the directories: how far each log is flushed, where it starts, and its high watermark. They
+are written now and then and at a clean stop, whose last act is the marker that says that no log needs recovery.
+"""
+
+from collections.abc import Collection, Iterable
+from uuid import UUID
+
+from reference_broker.core.clock import Now
+from reference_broker.core.configuration.configuration import TopicConfiguration
+from reference_broker.core.disk import Disk
+from reference_broker.core.log.checkpoints import (
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    read_offsets,
+    write_offsets,
+)
+from reference_broker.core.log.config import LogConfig
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.replication.partition import Partition
+from reference_broker.protocol.uuids import format_uuid
+
+
+class Logs:
+    """One log directory.
+
+    :param clean: the last run stopped cleanly.
+    """
+
+    def __init__(self, disk: Disk, *, clean: bool) -> None:
+        self._disk = disk
+        self._clean = clean
+        self._recovery_points = read_offsets(disk, RECOVERY_POINT_FILE)
+        self._log_starts = read_offsets(disk, LOG_START_FILE)
+        self._high_watermarks = read_offsets(disk, HIGH_WATERMARK_FILE)
+
+    def high_watermark(self, topic: str, index: int) -> int:
+        """As it was last written down; 0 for a new log."""
+        return self._high_watermarks.get((topic, index), 0)
+
+    def open(self, topic: str, topic_id: UUID, index: int, config: LogConfig, now: Now) -> PartitionLog:
+        """Open a log, or make an empty one; what another topic of this name left is deleted."""
+        directory = f"{topic}-{index}"
+        self._clear_if_other_topic(directory, topic_id)
+        log = PartitionLog.open(
+            self._disk,
+            directory,
+            config,
+            now.wall_ms,
+            clean=self._clean,
+            recovery_point=self._recovery_points.get((topic, index), 0),
+            log_start_offset=self._log_starts.get((topic, index), 0),
+        )
+        if not self._disk.exists(f"{directory}/partition.metadata"):
+            self._disk.replace(f"{directory}/partition.metadata", _partition_metadata(topic_id))
+        return log
+
+    def _clear_if_other_topic(self, directory: str, topic_id: UUID) -> None:
+        """A log of another topic id is left of a topic that was deleted while this broker was down."""
+        path = f"{directory}/partition.metadata"
+        if self._disk.exists(path):
+            found = self._disk.read(path, 0, self._disk.size(path))
+            if found != _partition_metadata(topic_id):
+                self._disk.delete_directory(directory)
+
+    def delete(self, gone: Collection[Partition], left: Collection[Partition]) -> None:
+        """Delete logs. The checkpoints go first: what they say must never be taken for a later topic of that name."""
+        if not self._recovery_points.keys().isdisjoint(partition.key for partition in gone):
+            self.checkpoint(left)
+        if not self._high_watermarks.keys().isdisjoint(partition.key for partition in gone):
+            self.checkpoint_high_watermarks(left)
+        for partition in gone:
+            partition.log.close(clean=False)
+            self._disk.delete_directory(f"{partition.topic}-{partition.index}")
+
+    def checkpoint(self, partitions: Iterable[Partition]) -> None:
+        """Write down how far logs are flushed and where they start."""
+        partitions = tuple(partitions)
+        self._recovery_points = {partition.key: partition.log.recovery_point for partition in partitions}
+        self._log_starts = {partition.key: partition.log_start_offset for partition in partitions}
+        write_offsets(self._disk, RECOVERY_POINT_FILE, self._recovery_points)
+        write_offsets(self._disk, LOG_START_FILE, self._log_starts)
+
+    def checkpoint_high_watermarks(self, partitions: Iterable[Partition]) -> None:
+        """Write the high watermarks down, if one has changed."""
+        high_watermarks = {partition.key: partition.high_watermark for partition in partitions}
+        if high_watermarks != self._high_watermarks:
+            self._high_watermarks = high_watermarks
+            write_offsets(self._disk, HIGH_WATERMARK_FILE, high_watermarks)
+
+    def close(self, partitions: Collection[Partition]) -> None:
+        """Flush every log, let go of its files, and write the checkpoints."""
+        for partition in partitions:
+            partition.log.close(clean=True)
+        self.checkpoint(partitions)
+        self.checkpoint_high_watermarks(partitions)
+
+
+def _partition_metadata(topic_id: UUID) -> bytes:
+    return f"version: 0\ntopic_id: {format_uuid(topic_id)}\n".encode()
+
+
+def log_config(configuration: TopicConfiguration) -> LogConfig:
+    """What a log heeds of its topic's properties."""
+    number, text = configuration.integer, configuration.value
+    return LogConfig(
+        segment_bytes=number("segment.bytes"),
+        segment_ms=number("segment.ms"),
+        segment_index_bytes=number("segment.index.bytes"),
+        index_interval_bytes=number("index.interval.bytes"),
+        retention_ms=number("retention.ms"),
+        retention_bytes=number("retention.bytes"),
+        max_message_bytes=number("max.message.bytes"),
+        cleanup_policy=frozenset(part.strip() for part in str(text("cleanup.policy")).split(",")),
+        message_timestamp_type=str(text("message.timestamp.type")),
+        message_timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
+        message_timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
+        flush_messages=number("flush.messages"),
+        producer_id_expiration_ms=configuration.broker.integer("producer.id.expiration.ms"),
+    )

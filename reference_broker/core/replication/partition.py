@@ -1,0 +1,381 @@
+"""A partition replica on this broker: a log, and what leading or following adds to it.
+
+The role follows the metadata (`ROLES`), guarded by two epochs: metadata older than the known partition epoch is passed
+over, and a new leader epoch begins a leadership even if the leader is the same.
+
+A leader
+- appends under its epoch. It knows of its followers what their fetches tell (`FollowerProgress`).
+- moves the high watermark up to the least end of the logs of the maximal ISR, and of replicas outside of it that are
+  caught up and could join (else a fast leader would outrun them for ever). Below `min.insync.replicas` it stands still
+  (KIP-966). It never moves it down.
+- proposes to shrink the ISR by those that lag longer than `replica.lag.time.max.ms`, and to expand it by one that has
+  all up to the high watermark and to the start of this epoch: before that, committed records may lie in between that it
+  lacks.
+
+A follower takes over batches, high watermark and log start from its leader. It truncates to what leader epochs say, and
+never to the high watermark, which trails behind what is committed (KIP-101, KIP-279).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import MappingProxyType
+from uuid import UUID
+
+from reference_broker.core.clock import Now
+from reference_broker.core.log.epochs import UNDEFINED_EPOCH
+from reference_broker.core.log.errors import AppendError
+from reference_broker.core.log.partition_log import Appended, PartitionLog
+from reference_broker.core.replication.brokers import UNKNOWN_BROKER_EPOCH, BrokerRun, Brokers
+from reference_broker.core.replication.follower_progress import FollowerProgress
+from reference_broker.core.replication.isr import REACTIONS, IsrState, Reaction
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.metadata_records import PartitionRecord
+from reference_broker.protocol.record_batch import Bytes
+
+NO_EPOCH = -1
+"""A leader epoch that the client does not know, or that there is none to tell."""
+NO_LEADER = -1
+ACKS_ALL = -1
+
+
+class Role(Enum):
+    """What a replica is to its partition."""
+
+    OFFLINE = auto()
+    """The partition has no leader, or the replica has not been told of one."""
+    LEADER = auto()
+    FOLLOWER = auto()
+
+
+ROLES: Mapping[Role, frozenset[Role]] = MappingProxyType(
+    {
+        Role.OFFLINE: frozenset({Role.OFFLINE, Role.LEADER, Role.FOLLOWER}),
+        Role.LEADER: frozenset({Role.LEADER, Role.FOLLOWER, Role.OFFLINE}),
+        Role.FOLLOWER: frozenset({Role.FOLLOWER, Role.LEADER, Role.OFFLINE}),
+    }
+)
+"""What metadata can make of a replica: anything; a leadership that goes on in a new epoch begins anew all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all partitions of a broker share.
+
+    :param lag_max_ms: `replica.lag.time.max.ms`.
+    :param broker_epoch: gives this broker's own epoch.
+    :param propose: takes an ISR to the controller.
+    :param moved: is told that a watermark, or the leader, is another: somebody may be waiting for it.
+    """
+
+    node_id: int
+    brokers: Brokers
+    lag_max_ms: int
+    broker_epoch: Callable[[], int]
+    propose: Callable[["Partition", IsrState, Now], None]
+    moved: Callable[["Partition", Now], None]
+
+
+class Partition:
+    """One replica. `flushed_at_ms` (monotonic) is when `flush.ms` last had its way."""
+
+    __slots__ = (
+        "_around",
+        "_followers",
+        "epoch_start_offset",
+        "flushed_at_ms",
+        "high_watermark",
+        "index",
+        "isr",
+        "key",
+        "leader",
+        "leader_epoch",
+        "log",
+        "min_insync_replicas",
+        "partition_epoch",
+        "replicas",
+        "role",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: UUID,
+        index: int,
+        log: PartitionLog,
+        around: Surroundings,
+        *,
+        high_watermark: int = 0,
+        min_insync_replicas: int = 1,
+        flushed_at_ms: int = 0,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.key = (topic, index)
+        self.log = log
+        self.flushed_at_ms = flushed_at_ms
+        self.min_insync_replicas = min_insync_replicas
+        self.role = Role.OFFLINE
+        self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self.partition_epoch = -1
+        self.replicas: tuple[int, ...] = ()
+        self.isr = IsrState.committed(())
+        self.epoch_start_offset = 0
+        """Where the log ended when this leadership began."""
+        self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
+        """All below is on every replica of the ISR, and consumers read it."""
+        self._around = around
+        self._followers: dict[int, FollowerProgress] = {}
+
+    # What everybody asks
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads it."""
+        return self.role is Role.LEADER
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Consumers that ask for read_committed read below this one: below the first open transaction."""
+        return self.high_watermark
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self.log.log_start_offset
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
+        """Fencing of one whose metadata is older, or newer, than this broker's (KIP-320)."""
+        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
+            return ErrorCode.none
+        older = current_leader_epoch < self.leader_epoch
+        return ErrorCode.fenced_leader_epoch if older else ErrorCode.unknown_leader_epoch
+
+    # Roles
+
+    def apply(self, record: PartitionRecord, now: Now) -> bool:
+        """Become what the metadata says. True if a new leader epoch began.
+
+        A partition epoch that is known already is applied again: AlterPartition's answer may have come first.
+        """
+        if record.partition_epoch < self.partition_epoch:
+            return False
+        is_new_epoch = record.leader_epoch > self.leader_epoch
+        was_leader = self.is_leader
+        self.role = self._role_in(record)
+        self.leader, self.leader_epoch = record.leader, record.leader_epoch
+        self.partition_epoch, self.replicas = record.partition_epoch, tuple(record.replicas)
+        if self.is_leader:
+            self.isr = IsrState.committed(record.isr)
+            self._lead(is_new_epoch=is_new_epoch, is_new_leader=not was_leader, now=now)
+        else:
+            self.isr = IsrState.committed(())
+            self._followers.clear()
+            if is_new_epoch:
+                self._around.moved(self, now)
+        return is_new_epoch
+
+    def _role_in(self, record: PartitionRecord) -> Role:
+        if record.leader == NO_LEADER:
+            return Role.OFFLINE
+        return Role.LEADER if record.leader == self._around.node_id else Role.FOLLOWER
+
+    def _lead(self, *, is_new_epoch: bool, is_new_leader: bool, now: Now) -> None:
+        others = [node for node in self.replicas if node != self._around.node_id]
+        self._followers = {node: self._followers.get(node) or FollowerProgress() for node in others}
+        if is_new_epoch:
+            self.epoch_start_offset = self.log.log_end_offset
+            self.log.begin_epoch(self.leader_epoch)
+            for node, follower in self._followers.items():
+                is_in_sync = node in self.isr.isr
+                if is_new_leader:
+                    self._followers[node] = FollowerProgress.at_leadership(
+                        is_in_sync=is_in_sync, now_ms=now.monotonic_ms
+                    )
+                else:
+                    follower.epoch_began(self.epoch_start_offset, is_in_sync=is_in_sync, now_ms=now.monotonic_ms)
+        if self._maybe_advance_high_watermark(now) or is_new_epoch:
+            self._around.moved(self, now)
+
+    # Leading
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Too few replicas in sync to take acks=all, or to commit anything."""
+        return len(self.isr.isr) < min(self.min_insync_replicas, len(self._followers) + 1)
+
+    def append(self, batch: Bytes, *, acks: int, now: Now) -> Appended:
+        """Append a batch as the leader.
+
+        :raises AppendError: it is refused, or this is not the leader, or acks=all finds too few replicas in sync.
+        """
+        if not self.is_leader:
+            raise AppendError("NOT_LEADER_OR_FOLLOWER", f"broker {self._around.node_id} does not lead {self.key}")
+        if acks == ACKS_ALL and self.is_under_min_isr:
+            raise AppendError(
+                "NOT_ENOUGH_REPLICAS",
+                f"the ISR {sorted(self.isr.isr)} is smaller than min.insync.replicas={self.min_insync_replicas}",
+            )
+        appended = self.log.append(batch, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
+        self._maybe_advance_high_watermark(now)
+        self._around.moved(self, now)
+        return appended
+
+    def replication_of(self, required_offset: int) -> ErrorCode | None:
+        """Whether all below this offset is committed: none or the error that ends the wait; null while it goes on."""
+        if not self.is_leader:
+            return ErrorCode.not_leader_or_follower
+        if self.high_watermark < required_offset:
+            return None
+        enough = min(self.min_insync_replicas, len(self._followers) + 1) <= len(self.isr.maximal)
+        return ErrorCode.none if enough else ErrorCode.not_enough_replicas_after_append
+
+    def has_follower(self, node_id: int) -> bool:
+        """Whether it is a replica that this leader knows of."""
+        return node_id in self._followers
+
+    def follower(self, node_id: int) -> FollowerProgress:
+        """What is known of a follower."""
+        return self._followers[node_id]
+
+    def note_fetch(self, run: BrokerRun, offset: int, log_start_offset: int, leader_end_offset: int, now: Now) -> None:
+        """A follower fetched; `leader_end_offset` is where the log ended when it did."""
+        node_id, follower = run.node_id, self._followers[run.node_id]
+        end_before, start_before = follower.end_offset, follower.log_start_offset
+        follower.fetched(offset, log_start_offset, leader_end_offset, run.broker_epoch, now.monotonic_ms)
+        if node_id not in self.isr.isr and self._may_join(node_id, follower):
+            self.isr = self.isr.expanded(node_id)
+            self._around.propose(self, self.isr, now)
+        advanced = end_before != offset and self._maybe_advance_high_watermark(now)
+        if advanced or log_start_offset > start_before:
+            self._around.moved(self, now)
+
+    def _may_join(self, node_id: int, follower: FollowerProgress) -> bool:
+        return (
+            not self.isr.is_pending
+            and follower.end_offset >= max(self.high_watermark, self.epoch_start_offset)
+            and self._around.brokers.may_join_isr(node_id, follower.broker_epoch)
+        )
+
+    def _maybe_advance_high_watermark(self, now: Now) -> bool:
+        if self.is_under_min_isr:
+            return False
+        end_offset = committed = self.log.log_end_offset
+        for node, follower in self._followers.items():
+            if follower.end_offset < committed and (
+                node in self.isr.maximal or self._is_about_to_join(node, follower, end_offset, now)
+            ):
+                committed = follower.end_offset
+        if committed <= self.high_watermark:
+            return False
+        self.high_watermark = committed
+        return True
+
+    def _is_about_to_join(self, node: int, follower: FollowerProgress, end_offset: int, now: Now) -> bool:
+        around = self._around
+        return follower.is_caught_up(end_offset, now.monotonic_ms, around.lag_max_ms) and around.brokers.may_join_isr(
+            node, follower.broker_epoch
+        )
+
+    def maybe_shrink_isr(self, now: Now) -> None:
+        """Propose that those that lag leave the ISR. Looked at twice in each `replica.lag.time.max.ms`."""
+        if not self.is_leader or self.isr.is_pending:
+            return
+        lagging = frozenset(node for node in self.isr.isr if self._lags(node, now))
+        if lagging:
+            self.isr = self.isr.shrunk(lagging)
+            self._around.propose(self, self.isr, now)
+
+    def _lags(self, node: int, now: Now) -> bool:
+        if node == self._around.node_id:
+            return False
+        follower = self._followers.get(node)
+        return follower is None or not follower.is_caught_up(
+            self.log.log_end_offset, now.monotonic_ms, self._around.lag_max_ms
+        )
+
+    def broker_epochs(self, proposal: IsrState) -> list[tuple[int, int]]:
+        """The proposed ISR with the broker epochs that it is proposed for (KIP-903); -1 where no fetch has come yet."""
+        return [(node, self._broker_epoch(node)) for node in sorted(proposal.proposed)]
+
+    def _broker_epoch(self, node: int) -> int:
+        if node == self._around.node_id:
+            return self._around.broker_epoch()
+        follower = self._followers.get(node)
+        known = None if follower is None else follower.broker_epoch
+        return UNKNOWN_BROKER_EPOCH if known is None else known
+
+    def isr_accepted(
+        self, proposal: IsrState, *, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, now: Now
+    ) -> None:
+        """The controller answered a proposal; if newer metadata came before the answer, that counts."""
+        if self.isr is not proposal or leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
+            return
+        self.isr = IsrState.committed(isr)
+        self.partition_epoch = partition_epoch
+        if self._maybe_advance_high_watermark(now):
+            self._around.moved(self, now)
+
+    def isr_refused(self, proposal: IsrState, error: ErrorCode, now: Now) -> None:
+        """The controller refused a proposal."""
+        if self.isr is not proposal:
+            return
+        match REACTIONS.get(error, Reaction.RETRY):
+            case Reaction.REVERT:
+                self.isr = proposal.reverted()
+            case Reaction.RETRY:
+                self._around.propose(self, proposal, now)
+            case Reaction.AWAIT_METADATA:
+                pass
+
+    @property
+    def low_watermark(self) -> int:
+        """The least log start of the live replicas, which a DeleteRecords waits for."""
+        live = (
+            follower.log_start_offset
+            for node, follower in self._followers.items()
+            if self._around.brokers.live_epoch(node) is not None
+        )
+        return min(self.log_start_offset, *live, self.log_start_offset)
+
+    # Following
+
+    def replicate(self, records: Bytes, high_watermark: int, log_start_offset: int, now: Now) -> None:
+        """Take over what the leader answered.
+
+        :raises AppendError: the batches are damaged, or do not follow this log.
+        """
+        if records:
+            self.log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
+        moved = max(min(high_watermark, self.log.log_end_offset), self.log_start_offset)
+        if log_start_offset > self.log_start_offset:
+            self.log.delete_records_before(min(log_start_offset, moved))
+        if moved != self.high_watermark:
+            self.high_watermark = moved
+            self._around.moved(self, now)
+
+    def truncation_offset(self, leader_epoch: int, end_offset: int) -> int:
+        """Where to cut, given the largest epoch not above ours that the leader has and where it ended there (KIP-279).
+
+        If this log lacks that epoch, all above the next smaller one that it has goes, and the next fetch tells more.
+        """
+        own_epoch, own_end_offset = self.log.end_offset_for_epoch(leader_epoch)
+        if own_epoch == UNDEFINED_EPOCH:
+            return min(end_offset, self.log.log_end_offset)
+        if own_epoch != leader_epoch:
+            return min(own_end_offset, self.log.log_end_offset)
+        return min(end_offset, own_end_offset, self.log.log_end_offset)
+
+    def truncate_to(self, offset: int, now: Now) -> None:
+        """Drop all from an offset on."""
+        self.log.truncate_to(offset, now.wall_ms)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+
+    def begin_again_at(self, offset: int, now: Now) -> None:
+        """Drop all: the leader's log begins above where this one ends."""
+        self.log.begin_again_at(offset, now.wall_ms)
+        self.high_watermark = offset

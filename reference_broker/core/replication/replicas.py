@@ -1,0 +1,240 @@
+"""The replicas on this broker, kept in step with the metadata (Kafka's `ReplicaManager`).
+
+Each change of metadata is taken in this order: replicas that are no longer here are deleted, then leaders begin, then
+followers; last of all the fetchers go on, once for all.
+
+A topic's listener is told when this broker begins to lead one of its partitions, in each epoch anew, and when it no
+longer does: that is how a coordinator knows what it coordinates.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from reference_broker.core.clock import Now
+from reference_broker.core.configuration.configuration import TopicConfiguration
+from reference_broker.core.configuration.key import LONG_MAX
+from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.metadata.delta import MetadataDelta
+from reference_broker.core.metadata.image import MetadataImage, TopicImage
+from reference_broker.core.replication.brokers import Brokers
+from reference_broker.core.replication.fetch_settings import FetchSettings
+from reference_broker.core.replication.fetchers import Fetchers
+from reference_broker.core.replication.isr_changes import AskController, IsrChanges
+from reference_broker.core.replication.logs import Logs, log_config
+from reference_broker.core.replication.partition import Partition, Surroundings
+from reference_broker.core.runtime import Runtime
+from reference_broker.protocol.metadata_records import PartitionRecord
+
+
+class LeadershipListener(Protocol):
+    """What wants to know which partitions of a topic this broker leads."""
+
+    def elected(self, partition: Partition, now: Now) -> None:
+        """A new epoch began, in which this broker leads it."""
+        ...
+
+    def resigned(self, partition: Partition, now: Now) -> None:
+        """It does not any more; the replica may even be gone."""
+        ...
+
+
+class Replicas:
+    """The replicas, by topic and index.
+
+    :param image: gives the latest image.
+    :param broker_epoch: gives this broker's epoch, -1 before it is registered.
+    :param clean: the last run stopped cleanly.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        image: Callable[[], MetadataImage],
+        ask_controller: AskController,
+        broker_epoch: Callable[[], int],
+        *,
+        clean: bool,
+    ) -> None:
+        self._runtime = runtime
+        self._configuration = runtime.configuration
+        self._image = image
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._listeners: dict[str, LeadershipListener] = {}
+        self._logs = Logs(runtime.disk, clean=clean)
+        node_id = runtime.identity.node_id
+        changes = IsrChanges(node_id, runtime.timers, ask_controller, broker_epoch)
+        self._around = Surroundings(
+            node_id=node_id,
+            brokers=Brokers(image),
+            lag_max_ms=self._configuration.integer("replica.lag.time.max.ms"),
+            broker_epoch=broker_epoch,
+            propose=changes.propose,
+            moved=lambda partition, now: runtime.purgatory.happened(partition.key, now),
+        )
+        settings = FetchSettings.of(node_id, self._configuration)
+        self._fetchers = Fetchers(runtime, settings, self._locate, broker_epoch)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(tuple(self._partitions.values()))
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        """A replica that is here."""
+        return self._partitions.get((topic, index))
+
+    @property
+    def brokers(self) -> Brokers:
+        """What is known of other brokers."""
+        return self._around.brokers
+
+    def configuration(self, topic: str) -> TopicConfiguration:
+        """The properties in force for a topic."""
+        return self._configuration.topic(self._image().topic_overrides(topic))
+
+    def listen(self, topic: str, listener: LeadershipListener) -> None:
+        """Tell this listener about the partitions of a topic from now on."""
+        self._listeners[topic] = listener
+
+    # Metadata
+
+    def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
+        """Follow the metadata. The image has taken the change in already."""
+        self._delete([partition for partition in self._touched(delta) if not self._is_assigned(partition)], now)
+        self._reconfigure(delta)
+        assigned = self._assigned(delta)
+        assigned.sort(key=lambda found: found[1].leader != self._around.node_id)
+        for topic, record in assigned:
+            self._apply(topic, record, now)
+        self._fetchers.proceed(now)
+
+    def _touched(self, delta: MetadataDelta) -> Iterable[Partition]:
+        """Replicas here that a change may have taken away."""
+        if delta.everything or delta.deleted_topics:
+            return self
+        return [
+            partition
+            for topic_id, index in delta.partitions
+            if (topic := self._image().topics_by_id.get(topic_id)) is not None
+            and (partition := self.get(topic.name, index)) is not None
+        ]
+
+    def _is_assigned(self, partition: Partition) -> bool:
+        topic = self._image().topics_by_id.get(partition.topic_id)
+        record = None if topic is None else topic.partitions.get(partition.index)
+        return record is not None and self._around.node_id in record.replicas
+
+    def _assigned(self, delta: MetadataDelta) -> list[tuple[TopicImage, PartitionRecord]]:
+        """What has changed of the partitions that have a replica here."""
+        image = self._image()
+        if delta.everything:
+            changed = [(topic, record) for topic in image.topics.values() for record in topic.partitions.values()]
+        else:
+            changed = [
+                (topic, record)
+                for topic_id, index in delta.partitions
+                if (topic := image.topics_by_id.get(topic_id)) is not None
+                and (record := topic.partitions.get(index)) is not None
+            ]
+        return [(topic, record) for topic, record in changed if self._around.node_id in record.replicas]
+
+    def _apply(self, topic: TopicImage, record: PartitionRecord, now: Now) -> None:
+        partition = self.get(topic.name, record.partition_id) or self._open(topic, record.partition_id, now)
+        was_leader = partition.is_leader
+        is_new_epoch = partition.apply(record, now)
+        if is_new_epoch:
+            self._fetchers.update(partition)
+        listener = self._listeners.get(topic.name)
+        if listener is not None and is_new_epoch:
+            if partition.is_leader:
+                listener.elected(partition, now)
+            elif was_leader:
+                listener.resigned(partition, now)
+
+    def _open(self, topic: TopicImage, index: int, now: Now) -> Partition:
+        configuration = self.configuration(topic.name)
+        log = self._logs.open(topic.name, topic.topic_id, index, log_config(configuration), now)
+        partition = Partition(
+            topic.name,
+            topic.topic_id,
+            index,
+            log,
+            self._around,
+            high_watermark=self._logs.high_watermark(topic.name, index),
+            min_insync_replicas=configuration.integer("min.insync.replicas"),
+            flushed_at_ms=now.monotonic_ms,
+        )
+        self._partitions[partition.key] = partition
+        return partition
+
+    def _delete(self, gone: list[Partition], now: Now) -> None:
+        if not gone:
+            return
+        for partition in gone:
+            del self._partitions[partition.key]
+            self._fetchers.leave(partition.key)
+        self._logs.delete(gone, self._partitions.values())
+        for partition in gone:
+            listener = self._listeners.get(partition.topic)
+            if listener is not None and partition.is_leader:
+                listener.resigned(partition, now)
+            self._runtime.purgatory.happened(partition.key, now)
+
+    def _reconfigure(self, delta: MetadataDelta) -> None:
+        topics = {name for kind, name in delta.configs if kind == ResourceType.TOPIC}
+        everything = delta.everything or len(topics) < len(delta.configs)
+        if everything or topics:
+            for partition in self:
+                if everything or partition.topic in topics:
+                    configuration = self.configuration(partition.topic)
+                    partition.log.config = log_config(configuration)
+                    partition.min_insync_replicas = configuration.integer("min.insync.replicas")
+
+    def _locate(self, node_id: int) -> tuple[str, int] | None:
+        broker = self._image().brokers.get(node_id)
+        if broker is None:
+            return None
+        listener = str(self._configuration.value("inter.broker.listener.name"))
+        return next(((end.host, end.port) for end in broker.end_points if end.name == listener), None)
+
+    # Housekeeping
+
+    def schedule(self, now: Now) -> None:
+        """Set the timers of what is done again and again, as often as Kafka's properties say."""
+        number = self._configuration.integer
+        for period_ms, action in (
+            (number("replica.lag.time.max.ms") // 2, self._shrink_isrs),
+            (number("replica.high.watermark.checkpoint.interval.ms"), self._checkpoint_high_watermarks),
+            (number("log.flush.offset.checkpoint.interval.ms"), lambda _: self.checkpoint()),
+            (number("log.flush.scheduler.interval.ms"), self.flush_overdue),
+            (number("log.retention.check.interval.ms"), self.apply_retention),
+        ):
+            if period_ms < LONG_MAX:
+                every_ms = max(period_ms, 1)
+                self._runtime.timers.set_periodic(now.monotonic_ms + every_ms, every_ms, action)
+
+    def _shrink_isrs(self, now: Now) -> None:
+        for partition in self:
+            partition.maybe_shrink_isr(now)
+
+    def _checkpoint_high_watermarks(self, now: Now) -> None:
+        self._logs.checkpoint_high_watermarks(self._partitions.values())
+
+    def checkpoint(self) -> None:
+        """Write the checkpoints."""
+        self._logs.checkpoint(self._partitions.values())
+
+    def flush_overdue(self, now: Now) -> None:
+        """Flush the logs that hold something unflushed for longer than their `flush.ms`."""
+        for partition in self:
+            since_ms = now.monotonic_ms - partition.flushed_at_ms
+            if since_ms >= self.configuration(partition.topic).integer("flush.ms"):
+                partition.flushed_at_ms = now.monotonic_ms
+                partition.log.flush()
+
+    def apply_retention(self, now: Now) -> None:
+        """Let go of what time and size say."""
+        for partition in self:
+            partition.log.apply_retention(now.wall_ms, partition.high_watermark)
+
+    def close(self) -> None:
+        """Flush every log and let go of its files."""
+        self._logs.close(self._partitions.values())

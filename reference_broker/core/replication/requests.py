@@ -1,0 +1,98 @@
+"""What replication asks of other nodes, as kio's entities.
+
+kio gives its fields number types of their own, which are plain numbers at run time; its modules are `Any` here.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+from kio.schema.alter_partition.v3 import request as alter_partition
+from kio.schema.fetch.v18 import request as fetch
+from kio.schema.list_offsets.v11 import request as list_offsets
+
+from reference_broker.core.replication.fetch_settings import FetchSettings
+from reference_broker.core.replication.fetch_state import FetchState
+from reference_broker.core.replication.isr import IsrState
+from reference_broker.core.replication.partition import Partition
+
+Asked = tuple[FetchState, int]
+"""A partition and the offset that a fetch asks for."""
+Proposal = tuple[Partition, IsrState]
+"""A partition and what its ISR is to become."""
+
+_READ_UNCOMMITTED = 0
+
+
+def fetch_request(settings: FetchSettings, broker_epoch: int, asked: Sequence[Asked]) -> Any:
+    """Fetch (1), version 18, of a follower, outside of a session; partitions in this order."""
+    module: Any = fetch
+    return module.FetchRequest(
+        replica_state=module.ReplicaState(replica_id=settings.node_id, replica_epoch=broker_epoch),
+        max_wait=settings.max_wait,
+        min_bytes=settings.min_bytes,
+        max_bytes=settings.max_bytes,
+        topics=tuple(
+            module.FetchTopic(
+                topic_id=topic_id,
+                partitions=tuple(
+                    _fetch_partition(state, offset, settings.partition_max_bytes) for state, offset in some
+                ),
+            )
+            for topic_id, some in groupby(asked, key=lambda one: one[0].partition.topic_id)
+        ),
+        forgotten_topics_data=(),
+    )
+
+
+def _fetch_partition(state: FetchState, offset: int, max_bytes: int) -> Any:
+    module: Any = fetch
+    return module.FetchPartition(
+        partition=state.partition.index,
+        current_leader_epoch=state.leader_epoch,
+        fetch_offset=offset,
+        last_fetched_epoch=state.partition.log.latest_epoch,
+        log_start_offset=state.partition.log_start_offset,
+        partition_max_bytes=max_bytes,
+    )
+
+
+def list_offsets_request(settings: FetchSettings, state: FetchState, timestamp: int) -> Any:
+    """ListOffsets (2), version 11, of a follower: one partition."""
+    module: Any = list_offsets
+    asked = module.ListOffsetsPartition(
+        partition_index=state.partition.index, current_leader_epoch=state.leader_epoch, timestamp=timestamp
+    )
+    return module.ListOffsetsRequest(
+        replica_id=settings.node_id,
+        isolation_level=_READ_UNCOMMITTED,
+        topics=(module.ListOffsetsTopic(name=state.partition.topic, partitions=(asked,)),),
+        timeout=timedelta(milliseconds=settings.timeout_ms),
+    )
+
+
+def alter_partition_request(node_id: int, broker_epoch: int, proposals: Iterable[Proposal]) -> Any:
+    """AlterPartition (56), version 3, of a leader."""
+    module: Any = alter_partition
+    by_topic = sorted(proposals, key=lambda one: (one[0].topic, one[0].index))
+    return module.AlterPartitionRequest(
+        broker_id=node_id,
+        broker_epoch=broker_epoch,
+        topics=tuple(
+            module.TopicData(topic_id=topic_id, partitions=tuple(_alter_partition(*one) for one in some))
+            for topic_id, some in groupby(by_topic, key=lambda one: one[0].topic_id)
+        ),
+    )
+
+
+def _alter_partition(partition: Partition, proposal: IsrState) -> Any:
+    module: Any = alter_partition
+    return module.PartitionData(
+        partition_index=partition.index,
+        leader_epoch=partition.leader_epoch,
+        new_isr_with_epochs=tuple(
+            module.BrokerState(broker_id=node, broker_epoch=epoch) for node, epoch in partition.broker_epochs(proposal)
+        ),
+        partition_epoch=partition.partition_epoch,
+    )
