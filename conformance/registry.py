@@ -4,7 +4,18 @@ from collections.abc import Collection
 from typing import Final
 
 from conformance.concurrent import requirements as concurrent
-from conformance.requirements import admin, epochs, fetch, groups, idempotence, metadata, negotiation, offsets, produce
+from conformance.requirements import (
+    admin,
+    epochs,
+    fetch,
+    groups,
+    idempotence,
+    leadership,
+    metadata,
+    negotiation,
+    offsets,
+    produce,
+)
 from conformance.requirements.requirement import Level, Requirement
 
 _AREAS: Final = (
@@ -14,6 +25,7 @@ _AREAS: Final = (
     "idempotence",
     "offsets",
     "epochs",
+    "leadership",
     "metadata",
     "groups",
     "admin",
@@ -27,6 +39,7 @@ _ALL: Final = (
     *idempotence.REQUIREMENTS,
     *offsets.REQUIREMENTS,
     *epochs.REQUIREMENTS,
+    *leadership.REQUIREMENTS,
     *metadata.REQUIREMENTS,
     *groups.REQUIREMENTS,
     *admin.REQUIREMENTS,

@@ -122,3 +122,51 @@ KIP_405: Final = kip(405, "Kafka Tiered Storage", "KIP-405%3A+Kafka+Tiered+Stora
 KIP_1005: Final = kip(
     1005, "Expose EarliestLocalOffset and TieredOffset", "KIP-1005%3A+Expose+EarliestLocalOffset+and+TieredOffset"
 )
+KIP_133: Final = kip(133, "Describe and Alter Configs Admin APIs", "KIP-133%3A+Describe+and+Alter+Configs+Admin+APIs")
+KIP_183: Final = kip(
+    183,
+    "Change PreferredReplicaLeaderElectionCommand to use AdminClient",
+    "KIP-183+-+Change+PreferredReplicaLeaderElectionCommand+to+use+AdminClient",
+)
+KIP_195: Final = kip(195, "AdminClient.createPartitions", "KIP-195%3A+AdminClient.createPartitions")
+KIP_113: Final = kip(
+    113,
+    "Support replicas movement between log directories",
+    "KIP-113%3A+Support+replicas+movement+between+log+directories",
+)
+KIP_226: Final = kip(226, "Dynamic Broker Configuration", "KIP-226+-+Dynamic+Broker+Configuration")
+KIP_279: Final = kip(
+    279,
+    "Fix log divergence between leader and follower after fast leader fail over",
+    "KIP-279%3A+Fix+log+divergence+between+leader+and+follower+after+fast+leader+fail+over",
+)
+KIP_339: Final = kip(
+    339, "Create a new IncrementalAlterConfigs API", "KIP-339%3A+Create+a+new+IncrementalAlterConfigs+API"
+)
+KIP_392: Final = kip(
+    392, "Allow consumers to fetch from closest replica", "KIP-392%3A+Allow+consumers+to+fetch+from+closest+replica"
+)
+KIP_455: Final = kip(
+    455,
+    "Create an Administrative API for Replica Reassignment",
+    "KIP-455%3A+Create+an+Administrative+API+for+Replica+Reassignment",
+)
+KIP_460: Final = kip(460, "Admin Leader Election RPC", "KIP-460%3A+Admin+Leader+Election+RPC")
+KIP_482: Final = kip(
+    482,
+    "The Kafka Protocol should Support Optional Tagged Fields",
+    "KIP-482%3A+The+Kafka+Protocol+should+Support+Optional+Tagged+Fields",
+)
+KIP_595: Final = kip(
+    595, "A Raft Protocol for the Metadata Quorum", "KIP-595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"
+)
+KIP_700: Final = kip(700, "Add Describe Cluster API", "KIP-700%3A+Add+Describe+Cluster+API")
+KIP_919: Final = kip(
+    919,
+    "Allow AdminClient to Talk Directly with the KRaft Controller Quorum",
+    "KIP-919%3A+Allow+AdminClient+to+Talk+Directly+with+the+KRaft+Controller+Quorum+and+add+Controller+Registration",
+)
+KIP_951: Final = kip(
+    951, "Leader discovery optimisations for the client", "KIP-951%3A+Leader+discovery+optimisations+for+the+client"
+)
+KIP_966: Final = kip(966, "Eligible Leader Replicas", "KIP-966%3A+Eligible+Leader+Replicas")

@@ -14,14 +14,14 @@ from typing import Final, TypeAlias
 from hypothesis.strategies import SearchStrategy
 
 from conformance.events import Difference
-from conformance.sequential.answers import Answer
+from conformance.sequential.answer import Answer
 from conformance.sequential.differences import Severity, differences
 from conformance.sequential.expectation import mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.program import program
 from conformance.sequential.search import smallest, try_scripts
 from conformance.sequential.session import NO_LEADER, NotReady, Session, TargetDown
-from conformance.sequential.steps import CreateTopic, Script, Step
+from conformance.sequential.steps import CreateTopic, Eventually, On, Script, Step
 from conformance.trial import Check, Finding, Trial
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target
@@ -55,9 +55,9 @@ def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Judged
     A topic that was not created, or got no leader, leaves the script unknown, unless creation is what is judged.
     """
     for number, (step, answer, expectation) in enumerate(zip(script.steps, answers, expected(script), strict=True), 1):
-        where = f"step {number}, {type(step).__name__}"
-        if type(step) in judged:
-            if wrong := mismatches(expectation, answer, judged[type(step)]):
+        where = _where(number, step)
+        if (fields := judged.get(kind_of(step))) is not None:
+            if wrong := mismatches(expectation, answer, fields):
                 first = wrong[0]
                 return Judged(
                     Verdict.VIOLATION,
@@ -72,17 +72,30 @@ def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Judged
     return Judged(Verdict.OK)
 
 
+def kind_of(step: Step) -> type[Step]:
+    """The request that a step is: what is asked of a certain broker, or again and again, is judged alike."""
+    return kind_of(step.step) if isinstance(step, On | Eventually) else type(step)
+
+
+def _where(number: int, step: Step) -> str:
+    return f"step {number}, {kind_of(step).__name__}"
+
+
 def _short(text: str, length_max: int = 120) -> str:
     return text if len(text) <= length_max else text[: length_max - 1] + "…"
 
 
-def sequential(scripts: SearchStrategy[Script], judged: Judges) -> Check:
-    """The check of a requirement whose scripts are drawn from `scripts`."""
+def sequential(scripts: SearchStrategy[Script], judged: Judges, *, cost: int = 1) -> Check:
+    """The check of a requirement whose scripts are drawn from `scripts`.
+
+    :param cost: how many ordinary scripts take as long as one of these; so many fewer are tried.
+    """
 
     def check(trial: Trial) -> Mapping[str, Finding]:
         with ExitStack() as stack:
             runs = [_TargetRun(target, stack.enter_context(_session(target, trial))) for target in trial.targets]
-            _Experiment(trial, scripts, judged, runs).run()
+            scripts_max = max(1, trial.scripts_max // cost)
+            _Experiment(replace(trial, scripts_max=scripts_max), scripts, judged, runs).run()
             return {run.target.name: run.finding for run in runs}
 
     return check
@@ -211,7 +224,7 @@ class _Experiment:
         expectation = expected(script)[difference.step - 1].get(name)
         return (
             difference.severity != Severity.WIRE_COSMETIC
-            and name in self.judged.get(type(step), frozenset())
+            and name in self.judged.get(kind_of(step), frozenset())
             and expectation is None
         )
 
@@ -220,7 +233,7 @@ class _Experiment:
         difference = next((one for one in found if self._decides(script, one)), None)
         if difference is None:
             return Judged(Verdict.OK)
-        where = f"step {difference.step}, {type(script.steps[difference.step - 1]).__name__}"
+        where = _where(difference.step, script.steps[difference.step - 1])
         return Judged(
             Verdict.VIOLATION,
             f"{where}: {difference.here}, but {difference.there} on {difference.other_target}",

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from conformance.events import Difference
-from conformance.sequential.answers import NO_ANSWER_FIELDS, Answer
+from conformance.sequential.answer import NO_ANSWER_FIELDS, Answer
 
 COSMETIC_FIELDS: Final[Mapping[str, str]] = {
     "size": "bytes of a fetch answer: batching and compression are the broker's",

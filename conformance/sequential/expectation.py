@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from conformance.sequential.answers import NO_ANSWER_FIELDS, Answer
+from conformance.sequential.answer import NO_ANSWER_FIELDS, Answer
 
 Expectation: TypeAlias = Mapping[str, Any]
 """Field name to a value, a `OneOf`, a `Satisfies` or an `Each`. A field that is not named may be anything."""

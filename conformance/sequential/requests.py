@@ -1,23 +1,18 @@
-"""Steps as Kafka's messages, in the version that a target speaks.
+"""Steps as Kafka's messages, in the version that a target speaks."""
 
-A step's values are laid out once, under every name that any version has for them; `build` takes what the version at
-hand has fields for. What a version cannot say is left out, as a client of that version would.
-"""
-
-import datetime as dt
-import typing
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
-from functools import cache
 from types import ModuleType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from conformance.sequential import admin_requests
+from conformance.sequential.layout import REQUEST_TIMEOUT_MS, Names, build, milliseconds, one_topic
 from conformance.sequential.steps import (
     Batch,
     CreateTopic,
     DeleteRecords,
     DeleteTopic,
+    DeleteTopicById,
     Fetch,
     Flaw,
     InitProducerId,
@@ -33,67 +28,8 @@ from conformance.sequential.steps import (
 from fixtures.clients.messages import ApiKey, api_name
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 
-REQUEST_TIMEOUT_MS: Final = 5_000
-"""What a script grants the broker for a produce or an admin request."""
-
 CONSUMER: Final = -1
 """The replica id of a consumer."""
-
-
-class Names(Protocol):
-    """What the symbols of a script stand for on one target."""
-
-    def real(self, name: str) -> str:
-        """The topic or group behind a script's name."""
-        ...
-
-    def topic_id(self, name: str) -> uuid.UUID:
-        """The id of a topic by its script's name; the zero id while unknown."""
-        ...
-
-    def nth_topic_id(self, n: int) -> uuid.UUID:
-        """The n-th topic id that the script has seen; one that nobody has for -1."""
-        ...
-
-    def producer_id(self, producer: int) -> int:
-        """The n-th producer id that the script was handed."""
-        ...
-
-
-def build(message: type[Any], values: Mapping[str, Any]) -> Any:
-    """An instance of a kio message. `values` are by field name, mappings and sequences of them for nested messages.
-
-    Names that this version lacks are passed over. Raises `TypeError` for a field that has neither value nor default.
-    """
-    types = _field_types(message)  # type: ignore[arg-type]  # mypy: a class is hashable, type[Any] is not
-    arguments = {}
-    for item in fields(message):
-        if item.name in values:
-            arguments[item.name] = _value(types[item.name], values[item.name])
-        elif item.default is MISSING and item.default_factory is MISSING:
-            raise TypeError(f"{message.__name__} v{message.__version__} needs {item.name}")
-    return message(**arguments)
-
-
-@cache
-def _field_types(message: type[Any]) -> Mapping[str, Any]:
-    return typing.get_type_hints(message)
-
-
-def _value(kind: Any, value: Any) -> Any:
-    nested = _nested_message(kind)
-    if nested is None or value is None:
-        return value
-    if isinstance(value, Mapping):
-        return build(nested, value)
-    return tuple(build(nested, item) for item in value)
-
-
-def _nested_message(kind: Any) -> type[Any] | None:
-    """The message inside `M`, `tuple[M, ...]` or `tuple[M, ...] | None`; null for plain fields."""
-    if isinstance(kind, type) and hasattr(kind, "__version__"):
-        return kind
-    return next((found for part in typing.get_args(kind) if (found := _nested_message(part))), None)
 
 
 def api_key(step: Step) -> ApiKey:
@@ -105,10 +41,6 @@ def request(step: Step, schema: ModuleType, names: Names) -> Any:
     """The step's request. `schema` is the module of its API in the version to be spoken."""
     key, lay_out = _REQUESTS[type(step)]
     return build(getattr(schema, f"{api_name(key)}Request"), lay_out(step, names))
-
-
-def _milliseconds(value: int) -> dt.timedelta:
-    return dt.timedelta(milliseconds=value)
 
 
 def encode(batch: Batch, names: Names) -> bytes:
@@ -136,21 +68,13 @@ def encode(batch: Batch, names: Names) -> bytes:
             return encode_batch(plain, record_count=len(batch.records) + 1)
 
 
-def _one_topic(step: Any, names: Names, partition: dict[str, Any], **parts: str) -> dict[str, Any]:
-    """A topic with one partition, under the names that the versions of an API have for them."""
-    name = names.real(step.topic)
-    topic = {"name": name, "topic": name, "topic_id": names.topic_id(step.topic)}
-    index = {"index": step.partition, "partition": step.partition, "partition_index": step.partition}
-    return topic | {parts.get("partitions", "partitions"): [index | partition]}
-
-
 def _produce(step: Produce, names: Names) -> dict[str, Any]:
     records = b"".join(encode(batch, names) for batch in step.batches)
     return {
         "transactional_id": None,
         "acks": step.acks,
-        "timeout": _milliseconds(REQUEST_TIMEOUT_MS),
-        "topic_data": [_one_topic(step, names, {"records": records}, partitions="partition_data")],
+        "timeout": milliseconds(REQUEST_TIMEOUT_MS),
+        "topic_data": [one_topic(step, names, {"records": records}, partitions="partition_data")],
     }
 
 
@@ -162,11 +86,11 @@ def _fetch(step: Fetch, names: Names) -> dict[str, Any]:
     }
     return {
         "replica_id": CONSUMER,
-        "max_wait": _milliseconds(step.max_wait_ms),
+        "max_wait": milliseconds(step.max_wait_ms),
         "min_bytes": step.min_bytes,
         "max_bytes": step.max_bytes,
         "isolation_level": int(step.read_committed),
-        "topics": [_one_topic(step, names, partition)],
+        "topics": [one_topic(step, names, partition)],
         "forgotten_topics_data": (),
     }
 
@@ -176,23 +100,23 @@ def _list_offsets(step: ListOffsets, names: Names) -> dict[str, Any]:
     return {
         "replica_id": CONSUMER,
         "isolation_level": int(step.read_committed),
-        "topics": [_one_topic(step, names, partition)],
-        "timeout": _milliseconds(REQUEST_TIMEOUT_MS),
+        "topics": [one_topic(step, names, partition)],
+        "timeout": milliseconds(REQUEST_TIMEOUT_MS),
     }
 
 
 def _offset_for_leader_epoch(step: OffsetForLeaderEpoch, names: Names) -> dict[str, Any]:
     partition = {"current_leader_epoch": step.leader_epoch, "leader_epoch": step.epoch}
-    return {"replica_id": CONSUMER, "topics": [_one_topic(step, names, partition)]}
+    return {"replica_id": CONSUMER, "topics": [one_topic(step, names, partition)]}
 
 
 def _delete_records(step: DeleteRecords, names: Names) -> dict[str, Any]:
-    topics = [_one_topic(step, names, {"offset": step.offset})]
-    return {"topics": topics, "timeout": _milliseconds(REQUEST_TIMEOUT_MS)}
+    topics = [one_topic(step, names, {"offset": step.offset})]
+    return {"topics": topics, "timeout": milliseconds(REQUEST_TIMEOUT_MS)}
 
 
 def _init_producer_id(_step: InitProducerId, _names: Names) -> dict[str, Any]:
-    return {"transactional_id": None, "transaction_timeout": _milliseconds(60_000)}
+    return {"transactional_id": None, "transaction_timeout": milliseconds(60_000)}
 
 
 def _create_topic(step: CreateTopic, names: Names) -> dict[str, Any]:
@@ -200,10 +124,13 @@ def _create_topic(step: CreateTopic, names: Names) -> dict[str, Any]:
         "name": names.real(step.topic),
         "num_partitions": step.partitions,
         "replication_factor": step.replication_factor,
-        "assignments": [{"partition_index": index, "broker_ids": brokers} for index, brokers in step.assignments],
+        "assignments": [
+            {"partition_index": index, "broker_ids": tuple(map(names.broker, brokers))}
+            for index, brokers in step.assignments
+        ],
         "configs": [{"name": name, "value": value} for name, value in step.configs],
     }
-    return {"topics": [topic], "timeout": _milliseconds(REQUEST_TIMEOUT_MS), "validate_only": step.validate_only}
+    return {"topics": [topic], "timeout": milliseconds(REQUEST_TIMEOUT_MS), "validate_only": step.validate_only}
 
 
 def _delete_topic(step: DeleteTopic, names: Names) -> dict[str, Any]:
@@ -211,8 +138,13 @@ def _delete_topic(step: DeleteTopic, names: Names) -> dict[str, Any]:
     return {
         "topics": [{"name": name, "topic_id": uuid.UUID(int=0)}],
         "topic_names": (name,),
-        "timeout": _milliseconds(REQUEST_TIMEOUT_MS),
+        "timeout": milliseconds(REQUEST_TIMEOUT_MS),
     }
+
+
+def _delete_topic_by_id(step: DeleteTopicById, names: Names) -> dict[str, Any]:
+    topic = {"name": None, "topic_id": names.nth_topic_id(step.topic_id)}
+    return {"topics": [topic], "timeout": milliseconds(REQUEST_TIMEOUT_MS)}
 
 
 def _metadata(step: Metadata, names: Names) -> dict[str, Any]:
@@ -245,8 +177,8 @@ def _offset_commit(step: OffsetCommit, names: Names) -> dict[str, Any]:
         "generation_id_or_member_epoch": step.generation,
         "generation_id": step.generation,
         "member_id": step.member,
-        "retention_time": _milliseconds(-1),
-        "topics": [_one_topic(step, names, partition)],
+        "retention_time": milliseconds(-1),
+        "topics": [one_topic(step, names, partition)],
     }
 
 
@@ -266,8 +198,10 @@ _REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[s
     InitProducerId: (ApiKey.INIT_PRODUCER_ID, _init_producer_id),
     CreateTopic: (ApiKey.CREATE_TOPICS, _create_topic),
     DeleteTopic: (ApiKey.DELETE_TOPICS, _delete_topic),
+    DeleteTopicById: (ApiKey.DELETE_TOPICS, _delete_topic_by_id),
     Metadata: (ApiKey.METADATA, _metadata),
     MetadataById: (ApiKey.METADATA, _metadata_by_id),
     OffsetCommit: (ApiKey.OFFSET_COMMIT, _offset_commit),
     OffsetFetch: (ApiKey.OFFSET_FETCH, _offset_fetch),
+    **admin_requests.REQUESTS,
 }

@@ -3,8 +3,9 @@
 Rules:
 - Each run of a script has topics, groups and producers of its own, so that no script sees another's.
 - Requests go where Kafka's clients send them: to the partition's leader, to the group's coordinator, else to the
-  first broker. They are sent once; only what a client would wait out before a script's first request (a new topic's
-  leader, a coordinator that still loads) is waited for.
+  first broker; or to the one that the script names. They are sent once; only what a client would wait out before a
+  script's first request (a new topic's leader, a coordinator that still loads) is waited for, and what the script says
+  is to come (`Eventually`, `AwaitTopic`).
 - A broker that closes is connected to again for the next step; one that cannot be connected to is `TargetDown`.
 - Bytes that are no request travel on a connection of their own.
 """
@@ -18,18 +19,27 @@ from typing import Any, Final
 from kio.index import load_response_schema
 
 from conformance.liveness import answers
-from conformance.sequential import requests
-from conformance.sequential.answers import CLOSED, SILENT, Answer, malformed, normalise
+from conformance.sequential import admin_answers, requests
+from conformance.sequential.answer import CLOSED, SILENT, Answer, malformed
+from conformance.sequential.answers import normalise
+from conformance.sequential.expectation import Expectation, mismatches
+from conformance.sequential.layout import build
+from conformance.sequential.model import expected
 from conformance.sequential.steps import (
     API_VERSIONS_NEWEST,
     ApiVersions,
+    AwaitTopic,
     CreateTopic,
     DeleteTopic,
+    DeleteTopicById,
+    Eventually,
     ListOffsets,
     Metadata,
     OffsetCommit,
     OffsetFetch,
+    On,
     Pipelined,
+    Placement,
     Produce,
     RawBytes,
     Script,
@@ -100,7 +110,7 @@ class Session:
         self._scripts_run += 1
         run = _ScriptRun(self, f"{self._unique}-{self._scripts_run}")
         try:
-            return tuple(run.step(step) for step in script.steps)
+            return tuple(run.step(step, due) for step, due in zip(script.steps, expected(script), strict=True))
         finally:
             run.delete_topics()
 
@@ -132,16 +142,16 @@ class _ScriptRun:
 
     def __init__(self, session: Session, unique: str) -> None:
         self._session = session
-        self._symbols = ScriptSymbols(unique)
+        self._symbols = ScriptSymbols(unique, session.nodes)
         self._leaders: dict[tuple[str, int], int] = {}
         self._coordinators: dict[str, int] = {}
         self._created: set[str] = set()
 
     # --- steps
 
-    def step(self, step: Step) -> Answer:
+    def step(self, step: Step, due: Expectation) -> Answer:
         try:
-            return self._answer(step)
+            return self._answer(step, due)
         except ConnectionClosed as error:
             if not self._session.lives():
                 raise TargetDown(str(error)) from error
@@ -153,7 +163,20 @@ class _ScriptRun:
             self._session.close()
             return malformed(error)
 
-    def _answer(self, step: Step) -> Answer:
+    def _answer(self, step: Step, due: Expectation) -> Answer:
+        match step:
+            case On():
+                return self._request(step.step, step.broker)
+            case Eventually():
+                return self._last_answer(lambda: self._answer(step.step, due), due)
+            case AwaitTopic():
+                return self._await_topic(step, due)
+            case Placement():
+                return admin_answers.placement(self._describe(step.topic), len(self._session.nodes))
+            case _:
+                return self._answer_of_request(step)
+
+    def _answer_of_request(self, step: Step) -> Answer:
         match step:
             case RawBytes():
                 return self._send_bytes(step)
@@ -169,11 +192,14 @@ class _ScriptRun:
         if isinstance(step, CreateTopic) and not step.validate_only and not self._wait_for_leaders(step):
             return {**answer, NO_LEADER: f"for {READY_TIMEOUT_S:g} s"}
         if isinstance(step, DeleteTopic):
-            self._wait_until_forgotten(step)
+            self._wait_until_forgotten(step.topic)
+        if isinstance(step, DeleteTopicById) and (name := self._symbols.topic_name(step.topic_id)):
+            self._wait_until_forgotten(name)
         return answer
 
-    def _request(self, step: Step) -> Answer:
-        client = self._session.client(self._destination(step))
+    def _request(self, step: Step, broker: int | None = None) -> Answer:
+        node_id = self._destination(step) if broker is None else self._symbols.broker(broker)
+        client = self._session.client(node_id)
         return normalise(step, client.request(self._message(step, client)), self._symbols)
 
     def _request_when_ready(self, step: Step) -> Answer:
@@ -217,7 +243,7 @@ class _ScriptRun:
             else:
                 schema = client.schema_for(ApiKey.API_VERSIONS, step.version)
                 names = {"client_software_name": step.software_name, "client_software_version": step.software_version}
-                response = client.request(requests.build(schema.ApiVersionsRequest, names))
+                response = client.request(build(schema.ApiVersionsRequest, names))
         keys = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         return {
             "error": response.error_code.name.upper(),
@@ -233,6 +259,28 @@ class _ScriptRun:
 
     # --- waiting
 
+    def _last_answer(self, ask: Callable[[], Answer], due: Expectation) -> Answer:
+        """Ask until the answer is the one that is due, or the time is up; the last answer."""
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while mismatches(due, answer := ask()) and time.monotonic() < deadline:
+            time.sleep(_RETRY_DELAY_S)
+        return answer
+
+    def _await_topic(self, step: AwaitTopic, due: Expectation) -> Answer:
+        answer = self._last_answer(partial(self._described_by_all, step.topic), due)
+        for index, leader, *_ in answer["partitions"]:
+            self._leaders[step.topic, index] = self._symbols.broker(leader)
+            _comes(partial(self._serves, step.topic, index))
+        return answer
+
+    def _described_by_all(self, topic: str) -> Answer:
+        """The first broker's description of a topic, and whether all others give the same."""
+        described = [admin_answers.topic_state(self._describe(topic, n), self._symbols) for n in self._session.nodes]
+        return {"all_agree": all(one == described[0] for one in described), **described[0]}
+
+    def _serves(self, topic: str, partition: int) -> bool:
+        return self._request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
+
     def _coordinator(self, group: str) -> int:
         """The group's coordinator, once it has loaded its partition of the offsets topic."""
         if group not in self._coordinators and not _comes(partial(self._find_coordinator, group)):
@@ -243,7 +291,7 @@ class _ScriptRun:
         client = self._session.client()
         schema = client.schema_for(ApiKey.FIND_COORDINATOR)
         keys = {"key": self._symbols.real(group), "key_type": 0, "coordinator_keys": (self._symbols.real(group),)}
-        response = client.request(requests.build(schema.FindCoordinatorRequest, keys))
+        response = client.request(build(schema.FindCoordinatorRequest, keys))
         answer = response.coordinators[0] if hasattr(response, "coordinators") else response
         if answer.error_code.name.upper() in _NOT_READY:
             return False
@@ -268,7 +316,7 @@ class _ScriptRun:
         if len(leaders) != 1 or None in leaders:
             return False
         self._leaders[topic, partition] = next(leader for leader in leaders if leader is not None)
-        return self._request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
+        return self._serves(topic, partition)
 
     def _leader_known_to(self, node: Node, topic: str, partition: int) -> int | None:
         for described in self._describe(topic, node):
@@ -284,11 +332,11 @@ class _ScriptRun:
         message = requests.request(Metadata((topic,)), client.schema_for(ApiKey.METADATA), self._symbols)
         return client.request(message).topics
 
-    def _wait_until_forgotten(self, step: DeleteTopic) -> None:
+    def _wait_until_forgotten(self, topic: str) -> None:
         """Until no broker knows the topic and no leader serves it, or too long: the next step finds what is left."""
-        self._created.discard(step.topic)
-        self._symbols.forget_topic(step.topic)
-        _comes(partial(self._is_forgotten, step.topic))
+        self._created.discard(topic)
+        self._symbols.forget_topic(topic)
+        _comes(partial(self._is_forgotten, topic))
 
     def _is_forgotten(self, topic: str) -> bool:
         """A leader may serve for a moment longer than its broker's metadata knows the topic."""

@@ -1,6 +1,9 @@
-"""What the symbols of a script stand for in one run of it: real names, topic ids, producer ids."""
+"""What the symbols of a script stand for in one run of it: real names, topic and producer ids, brokers."""
 
 import uuid
+from collections.abc import Sequence
+
+from fixtures.targets.target import Node
 
 _UNKNOWN_TOPIC_ID = uuid.UUID(int=2**64 + 1)
 
@@ -9,10 +12,13 @@ class ScriptSymbols:
     """Both ways: `requests.Names` for what is sent, `answers.Symbols` for what comes back.
 
     :param unique: makes the real names of this run unlike those of any other.
+    :param nodes: the target's brokers by ascending id.
     """
 
-    def __init__(self, unique: str) -> None:
+    def __init__(self, unique: str, nodes: Sequence[Node] = ()) -> None:
         self._suffix = f"-{unique}"
+        self._nodes = tuple(nodes)
+        self._cluster_ids: list[str] = []
         self._topic_ids: list[uuid.UUID] = []
         self._topic_id_by_name: dict[str, uuid.UUID] = {}
         self._producer_ids: list[int] = []
@@ -58,3 +64,33 @@ class ScriptSymbols:
         if producer_id not in self._producer_ids:
             self._producer_ids.append(producer_id)
         return self._producer_ids.index(producer_id)
+
+    def topic_name(self, n: int) -> str | None:
+        """The script's name of the topic that has the n-th id; null once it is forgotten."""
+        topic_id = self.nth_topic_id(n)
+        return next((name for name, known in self._topic_id_by_name.items() if known == topic_id), None)
+
+    def saw_cluster_id(self, cluster_id: str | None) -> int | None:
+        """Note a cluster's id; its place in the order in which they were seen, null for none."""
+        if cluster_id is None:
+            return None
+        if cluster_id not in self._cluster_ids:
+            self._cluster_ids.append(cluster_id)
+        return self._cluster_ids.index(cluster_id)
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of the target's brokers, ascending."""
+        return tuple(node.id for node in self._nodes)
+
+    def broker(self, place: int) -> int:
+        """The id of a broker by its place, from 1 on; the number itself beyond the target's brokers."""
+        return self._nodes[place - 1].id if 1 <= place <= len(self._nodes) else place
+
+    def place(self, broker: int) -> int:
+        """The place of a broker; the id itself where the target has no such broker."""
+        return next((place for place, node in enumerate(self._nodes, start=1) if node.id == broker), broker)
+
+    def is_address(self, broker: int, host: str, port: int) -> bool:
+        """Whether the target's broker has this address."""
+        return Node(broker, host, port) in self._nodes

@@ -8,22 +8,38 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from conformance.sequential.expectation import Each, Expectation
-from conformance.sequential.model import connection, groups, produce, read, topics
+from conformance.sequential.model import admin, configs, connection, elsewhere, groups, produce, read, topics
 from conformance.sequential.model.cluster import Cluster
 from conformance.sequential.steps import (
+    AlterConfigs,
+    AlterReassignment,
     ApiVersions,
+    AwaitTopic,
+    CreatePartitions,
     CreateTopic,
     DeleteRecords,
     DeleteTopic,
+    DeleteTopicById,
+    DescribeCluster,
+    DescribeConfigs,
+    DescribeLogDirs,
+    DescribeQuorum,
+    DescribeTopicPartitions,
+    ElectLeaders,
+    Eventually,
     Fetch,
+    IncrementalAlterConfigs,
     InitProducerId,
     ListOffsets,
+    ListReassignments,
     Metadata,
     MetadataById,
     OffsetCommit,
     OffsetFetch,
     OffsetForLeaderEpoch,
+    On,
     Pipelined,
+    Placement,
     Produce,
     RawBytes,
     Script,
@@ -33,6 +49,7 @@ from conformance.sequential.steps import (
 _RULES: Final[Mapping[type[Step], Callable[[Cluster, Any], Expectation]]] = {
     CreateTopic: topics.create_topic,
     DeleteTopic: topics.delete_topic,
+    DeleteTopicById: topics.delete_topic_by_id,
     Metadata: topics.metadata,
     MetadataById: topics.metadata_by_id,
     Produce: produce.produce,
@@ -45,6 +62,18 @@ _RULES: Final[Mapping[type[Step], Callable[[Cluster, Any], Expectation]]] = {
     OffsetFetch: groups.offset_fetch,
     ApiVersions: connection.api_versions,
     RawBytes: connection.raw_bytes,
+    CreatePartitions: admin.create_partitions,
+    AlterReassignment: admin.alter_reassignment,
+    ListReassignments: admin.list_reassignments,
+    ElectLeaders: admin.elect_leaders,
+    AwaitTopic: admin.await_topic,
+    Placement: admin.placement,
+    DescribeTopicPartitions: admin.describe_topic_partitions,
+    DescribeQuorum: admin.describe_quorum,
+    DescribeCluster: admin.describe_cluster,
+    IncrementalAlterConfigs: configs.incremental_alter_configs,
+    AlterConfigs: configs.alter_configs,
+    DescribeConfigs: configs.describe_configs,
 }
 
 
@@ -55,6 +84,14 @@ def expected(script: Script) -> tuple[Expectation, ...]:
 
 
 def _expected(cluster: Cluster, step: Step) -> Expectation:
-    if isinstance(step, Pipelined):
-        return {"in_order": True, "answers": Each(tuple(_expected(cluster, inner) for inner in step.steps))}
+    match step:
+        case Pipelined():
+            return {"in_order": True, "answers": Each(tuple(_expected(cluster, inner) for inner in step.steps))}
+        case Eventually():
+            return _expected(cluster, step.step)
+        case On(step=DescribeLogDirs() as inner):
+            return admin.describe_log_dirs(cluster, inner, step.broker)
+        case On():
+            refused = elsewhere.refused_on(cluster, step.broker, step.step)
+            return _expected(cluster, step.step) if refused is None else refused
     return _RULES[type(step)](cluster, step)

@@ -1,19 +1,17 @@
 """The state of the model: topics, their partitions' logs, producers, group offsets.
 
 It is as small as the answers allow. A partition's log is a list of batches with the offsets that they were given; the
-leader epoch is 0, since a script's topics are new and nothing fails; the high watermark is the log's end.
+high watermark is the log's end. Nothing fails, so all replicas are in sync, and a leader changes only where a script
+has it changed; where the replicas are is known only of topics that the script places.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.sequential.answers import ReadRecord
+from conformance.sequential.answer import ReadRecord
 
 BATCHES_REMEMBERED: Final = 5
 """How many of a producer's batches a broker recognises when they come again (KIP-98: `max.in.flight` is at most 5)."""
-
-LEADER_EPOCH: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +20,7 @@ class StoredBatch:
 
     records: tuple[ReadRecord, ...]
     size: int
+    leader_epoch: int = 0
 
     @property
     def base_offset(self) -> int:
@@ -63,6 +62,13 @@ class Partition:
     batches: list[StoredBatch] = field(default_factory=list)
     log_start_offset: int = 0
     producers: dict[int, ProducerState] = field(default_factory=dict)
+    replicas: tuple[int, ...] | None = None
+    """In their order; null where the cluster chose them."""
+    leader: int | None = None
+    """Null where the cluster chose it."""
+    leader_epoch: int = 0
+    epoch_starts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    """(epoch, offset of its first record) of the leader's epochs, ascending in both (KIP-101)."""
 
     @property
     def log_end_offset(self) -> int:
@@ -74,14 +80,33 @@ class Partition:
         """The records at or above the log start."""
         return [record for batch in self.batches for record in batch.records if record.offset >= self.log_start_offset]
 
+    def begin_epoch(self, leader: int | None) -> None:
+        """A new leader, or the old one in a new epoch. An epoch without records is forgotten with the next."""
+        self.leader = leader
+        self.leader_epoch += 1
+        if self.epoch_starts and self.epoch_starts[-1][1] >= self.log_end_offset:
+            self.epoch_starts.pop()
+        self.epoch_starts.append((self.leader_epoch, self.log_end_offset))
 
-@dataclass(frozen=True, slots=True)
+    def epoch_at(self, offset: int) -> int:
+        """The epoch in which the record at the offset was appended, or would be."""
+        return max((epoch for epoch, start in self.epoch_starts if start <= offset), default=self.leader_epoch)
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The newest epoch that is not newer, and where it ended; (-1, -1) for one that is still to come."""
+        if epoch > self.leader_epoch:
+            return -1, -1
+        known = max((begun for begun, _ in self.epoch_starts if begun <= epoch), default=epoch)
+        return known, next((start for begun, start in self.epoch_starts if begun > epoch), self.log_end_offset)
+
+
+@dataclass(slots=True)
 class Topic:
     """A topic with its properties. `id` counts the topics that the script created, one created again included."""
 
     id: int
-    partitions: tuple[Partition, ...]
-    properties: Mapping[str, str]
+    partitions: list[Partition]
+    properties: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)

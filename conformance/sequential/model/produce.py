@@ -7,7 +7,7 @@ records, then the producer's sequence. A refused batch leaves no trace.
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.sequential.answers import ReadRecord
+from conformance.sequential.answer import ReadRecord
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import (
     BATCHES_REMEMBERED,
@@ -128,7 +128,7 @@ def _appended(topic: Topic, partition: Partition, batch: Batch, size: int) -> Ex
     )
     if _sets_append_time(topic):
         records = tuple(replace(record, timestamp_ms=None) for record in records)
-    partition.batches.append(StoredBatch(records, size))
+    partition.batches.append(StoredBatch(records, size, partition.leader_epoch))
     return _acknowledged(topic, partition, base_offset)
 
 

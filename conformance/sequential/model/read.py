@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from conformance.sequential.answers import ReadRecord
+from conformance.sequential.answer import ReadRecord
 from conformance.sequential.expectation import Expectation, OneOf, Satisfies
-from conformance.sequential.model.cluster import LEADER_EPOCH, Cluster, Partition, StoredBatch
+from conformance.sequential.model.cluster import Cluster, Partition, StoredBatch
 from conformance.sequential.model.unknown import UNKNOWN_TOPIC
 from conformance.sequential.steps import (
     EARLIEST,
@@ -22,17 +22,17 @@ _NONE: Final = -1
 """Kafka's word for no offset, no timestamp and no epoch."""
 
 
-def _epoch_error(client_epoch: int) -> str | None:
+def _epoch_error(partition: Partition, client_epoch: int) -> str | None:
     """A client that knows a newer epoch than the leader is ahead of it, one with an older is fenced (KIP-320)."""
-    if client_epoch in {_NONE, LEADER_EPOCH}:
+    if client_epoch in {_NONE, partition.leader_epoch}:
         return None
-    return "UNKNOWN_LEADER_EPOCH" if client_epoch > LEADER_EPOCH else "FENCED_LEADER_EPOCH"
+    return "UNKNOWN_LEADER_EPOCH" if client_epoch > partition.leader_epoch else "FENCED_LEADER_EPOCH"
 
 
 def fetch(cluster: Cluster, step: Fetch) -> Expectation:
     """Whole batches from the one that holds the offset; an error shows no watermark."""
     partition = cluster.partition(step.topic, step.partition)
-    error = UNKNOWN_TOPIC if partition is None else _epoch_error(step.leader_epoch)
+    error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
         return {"error": error, "records": ()}
     end = partition.log_end_offset
@@ -44,11 +44,16 @@ def fetch(cluster: Cluster, step: Fetch) -> Expectation:
     return {
         "error": "NONE",
         "records": _whole_batches(batches, limit),
-        "leader_epochs": Satisfies("the leader's epoch in each batch", lambda found: set(found) <= {LEADER_EPOCH}),
+        "leader_epochs": _epochs_of(batches),
         "high_watermark": end,
         "last_stable_offset": end,
         "log_start_offset": partition.log_start_offset,
     }
+
+
+def _epochs_of(batches: list[StoredBatch]) -> Satisfies:
+    epochs = tuple(batch.leader_epoch for batch in batches)
+    return Satisfies(f"{epochs}, or fewer", lambda found: found == epochs[: len(found)])
 
 
 def _whole_batches(batches: list[StoredBatch], limit: int) -> tuple[ReadRecord, ...] | OneOf:
@@ -70,7 +75,7 @@ def _whole_batches(batches: list[StoredBatch], limit: int) -> tuple[ReadRecord, 
 def list_offsets(cluster: Cluster, step: ListOffsets) -> Expectation:
     """An offset by timestamp, or by one of the special timestamps."""
     partition = cluster.partition(step.topic, step.partition)
-    error = UNKNOWN_TOPIC if partition is None else _epoch_error(step.leader_epoch)
+    error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
         return {"error": error, "timestamp": _NONE, "offset": _NONE}
     return {"error": "NONE", **_found(partition, step.timestamp)}
@@ -79,7 +84,8 @@ def list_offsets(cluster: Cluster, step: ListOffsets) -> Expectation:
 def _found(partition: Partition, timestamp: int) -> Expectation:
     match timestamp:
         case _ if timestamp == LATEST:
-            return {"timestamp": _NONE, "offset": partition.log_end_offset, "leader_epoch": LEADER_EPOCH}
+            epoch = partition.leader_epoch
+            return {"timestamp": _NONE, "offset": partition.log_end_offset, "leader_epoch": epoch}
         case _ if timestamp in {EARLIEST, EARLIEST_LOCAL}:
             return {"timestamp": _NONE, "offset": partition.log_start_offset}
         case _ if timestamp == LATEST_TIERED:
@@ -89,7 +95,8 @@ def _found(partition: Partition, timestamp: int) -> Expectation:
     first = next((record for record in partition.readable if (record.timestamp_ms or 0) >= timestamp), None)
     if first is None:
         return {"timestamp": _NONE, "offset": _NONE, "leader_epoch": _NONE}
-    return {"timestamp": first.timestamp_ms, "offset": first.offset, "leader_epoch": LEADER_EPOCH}
+    epoch = partition.epoch_at(first.offset)
+    return {"timestamp": first.timestamp_ms, "offset": first.offset, "leader_epoch": epoch}
 
 
 def _newest(partition: Partition) -> Expectation:
@@ -101,19 +108,18 @@ def _newest(partition: Partition) -> Expectation:
     return {
         "timestamp": newest,
         "offset": OneOf(offsets, "any record with the newest timestamp") if len(offsets) > 1 else offsets[0],
-        "leader_epoch": LEADER_EPOCH,
+        "leader_epoch": Satisfies("its epoch", {partition.epoch_at(offset) for offset in offsets}.__contains__),
     }
 
 
 def offset_for_leader_epoch(cluster: Cluster, step: OffsetForLeaderEpoch) -> Expectation:
-    """The end of the newest epoch that is not newer than the one asked for; nothing for one that is still to come."""
+    """The end of the newest epoch that is not newer than the one asked for."""
     partition = cluster.partition(step.topic, step.partition)
-    error = UNKNOWN_TOPIC if partition is None else _epoch_error(step.leader_epoch)
+    error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
         return {"error": error, "leader_epoch": _NONE, "end_offset": _NONE}
-    if step.epoch > LEADER_EPOCH:
-        return {"error": "NONE", "leader_epoch": _NONE, "end_offset": _NONE}
-    return {"error": "NONE", "leader_epoch": LEADER_EPOCH, "end_offset": partition.log_end_offset}
+    epoch, end = partition.end_of_epoch(step.epoch)
+    return {"error": "NONE", "leader_epoch": epoch, "end_offset": end}
 
 
 def delete_records(cluster: Cluster, step: DeleteRecords) -> Expectation:

@@ -5,7 +5,8 @@ from typing import Final
 
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import Cluster, Partition, Topic
-from conformance.sequential.steps import CreateTopic, DeleteTopic, Metadata, MetadataById
+from conformance.sequential.model.configs import BAD_SETTINGS
+from conformance.sequential.steps import CreateTopic, DeleteTopic, DeleteTopicById, Metadata, MetadataById
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
 UNKNOWN_BROKER: Final = 1_000_000
@@ -15,7 +16,6 @@ REPLICAS_TOO_MANY: Final = 1_000
 
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _INVALID_TOPIC: Final = "INVALID_TOPIC_EXCEPTION"
-_BAD_PROPERTIES: Final = frozenset({("retention.ms", "soon"), ("cleanup.policy", "burn"), ("no.such.property", "1")})
 
 
 def is_legal_name(name: str) -> bool:
@@ -31,10 +31,16 @@ def create_topic(cluster: Cluster, step: CreateTopic) -> Expectation:
     described = {"error": "NONE", "num_partitions": partitions, "configs": tuple(sorted(step.configs))}
     if step.validate_only:
         return described
-    topic = Topic(cluster.topic_ids, tuple(Partition() for _ in range(partitions)), dict(step.configs))
+    placed = dict(step.assignments)
+    topic = Topic(cluster.topic_ids, [new_partition(placed.get(i)) for i in range(partitions)], dict(step.configs))
     cluster.topics[step.topic] = topic
     cluster.topic_ids += 1
     return described | {"topic_id": topic.id}
+
+
+def new_partition(replicas: tuple[int, ...] | None) -> Partition:
+    """An empty partition, led by the first of its replicas where they are known."""
+    return Partition(replicas=replicas, leader=replicas[0] if replicas else None)
 
 
 def _creation_error(cluster: Cluster, step: CreateTopic) -> str | None:
@@ -48,7 +54,7 @@ def _creation_error(cluster: Cluster, step: CreateTopic) -> str | None:
         return "INVALID_PARTITIONS"
     if step.replication_factor == 0 or step.replication_factor < -1 or step.replication_factor >= REPLICAS_TOO_MANY:
         return "INVALID_REPLICATION_FACTOR"
-    if _BAD_PROPERTIES & set(step.configs):
+    if BAD_SETTINGS & set(step.configs):
         return "INVALID_CONFIG"
     return None
 
@@ -70,6 +76,19 @@ def delete_topic(cluster: Cluster, step: DeleteTopic) -> Expectation:
     return {"error": "NONE"}
 
 
+def delete_topic_by_id(cluster: Cluster, step: DeleteTopicById) -> Expectation:
+    """As by name; an id that nobody has, or no more, is UNKNOWN_TOPIC_ID (KIP-516)."""
+    name = _name_of(cluster, step.topic_id)
+    if name is None:
+        return {"error": "UNKNOWN_TOPIC_ID"}
+    del cluster.topics[name]
+    return {"error": "NONE"}
+
+
+def _name_of(cluster: Cluster, topic_id: int) -> str | None:
+    return next((name for name, topic in cluster.topics.items() if topic.id == topic_id), None)
+
+
 def metadata(cluster: Cluster, step: Metadata) -> Expectation:
     """What there is of the topics asked for; null asks for all, an empty list for none (since v1)."""
     asked = tuple(cluster.topics) if step.topics is None else step.topics
@@ -80,6 +99,7 @@ def metadata(cluster: Cluster, step: Metadata) -> Expectation:
         "leaders": tuple(sorted((name, i, True) for name in known for i in range(_partition_count(cluster, name)))),
         "topic_ids": tuple(sorted((name, cluster.topics[name].id) for name in known)),
         "brokers": True,
+        "cluster_id": 0,
         "strangers": 0,
     }
 
@@ -96,5 +116,5 @@ def _partition_count(cluster: Cluster, name: str) -> int:
 
 def metadata_by_id(cluster: Cluster, step: MetadataById) -> Expectation:
     """The topic's name (KIP-516); an id that nobody has, or no more, is UNKNOWN_TOPIC_ID."""
-    name = next((name for name, topic in cluster.topics.items() if topic.id == step.topic_id), None)
+    name = _name_of(cluster, step.topic_id)
     return {"error": "UNKNOWN_TOPIC_ID", "name": None} if name is None else {"error": "NONE", "name": name}

@@ -10,7 +10,8 @@ from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 
 from conformance.sequential import requests
-from conformance.sequential.answers import ReadRecord, normalise
+from conformance.sequential.answer import ReadRecord
+from conformance.sequential.answers import normalise
 from conformance.sequential.requests import build
 from conformance.sequential.steps import (
     Batch,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.sequential.answers import CLOSED, ReadRecord
+from conformance.sequential.answer import CLOSED, ReadRecord
 from conformance.sequential.differences import COSMETIC_FIELDS, differences
 
 FINE = {"error": "NONE", "base_offset": 3, "size": 70}

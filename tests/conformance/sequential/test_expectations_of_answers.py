@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.sequential.answers import CLOSED, SILENT
+from conformance.sequential.answer import CLOSED, SILENT
 from conformance.sequential.expectation import Each, OneOf, Satisfies, mismatches
 
 EXPECTED = {"error": "NONE", "base_offset": 3}

@@ -1,0 +1,149 @@
+"""Who leads a partition: what other brokers answer, how leadership moves by request, and what it does to epochs.
+
+Nothing fails here: leaders move because a script has their replicas reordered and the preferred one elected.
+"""
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    AlterReassignment,
+    AwaitTopic,
+    DeleteRecords,
+    ElectionType,
+    ElectLeaders,
+    Fetch,
+    ListOffsets,
+    OffsetForLeaderEpoch,
+    On,
+    Produce,
+    Step,
+)
+from conformance.sequential.strategies import many, placed, produces, script
+from fixtures.targets.target import Capability
+
+_REPLICATION: Final = frozenset({Capability.TOPIC_ADMIN, Capability.REPLICATION})
+_ELSEWHERE: Final = st.sampled_from([2, 3])
+"""Of a topic on the first two brokers: the follower, and a broker without a replica."""
+_PARTITION_ERRORS: Final = (
+    judges("error", "base_offset", of=Produce)
+    | judges("error", "records", of=Fetch)
+    | judges("error", "offset", of=ListOffsets)
+    | judges("error", "end_offset", of=OffsetForLeaderEpoch)
+    | judges("error", "low_watermark", of=DeleteRecords)
+)
+
+
+def _moved(*order: int) -> tuple[Step, ...]:
+    """The replicas are reordered, and the first of them leads."""
+    return AlterReassignment(order), AwaitTopic(), ElectLeaders(), AwaitTopic()
+
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="leadership/only-the-leader-serves",
+        level=Level.MUST,
+        text="A broker that does not lead the partition answers Produce, ListOffsets, OffsetForLeaderEpoch, "
+        "DeleteRecords and Fetch before v11 with NOT_LEADER_OR_FOLLOWER, whether it has a replica or not, and changes "
+        "nothing.",
+        sources=(sources.PROTOCOL_ERRORS, sources.KIP_392),
+        check=sequential(
+            script(
+                placed(1, 2),
+                produces(),
+                many(
+                    st.builds(
+                        On,
+                        _ELSEWHERE,
+                        produces()
+                        | st.sampled_from(
+                            [Fetch(version=10), ListOffsets(), OffsetForLeaderEpoch(0), DeleteRecords(1)]
+                        ),
+                    )
+                ),
+                On(2, Fetch(version=10)),
+                On(3, ListOffsets()),
+                Fetch(),
+                ListOffsets(),
+            ),
+            _PARTITION_ERRORS,
+            cost=2,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="leadership/current-leader-is-told",
+        level=Level.SHOULD,
+        text="With NOT_LEADER_OR_FOLLOWER a Produce since v10 and a Fetch since v16 are told the leader, its epoch and "
+        "its address, so that the client need not ask for metadata.",
+        sources=(sources.KIP_951,),
+        check=sequential(
+            script(
+                placed(1, 2),
+                st.sampled_from([(), _moved(2, 1), (*_moved(2, 1), *_moved(1, 2))]),
+                On(3, Fetch()),
+                st.builds(On, st.just(3), produces()),
+            ),
+            judges("error", "current_leader", "endpoints", of=Produce)
+            | judges("error", "current_leader", "endpoints", of=Fetch),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        since="3.7.0",
+        nodes_min=3,
+    ),
+    Requirement(
+        id="leadership/preferred-leader-is-elected",
+        level=Level.MUST,
+        text="ElectLeaders of the preferred kind puts the first replica in charge, in a new leader epoch; where it "
+        "leads already, and for an unclean election where there is a leader, the answer is ELECTION_NOT_NEEDED, and "
+        "for an unknown partition UNKNOWN_TOPIC_OR_PARTITION.",
+        sources=(sources.KIP_183, sources.KIP_460),
+        check=sequential(
+            script(
+                placed(1, 2, 3),
+                ElectLeaders(),
+                many(
+                    st.permutations([1, 2, 3]).map(lambda order: _moved(*order))
+                    | st.sampled_from(
+                        [ElectLeaders(election=ElectionType.UNCLEAN), ElectLeaders("trial-none"), ElectLeaders()]
+                    ),
+                    at_most=3,
+                ),
+                *_moved(2, 3, 1),
+                ElectLeaders(),
+            ),
+            judges("error", of=ElectLeaders) | judges("partitions", "leader_epochs", "all_agree", of=AwaitTopic),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="leadership/records-outlive-a-leader",
+        level=Level.MUST,
+        text="A new leader serves what was acknowledged before, at the same offsets, and goes on from there.",
+        sources=(sources.GUARANTEES, sources.KIP_101),
+        check=sequential(
+            script(
+                placed(1, 2, 3),
+                many(produces(), at_most=3),
+                *_moved(3, 1, 2),
+                Fetch(),
+                many(produces(), at_most=3),
+                *_moved(2, 1, 3),
+                Fetch(),
+                ListOffsets(),
+            ),
+            _PARTITION_ERRORS,
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+)

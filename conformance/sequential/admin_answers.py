@@ -1,0 +1,197 @@
+"""The answers of administration as plain values."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from conformance.sequential.answer import MISSING, Answer, Symbols, error_of, only_partition
+from conformance.sequential.steps import (
+    AlterConfigs,
+    AlterReassignment,
+    CreatePartitions,
+    DescribeCluster,
+    DescribeConfigs,
+    DescribeLogDirs,
+    DescribeQuorum,
+    DescribeTopicPartitions,
+    ElectLeaders,
+    IncrementalAlterConfigs,
+    ListReassignments,
+    Step,
+)
+
+_TOPIC_CONFIG: Final = 1
+"""DescribeConfigs' source of a setting that the topic itself has (KIP-226)."""
+
+
+def places(brokers: Sequence[Any], symbols: Symbols) -> tuple[int, ...]:
+    """Brokers by their places, in the order given."""
+    return tuple(symbols.place(int(broker)) for broker in brokers)
+
+
+def partition_state(partition: Any, symbols: Symbols) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+    """Index, leader, replicas in their order, and in-sync replicas in none, as Metadata describes a partition."""
+    in_sync = tuple(sorted(places(partition.isr_nodes, symbols)))
+    leader = symbols.place(int(partition.leader_id))
+    return int(partition.partition_index), leader, places(partition.replica_nodes, symbols), in_sync
+
+
+def topic_state(topics: Sequence[Any], symbols: Symbols) -> Answer:
+    """What Metadata says of one topic's partitions."""
+    partitions = sorted((part for topic in topics for part in topic.partitions), key=lambda part: part.partition_index)
+    return {
+        "partitions": tuple(partition_state(partition, symbols) for partition in partitions),
+        "leader_epochs": tuple(int(partition.leader_epoch) for partition in partitions),
+        "offline_replicas": sum(len(partition.offline_replicas) for partition in partitions),
+    }
+
+
+def placement(topics: Sequence[Any], brokers: int) -> Answer:
+    """How evenly one topic's leaders and replicas lie over so many brokers: the most on one, less the fewest."""
+    partitions = [part for topic in topics for part in topic.partitions]
+    return {
+        "replicas_are_distinct": all(len(set(p.replica_nodes)) == len(p.replica_nodes) for p in partitions),
+        "leaders_unevenness": _unevenness((part.leader_id for part in partitions), brokers),
+        "replicas_unevenness": _unevenness((node for part in partitions for node in part.replica_nodes), brokers),
+    }
+
+
+def _unevenness(found: Any, brokers: int) -> int:
+    counts = Counter(found)
+    return max(counts.values(), default=0) - (min(counts.values()) if len(counts) == brokers else 0)
+
+
+def _only_result(results: Sequence[Any]) -> Answer:
+    if len(results) != 1:
+        return {"malformed": f"{len(results)} results in the answer about one"}
+    return {"error": error_of(results[0].error_code)}
+
+
+def _create_partitions(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+    return _only_result(response.results)
+
+
+def _alter_reassignment(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+    if error_of(response.error_code) != "NONE":
+        return {"error": error_of(response.error_code)}
+    partition = only_partition(response.responses)
+    return MISSING if partition is None else {"error": error_of(partition.error_code)}
+
+
+def _list_reassignments(_step: Step, response: Any, symbols: Symbols) -> Answer:
+    ongoing = [partition for topic in response.topics for partition in topic.partitions]
+    return {
+        "error": error_of(response.error_code),
+        "ongoing": tuple(
+            (
+                int(partition.partition_index),
+                places(partition.replicas, symbols),
+                places(partition.adding_replicas, symbols),
+                places(partition.removing_replicas, symbols),
+            )
+            for partition in ongoing
+        ),
+    }
+
+
+def _elect_leaders(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+    if hasattr(response, "error_code") and error_of(response.error_code) != "NONE":
+        return {"error": error_of(response.error_code)}
+    partition = only_partition(response.replica_election_results, "partition_result")
+    return MISSING if partition is None else {"error": error_of(partition.error_code)}
+
+
+def _alter_configs(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+    return _only_result(response.responses)
+
+
+def _describe_configs(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+    answer = _only_result(response.results)
+    if answer.get("error") != "NONE":
+        return answer
+    configs = sorted(response.results[0].configs, key=lambda config: str(config.name))
+    own = [config for config in configs if config.config_source == _TOPIC_CONFIG]
+    return {
+        "error": "NONE",
+        "set": tuple((config.name, config.value) for config in own),
+        "inherited": tuple(config.name for config in configs if config not in own),
+        "synonyms_in_order": all(_synonyms_in_order(config) for config in configs),
+    }
+
+
+def _synonyms_in_order(config: Any) -> bool:
+    """Whether the setting's own value comes first, and the sources after it by precedence (KIP-226)."""
+    sources = [synonym.source for synonym in config.synonyms]
+    first = config.synonyms[0] if config.synonyms else config
+    return first.value == config.value and sources == sorted(sources)
+
+
+def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> Answer:
+    topics = [(symbols.script_name(topic.name or ""), topic) for topic in response.topics]
+    cursor = response.next_cursor
+    return {
+        "topics": tuple((name, error_of(topic.error_code)) for name, topic in topics),
+        "listed": tuple((name, int(part.partition_index)) for name, topic in topics for part in topic.partitions),
+        "next": None if cursor is None else (symbols.script_name(cursor.topic_name), int(cursor.partition_index)),
+        "partitions": tuple(partition_state(part, symbols) for _, topic in topics for part in topic.partitions),
+    }
+
+
+def _describe_log_dirs(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+    directories = list(response.results)
+    errors = {error_of(directory.error_code) for directory in directories}
+    found = [partition for directory in directories for topic in directory.topics for partition in topic.partitions]
+    return {
+        "error": next(iter(errors - {"NONE"}), "NONE"),
+        "replicas": len(found),
+        "has_bytes": any(partition.partition_size > 0 for partition in found),
+        "offset_lag": sum(int(partition.offset_lag) for partition in found),
+        "is_future": any(partition.is_future_key for partition in found),
+    }
+
+
+def _describe_quorum(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+    if error_of(response.error_code) != "NONE":
+        return {"error": error_of(response.error_code)}
+    partition = only_partition(response.topics)
+    if partition is None:
+        return MISSING
+    if error_of(partition.error_code) != "NONE":
+        return {"error": error_of(partition.error_code)}
+    voters = {int(voter.replica_id): int(voter.log_end_offset) for voter in partition.current_voters}
+    return {
+        "error": "NONE",
+        "leader_is_voter": int(partition.leader_id) in voters,
+        "has_epoch": int(partition.leader_epoch) > 0,
+        "high_watermark_is_reached": 0 < int(partition.high_watermark) <= voters.get(int(partition.leader_id), 0),
+        "observers_vote": any(int(observer.replica_id) in voters for observer in partition.observers),
+    }
+
+
+def _describe_cluster(_step: Step, response: Any, symbols: Symbols) -> Answer:
+    error = error_of(response.error_code)
+    if error != "NONE":
+        return {"error": error}
+    brokers = {int(broker.broker_id) for broker in response.brokers}
+    return {
+        "error": error,
+        "cluster_id": symbols.saw_cluster_id(response.cluster_id),
+        "every_broker": brokers >= set(symbols.brokers),
+        "addresses": all(symbols.is_address(int(b.broker_id), b.host, b.port) for b in response.brokers),
+        "controller_is_broker": int(response.controller_id) in brokers,
+    }
+
+
+NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Answer]]] = {
+    CreatePartitions: _create_partitions,
+    AlterReassignment: _alter_reassignment,
+    ListReassignments: _list_reassignments,
+    ElectLeaders: _elect_leaders,
+    IncrementalAlterConfigs: _alter_configs,
+    AlterConfigs: _alter_configs,
+    DescribeConfigs: _describe_configs,
+    DescribeTopicPartitions: _describe_topic_partitions,
+    DescribeLogDirs: _describe_log_dirs,
+    DescribeQuorum: _describe_quorum,
+    DescribeCluster: _describe_cluster,
+}

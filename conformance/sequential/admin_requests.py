@@ -1,0 +1,116 @@
+"""The steps of administration as Kafka's messages."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from conformance.sequential.layout import REQUEST_TIMEOUT_MS, Names, milliseconds
+from conformance.sequential.steps import (
+    AlterConfigs,
+    AlterReassignment,
+    CreatePartitions,
+    DescribeCluster,
+    DescribeConfigs,
+    DescribeLogDirs,
+    DescribeQuorum,
+    DescribeTopicPartitions,
+    ElectLeaders,
+    IncrementalAlterConfigs,
+    ListReassignments,
+    Step,
+)
+from fixtures.clients.messages import ApiKey
+
+
+def _create_partitions(step: CreatePartitions, names: Names) -> dict[str, Any]:
+    assignments = step.assignments
+    topic = {
+        "name": names.real(step.topic),
+        "count": step.count,
+        "assignments": None
+        if assignments is None
+        else [{"broker_ids": tuple(map(names.broker, brokers))} for brokers in assignments],
+    }
+    timeout = milliseconds(REQUEST_TIMEOUT_MS)
+    return {"topics": [topic], "timeout": timeout, "validate_only": step.validate_only}
+
+
+def _alter_reassignment(step: AlterReassignment, names: Names) -> dict[str, Any]:
+    replicas = None if step.replicas is None else tuple(map(names.broker, step.replicas))
+    partition = {"partition_index": step.partition, "replicas": replicas}
+    topic = {"name": names.real(step.topic), "partitions": [partition]}
+    return {"topics": [topic], "timeout": milliseconds(REQUEST_TIMEOUT_MS)}
+
+
+def _list_reassignments(step: ListReassignments, names: Names) -> dict[str, Any]:
+    topic = {"name": names.real(step.topic), "partition_indexes": (step.partition,)}
+    return {"topics": [topic], "timeout": milliseconds(REQUEST_TIMEOUT_MS)}
+
+
+def _elect_leaders(step: ElectLeaders, names: Names) -> dict[str, Any]:
+    topic = {"topic": names.real(step.topic), "partitions": (step.partition,)}
+    return {
+        "election_type": int(step.election),
+        "topic_partitions": [topic],
+        "timeout": milliseconds(REQUEST_TIMEOUT_MS),
+    }
+
+
+def _resource(step: Any, names: Names, **parts: Any) -> dict[str, Any]:
+    return {"resource_type": int(step.resource_type), "resource_name": names.real(step.topic), **parts}
+
+
+def _incremental_alter_configs(step: IncrementalAlterConfigs, names: Names) -> dict[str, Any]:
+    configs = [
+        {"name": name, "config_operation": int(operation), "value": value} for name, operation, value in step.changes
+    ]
+    return {"resources": [_resource(step, names, configs=configs)], "validate_only": step.validate_only}
+
+
+def _alter_configs(step: AlterConfigs, names: Names) -> dict[str, Any]:
+    configs = [{"name": name, "value": value} for name, value in step.configs]
+    return {"resources": [_resource(step, names, configs=configs)], "validate_only": step.validate_only}
+
+
+def _describe_configs(step: DescribeConfigs, names: Names) -> dict[str, Any]:
+    resource = _resource(step, names, configuration_keys=step.names)
+    return {"resources": [resource], "include_synonyms": True, "include_documentation": False}
+
+
+def _describe_topic_partitions(step: DescribeTopicPartitions, names: Names) -> dict[str, Any]:
+    cursor = None
+    if step.cursor is not None:
+        topic, partition = step.cursor
+        cursor = {"topic_name": names.real(topic), "partition_index": partition}
+    topics = [{"name": names.real(name)} for name in step.topics]
+    return {"topics": topics, "response_partition_limit": step.limit, "cursor": cursor}
+
+
+def _describe_log_dirs(step: DescribeLogDirs, names: Names) -> dict[str, Any]:
+    return {"topics": [{"topic": names.real(step.topic), "partitions": (step.partition,)}]}
+
+
+def _describe_quorum(step: DescribeQuorum, names: Names) -> dict[str, Any]:
+    return {"topics": [{"topic_name": names.real(step.topic), "partitions": [{"partition_index": step.partition}]}]}
+
+
+def _describe_cluster(step: DescribeCluster, _names: Names) -> dict[str, Any]:
+    return {
+        "include_cluster_authorized_operations": False,
+        "endpoint_type": int(step.endpoint_type),
+        "include_fenced_brokers": False,
+    }
+
+
+REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[str, Any]]]]] = {
+    CreatePartitions: (ApiKey.CREATE_PARTITIONS, _create_partitions),
+    AlterReassignment: (ApiKey.ALTER_PARTITION_REASSIGNMENTS, _alter_reassignment),
+    ListReassignments: (ApiKey.LIST_PARTITION_REASSIGNMENTS, _list_reassignments),
+    ElectLeaders: (ApiKey.ELECT_LEADERS, _elect_leaders),
+    IncrementalAlterConfigs: (ApiKey.INCREMENTAL_ALTER_CONFIGS, _incremental_alter_configs),
+    AlterConfigs: (ApiKey.ALTER_CONFIGS, _alter_configs),
+    DescribeConfigs: (ApiKey.DESCRIBE_CONFIGS, _describe_configs),
+    DescribeTopicPartitions: (ApiKey.DESCRIBE_TOPIC_PARTITIONS, _describe_topic_partitions),
+    DescribeLogDirs: (ApiKey.DESCRIBE_LOG_DIRS, _describe_log_dirs),
+    DescribeQuorum: (ApiKey.DESCRIBE_QUORUM, _describe_quorum),
+    DescribeCluster: (ApiKey.DESCRIBE_CLUSTER, _describe_cluster),
+}

@@ -1,0 +1,89 @@
+"""Kafka's messages, laid out from plain values.
+
+A step's values are laid out once, under every name that any version has for them; `build` takes what the version at
+hand has fields for. What a version cannot say is left out, as a client of that version would.
+"""
+
+import datetime as dt
+import typing
+import uuid
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Any, Final, Protocol
+
+REQUEST_TIMEOUT_MS: Final = 5_000
+"""What a script grants the broker for a produce or an admin request."""
+
+
+class Names(Protocol):
+    """What the symbols of a script stand for on one target."""
+
+    def real(self, name: str) -> str:
+        """The topic or group behind a script's name."""
+        ...
+
+    def topic_id(self, name: str) -> uuid.UUID:
+        """The id of a topic by its script's name; the zero id while unknown."""
+        ...
+
+    def nth_topic_id(self, n: int) -> uuid.UUID:
+        """The n-th topic id that the script has seen; one that nobody has for -1."""
+        ...
+
+    def producer_id(self, producer: int) -> int:
+        """The n-th producer id that the script was handed."""
+        ...
+
+    def broker(self, place: int) -> int:
+        """The id of a broker by its place; the number itself beyond them."""
+        ...
+
+
+def build(message: type[Any], values: Mapping[str, Any]) -> Any:
+    """An instance of a kio message. `values` are by field name, mappings and sequences of them for nested messages.
+
+    Names that this version lacks are passed over. Raises `TypeError` for a field that has neither value nor default.
+    """
+    types = _field_types(message)  # type: ignore[arg-type]  # mypy: a class is hashable, type[Any] is not
+    arguments = {}
+    for item in fields(message):
+        if item.name in values:
+            arguments[item.name] = _value(types[item.name], values[item.name])
+        elif item.default is MISSING and item.default_factory is MISSING:
+            raise TypeError(f"{message.__name__} v{message.__version__} needs {item.name}")
+    return message(**arguments)
+
+
+@cache
+def _field_types(message: type[Any]) -> Mapping[str, Any]:
+    return typing.get_type_hints(message)
+
+
+def _value(kind: Any, value: Any) -> Any:
+    nested = _nested_message(kind)
+    if nested is None or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return build(nested, value)
+    return tuple(build(nested, item) for item in value)
+
+
+def _nested_message(kind: Any) -> type[Any] | None:
+    """The message inside `M`, `tuple[M, ...]` or `tuple[M, ...] | None`; null for plain fields."""
+    if isinstance(kind, type) and hasattr(kind, "__version__"):
+        return kind
+    return next((found for part in typing.get_args(kind) if (found := _nested_message(part))), None)
+
+
+def milliseconds(value: int) -> dt.timedelta:
+    """A duration as kio has it."""
+    return dt.timedelta(milliseconds=value)
+
+
+def one_topic(step: Any, names: Names, partition: dict[str, Any], **parts: str) -> dict[str, Any]:
+    """A topic with one partition, under the names that the versions of an API have for them."""
+    name = names.real(step.topic)
+    topic = {"name": name, "topic": name, "topic_id": names.topic_id(step.topic)}
+    index = {"index": step.partition, "partition": step.partition, "partition_index": step.partition}
+    return topic | {parts.get("partitions", "partitions"): [index | partition]}

@@ -1,0 +1,179 @@
+"""Partitions added, replicas moved, leaders elected, and what brokers tell of it all."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from conformance.sequential.expectation import Expectation, Satisfies
+from conformance.sequential.model.cluster import Cluster, Partition
+from conformance.sequential.model.topics import UNKNOWN_BROKER, new_partition
+from conformance.sequential.steps import (
+    AlterReassignment,
+    AwaitTopic,
+    CreatePartitions,
+    DescribeCluster,
+    DescribeLogDirs,
+    DescribeQuorum,
+    DescribeTopicPartitions,
+    ElectionType,
+    ElectLeaders,
+    EndpointType,
+    ListReassignments,
+    Placement,
+)
+
+_UNKNOWN: Final = "UNKNOWN_TOPIC_OR_PARTITION"
+_INVALID_ASSIGNMENT: Final = "INVALID_REPLICA_ASSIGNMENT"
+_QUORUM_TOPIC: Final = "__cluster_metadata"
+
+
+def create_partitions(cluster: Cluster, step: CreatePartitions) -> Expectation:
+    """A topic only grows (KIP-195); what it has stays as it is."""
+    topic = cluster.topics.get(step.topic)
+    if topic is None:
+        return {"error": _UNKNOWN}
+    added = step.count - len(topic.partitions)
+    if added <= 0:
+        return {"error": "INVALID_PARTITIONS"}
+    if step.assignments is not None and not _fits(step.assignments, added, topic.partitions[0]):
+        return {"error": _INVALID_ASSIGNMENT}
+    if not step.validate_only:
+        placed = (None,) * added if step.assignments is None else step.assignments
+        topic.partitions += map(new_partition, placed)
+    return {"error": "NONE"}
+
+
+def _fits(assignments: Sequence[tuple[int, ...]], added: int, first: Partition) -> bool:
+    """One for each new partition, of brokers that are there, as many as the topic's other partitions have."""
+    factor = None if first.replicas is None else len(first.replicas)
+    return len(assignments) == added and all(
+        _is_assignment(brokers) and factor in {None, len(brokers)} for brokers in assignments
+    )
+
+
+def _is_assignment(brokers: tuple[int, ...]) -> bool:
+    return len(brokers) == len(set(brokers)) > 0 and all(0 < broker < UNKNOWN_BROKER for broker in brokers)
+
+
+def alter_reassignment(cluster: Cluster, step: AlterReassignment) -> Expectation:
+    """The replicas in the end are those asked for (KIP-455).
+
+    The leader stays while it is one of them, else the first is elected; who leaves begins a new epoch in any case.
+    """
+    partition = cluster.partition(step.topic, step.partition)
+    if partition is None:
+        return {"error": _UNKNOWN}
+    if step.replicas is None:
+        return {"error": "NO_REASSIGNMENT_IN_PROGRESS"}
+    if not _is_assignment(step.replicas):
+        return {"error": _INVALID_ASSIGNMENT}
+    removed = set(partition.replicas or ()) - set(step.replicas)
+    partition.replicas = step.replicas
+    if partition.leader in removed:
+        partition.begin_epoch(step.replicas[0])
+    elif removed:
+        partition.begin_epoch(partition.leader)
+    return {"error": "NONE"}
+
+
+def list_reassignments(_cluster: Cluster, _step: ListReassignments) -> Expectation:
+    """In the end every reassignment is complete, and not listed any more."""
+    return {"error": "NONE", "ongoing": ()}
+
+
+def elect_leaders(cluster: Cluster, step: ElectLeaders) -> Expectation:
+    """The preferred replica, the first, leads; an election that would change nothing is not needed (KIP-460)."""
+    partition = cluster.partition(step.topic, step.partition)
+    if partition is None:
+        return {"error": _UNKNOWN}
+    preferred = partition.replicas[0] if partition.replicas else partition.leader
+    if step.election is ElectionType.UNCLEAN or partition.leader == preferred:
+        return {"error": "ELECTION_NOT_NEEDED"}
+    partition.begin_epoch(preferred)
+    return {"error": "NONE"}
+
+
+def await_topic(cluster: Cluster, step: AwaitTopic) -> Expectation:
+    """Every broker describes the same, and all replicas are in sync."""
+    partitions = cluster.topics[step.topic].partitions if step.topic in cluster.topics else []
+    due = {"all_agree": True, "offline_replicas": 0, "leader_epochs": tuple(one.leader_epoch for one in partitions)}
+    return due if _chosen_by_cluster(partitions) else due | {"partitions": _states(partitions)}
+
+
+def _chosen_by_cluster(partitions: Sequence[Partition]) -> bool:
+    return any(partition.replicas is None for partition in partitions)
+
+
+def _states(partitions: Sequence[Partition]) -> tuple[object, ...]:
+    return tuple(
+        (index, one.leader, one.replicas, tuple(sorted(one.replicas or ()))) for index, one in enumerate(partitions)
+    )
+
+
+def placement(_cluster: Cluster, _step: Placement) -> Expectation:
+    """A partition's replicas are on different brokers; none has a leader or replica more than the others."""
+    even = Satisfies("at most one more than on another broker", lambda unevenness: unevenness <= 1)
+    return {"replicas_are_distinct": True, "leaders_unevenness": even, "replicas_unevenness": even}
+
+
+def describe_topic_partitions(cluster: Cluster, step: DescribeTopicPartitions) -> Expectation:
+    """Topics by name, their partitions by index, from the cursor on; a new cursor where the limit was met (KIP-966)."""
+    from_topic, from_partition = step.cursor or ("", 0)
+    topics = [name for name in sorted(set(step.topics)) if name >= from_topic]
+    found = [
+        (name, index)
+        for name in topics
+        if name in cluster.topics
+        for index in range(len(cluster.topics[name].partitions))
+        if (name, index) >= (from_topic, from_partition)
+    ]
+    listed, rest = found[: step.limit], found[step.limit :]
+    shown = [name for name in topics if not rest or name <= listed[-1][0]]
+    partitions = [cluster.topics[name].partitions[index] for name, index in listed]
+    due = {
+        "topics": tuple((name, "NONE" if name in cluster.topics else _UNKNOWN) for name in shown),
+        "listed": tuple(listed),
+        "next": rest[0] if rest else None,
+    }
+    return due if _chosen_by_cluster(partitions) else due | {"partitions": _listed_states(cluster, listed)}
+
+
+def _listed_states(cluster: Cluster, listed: Sequence[tuple[str, int]]) -> tuple[object, ...]:
+    return tuple(_states(cluster.topics[name].partitions)[index] for name, index in listed)
+
+
+def describe_log_dirs(cluster: Cluster, step: DescribeLogDirs, broker: int) -> Expectation:
+    """A broker has the replicas that are its own, with all that the leader has in the end (KIP-113)."""
+    partition = cluster.partition(step.topic, step.partition)
+    if partition is None or broker not in (partition.replicas or ()):
+        return {"error": "NONE", "replicas": 0}
+    has_bytes = partition.log_end_offset > 0
+    return {"error": "NONE", "replicas": 1, "has_bytes": has_bytes, "offset_lag": 0, "is_future": False}
+
+
+def describe_quorum(_cluster: Cluster, step: DescribeQuorum) -> Expectation:
+    """The metadata's quorum and no other partition's (KIP-595): one of its voters leads it, others only observe."""
+    if (step.topic, step.partition) != (_QUORUM_TOPIC, 0):
+        return {"error": _UNKNOWN}
+    return {
+        "error": "NONE",
+        "leader_is_voter": True,
+        "has_epoch": True,
+        "high_watermark_is_reached": True,
+        "observers_vote": False,
+    }
+
+
+def describe_cluster(_cluster: Cluster, step: DescribeCluster) -> Expectation:
+    """A broker tells of brokers; of controllers only a controller does (KIP-919)."""
+    match step.endpoint_type:
+        case EndpointType.CONTROLLERS:
+            return {"error": "MISMATCHED_ENDPOINT_TYPE"}
+        case EndpointType.UNKNOWN:
+            return {"error": "UNSUPPORTED_ENDPOINT_TYPE"}
+    return {
+        "error": "NONE",
+        "cluster_id": 0,
+        "every_broker": True,
+        "addresses": True,
+        "controller_is_broker": True,
+    }

@@ -1,0 +1,82 @@
+"""Settings of topics: altered one by one (KIP-339) or all at once, and described (KIP-226)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from conformance.sequential.expectation import Expectation
+from conformance.sequential.model.cluster import Cluster
+from conformance.sequential.steps import AlterConfigs, DescribeConfigs, IncrementalAlterConfigs, Operation, ResourceType
+
+LISTS: Final = frozenset({"cleanup.policy"})
+"""The settings that scripts append to and subtract from."""
+BAD_SETTINGS: Final = frozenset({("retention.ms", "soon"), ("cleanup.policy", "burn"), ("no.such.property", "1")})
+
+_UNKNOWN: Final = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def incremental_alter_configs(cluster: Cluster, step: IncrementalAlterConfigs) -> Expectation:
+    """Every change, or none where one is refused; what is not named stays."""
+    if error := _resource_error(cluster, step.resource_type, step.topic):
+        return {"error": error}
+    names = [name for name, _, _ in step.changes]
+    if len(names) != len(set(names)):
+        return {"error": "INVALID_REQUEST"}
+    properties = dict(cluster.topics[step.topic].properties)
+    for name, operation, value in step.changes:
+        if operation in {Operation.APPEND, Operation.SUBTRACT} and name not in LISTS:
+            return {"error": "INVALID_CONFIG"}
+        _change(properties, name, operation, value)
+    return _altered(cluster, step, properties)
+
+
+def _change(properties: dict[str, str], name: str, operation: Operation, value: str | None) -> None:
+    present = [item for item in properties.get(name, _DEFAULT_LISTS.get(name, "")).split(",") if item]
+    named = (value or "").split(",")
+    match operation:
+        case Operation.DELETE:
+            properties.pop(name, None)
+        case Operation.SET:
+            properties[name] = value or ""
+        case Operation.APPEND:
+            properties[name] = ",".join([*present, *(item for item in named if item not in present)])
+        case Operation.SUBTRACT:
+            properties[name] = ",".join(item for item in present if item not in named)
+
+
+_DEFAULT_LISTS: Final = {"cleanup.policy": "delete"}
+"""What a list begins with where it is not set."""
+
+
+def alter_configs(cluster: Cluster, step: AlterConfigs) -> Expectation:
+    """The topic has these settings, and what is not named is inherited again."""
+    if error := _resource_error(cluster, step.resource_type, step.topic):
+        return {"error": error}
+    return _altered(cluster, step, {name: value or "" for name, value in step.configs})
+
+
+def _resource_error(cluster: Cluster, resource_type: ResourceType, topic: str) -> str | None:
+    if resource_type is ResourceType.UNKNOWN:
+        return "INVALID_REQUEST"
+    return None if topic in cluster.topics else _UNKNOWN
+
+
+def _altered(cluster: Cluster, step: IncrementalAlterConfigs | AlterConfigs, to: Mapping[str, str]) -> Expectation:
+    if BAD_SETTINGS & set(to.items()):
+        return {"error": "INVALID_CONFIG"}
+    if not step.validate_only:
+        cluster.topics[step.topic].properties = dict(to)
+    return {"error": "NONE"}
+
+
+def describe_configs(cluster: Cluster, step: DescribeConfigs) -> Expectation:
+    """What the topic has itself, with its values, and what it inherits."""
+    if error := _resource_error(cluster, step.resource_type, step.topic):
+        return {"error": error}
+    own = cluster.topics[step.topic].properties
+    known = sorted(name for name in step.names if name != "no.such.property")
+    return {
+        "error": "NONE",
+        "set": tuple((name, own[name]) for name in known if name in own),
+        "inherited": tuple(name for name in known if name not in own),
+        "synonyms_in_order": True,
+    }

@@ -1,0 +1,37 @@
+"""What a broker answers that is not the partition's leader: nothing but who is."""
+
+from typing import Final
+
+from conformance.sequential.expectation import Expectation
+from conformance.sequential.model.cluster import Cluster, Partition
+from conformance.sequential.steps import DeleteRecords, Fetch, ListOffsets, OffsetForLeaderEpoch, Produce, Step
+
+_NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
+_FOLLOWER_FETCH: Final = 11
+"""Since this version of Fetch followers serve consumers (KIP-392)."""
+
+_NOTHING: Final[dict[type[Step], Expectation]] = {
+    Produce: {"base_offset": -1, "log_append_time": "none"},
+    Fetch: {"records": ()},
+    ListOffsets: {"timestamp": -1, "offset": -1},
+    OffsetForLeaderEpoch: {"leader_epoch": -1, "end_offset": -1},
+    DeleteRecords: {"low_watermark": -1},
+}
+
+
+def refused_on(cluster: Cluster, broker: int, step: Step) -> Expectation | None:
+    """NOT_LEADER_OR_FOLLOWER, with the leader (KIP-951) where a step needs it; null where this broker may serve it."""
+    if type(step) not in _NOTHING:
+        return None
+    assert isinstance(step, Produce | Fetch | ListOffsets | OffsetForLeaderEpoch | DeleteRecords)
+    partition = cluster.partition(step.topic, step.partition)
+    if partition is None or partition.leader in {None, broker}:
+        return None
+    if isinstance(step, Fetch) and _is_served_by_followers(partition, broker, step):
+        return {}
+    told = {"current_leader": (partition.leader, partition.leader_epoch), "endpoints": (partition.leader,)}
+    return {"error": _NOT_LEADER, **_NOTHING[type(step)], **told}
+
+
+def _is_served_by_followers(partition: Partition, broker: int, step: Fetch) -> bool:
+    return broker in (partition.replicas or ()) and (step.version is None or step.version >= _FOLLOWER_FETCH)

@@ -1,0 +1,148 @@
+"""Administration: partitions added, replicas moved, leaders elected, settings altered, and what tells of them.
+
+Brokers are named as `Script` says.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from conformance.sequential.steps.base import TOPIC, Step
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does to one setting (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ResourceType(IntEnum):
+    """What a setting belongs to."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+
+
+class ElectionType(IntEnum):
+    """Which replica ElectLeaders puts in charge (KIP-460)."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class EndpointType(IntEnum):
+    """Whose addresses DescribeCluster asks for (KIP-919)."""
+
+    BROKERS = 1
+    CONTROLLERS = 2
+    UNKNOWN = 77
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitions(Step):
+    """CreatePartitions of one topic up to `count` (KIP-195). An assignment is the brokers of one new partition.
+
+    The new partitions can be asked once `AwaitTopic` has seen them.
+    """
+
+    count: int
+    topic: str = TOPIC
+    assignments: tuple[tuple[int, ...], ...] | None = None
+    validate_only: bool = False
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterReassignment(Step):
+    """AlterPartitionReassignments of one partition (KIP-455); null replicas cancel what is under way."""
+
+    replicas: tuple[int, ...] | None
+    topic: str = TOPIC
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListReassignments(Step):
+    """ListPartitionReassignments of one partition (KIP-455)."""
+
+    topic: str = TOPIC
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeaders(Step):
+    """ElectLeaders of one partition (KIP-183, KIP-460)."""
+
+    topic: str = TOPIC
+    partition: int = 0
+    election: ElectionType = ElectionType.PREFERRED
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalAlterConfigs(Step):
+    """IncrementalAlterConfigs of a topic (KIP-339): (name, operation, value) of each."""
+
+    changes: tuple[tuple[str, Operation, str | None], ...]
+    topic: str = TOPIC
+    resource_type: ResourceType = ResourceType.TOPIC
+    validate_only: bool = False
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigs(Step):
+    """AlterConfigs of a topic: its settings are these, and no others."""
+
+    configs: tuple[tuple[str, str | None], ...]
+    topic: str = TOPIC
+    resource_type: ResourceType = ResourceType.TOPIC
+    validate_only: bool = False
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConfigs(Step):
+    """DescribeConfigs of a topic, of the settings named (KIP-133, KIP-226)."""
+
+    names: tuple[str, ...]
+    topic: str = TOPIC
+    resource_type: ResourceType = ResourceType.TOPIC
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTopicPartitions(Step):
+    """DescribeTopicPartitions (KIP-966): at most `limit` partitions of the topics, from the cursor on."""
+
+    topics: tuple[str, ...] = (TOPIC,)
+    limit: int = 2000
+    cursor: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeLogDirs(Step):
+    """DescribeLogDirs of one partition (KIP-113)."""
+
+    topic: str = TOPIC
+    partition: int = 0
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeQuorum(Step):
+    """DescribeQuorum (KIP-595, KIP-836), of the metadata's partition or of one that is no quorum's."""
+
+    topic: str = "__cluster_metadata"
+    partition: int = 0
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeCluster(Step):
+    """DescribeCluster (KIP-700), of brokers or of controllers (KIP-919)."""
+
+    endpoint_type: EndpointType = EndpointType.BROKERS
+    version: int | None = None

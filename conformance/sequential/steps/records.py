@@ -1,0 +1,108 @@
+"""Records: produced, fetched, looked up and deleted, in one partition."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.sequential.steps.base import TOPIC, Step
+from fixtures.clients.record_batch import Compression, Record
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+"""The special timestamps of ListOffsets (KIP-79, KIP-734, KIP-405, KIP-1005)."""
+
+
+class Flaw(StrEnum):
+    """One thing that is wrong with a batch."""
+
+    WRONG_CRC = "wrong crc"
+    """The checksum is not that of the bytes."""
+    MAGIC_1 = "magic 1"
+    """The format byte says 1, which Produce v3 and later do not carry (KIP-98)."""
+    TRUNCATED = "truncated"
+    """The last byte is missing."""
+    COUNT_TOO_HIGH = "count too high"
+    """The header counts one record more than there are; the checksum covers the lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A record batch to be produced. With a `producer` it carries that id, epoch and sequence."""
+
+    records: tuple[Record, ...]
+    compression: Compression = Compression.NONE
+    producer: int | None = None
+    epoch: int = 0
+    sequence: int = 0
+    flaw: Flaw | None = None
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record."""
+        return self.sequence + len(self.records) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Produce(Step):
+    """Produce to one partition. Several batches in one partition, or none, are against the protocol."""
+
+    batches: tuple[Batch, ...]
+    topic: str = TOPIC
+    partition: int = 0
+    acks: int = -1
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch(Step):
+    """Fetch without a session (KIP-227) from one partition."""
+
+    offset: int = 0
+    topic: str = TOPIC
+    partition: int = 0
+    partition_max_bytes: int = 1 << 20
+    max_bytes: int = 1 << 22
+    max_wait_ms: int = 0
+    min_bytes: int = 0
+    leader_epoch: int = -1
+    """What the client believes the leader's epoch to be (KIP-320); -1 says nothing."""
+    read_committed: bool = False
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsets(Step):
+    """ListOffsets of one partition by timestamp, or by one of the special ones."""
+
+    timestamp: int = LATEST
+    topic: str = TOPIC
+    partition: int = 0
+    leader_epoch: int = -1
+    read_committed: bool = False
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetForLeaderEpoch(Step):
+    """OffsetForLeaderEpoch of one partition (KIP-101, KIP-320): where `epoch` ended."""
+
+    epoch: int = 0
+    topic: str = TOPIC
+    partition: int = 0
+    leader_epoch: int = -1
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecords(Step):
+    """DeleteRecords of one partition before an offset; -1 is the high watermark (KIP-107)."""
+
+    offset: int = -1
+    topic: str = TOPIC
+    partition: int = 0
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerId(Step):
+    """InitProducerId without a transactional id: the script's next producer."""
+
+    version: int | None = None

@@ -1,0 +1,52 @@
+"""Topics: created, deleted, described, and awaited."""
+
+from dataclasses import dataclass
+
+from conformance.sequential.steps.base import TOPIC, Step
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(Step):
+    """CreateTopics of one topic. An assignment is (partition, (broker, …)); it excludes a partition count.
+
+    Once a broker said NONE, the script waits until every broker knows the topic and each partition's leader serves.
+    """
+
+    topic: str = TOPIC
+    partitions: int = 1
+    configs: tuple[tuple[str, str], ...] = (("retention.ms", "-1"),)
+    """Kept for ever by default: the timestamps of a script are fixed, and old."""
+    replication_factor: int = 1
+    assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    validate_only: bool = False
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic(Step):
+    """DeleteTopics of one topic by name. Once a broker said NONE, the script waits until all have forgotten it."""
+
+    topic: str = TOPIC
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicById(Step):
+    """DeleteTopics by id (KIP-516), which counts as in `MetadataById`. Waits as `DeleteTopic` does."""
+
+    topic_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata(Step):
+    """Metadata without automatic creation, of the topics named; null asks for all, an empty tuple for none."""
+
+    topics: tuple[str, ...] | None = (TOPIC,)
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataById(Step):
+    """Metadata by topic id (KIP-516). `topic_id` counts the ids that the script has seen; -1 is one nobody has."""
+
+    topic_id: int = 0
