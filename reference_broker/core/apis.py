@@ -1,11 +1,15 @@
-"""The API table: every request that this broker answers, its versions, its handler.
+"""The API tables: every request that a node answers, its versions, its handler; one for each kind of listener.
 
 The ranges are those of Apache Kafka 4.3, whose lowest ones are KIP-896's. Produce is told from 0 up though 3 is the
 lowest that is served, as Kafka does for clients that look for version 0 in the list (KAFKA-18659: librdkafka).
-InitProducerId 6 is unstable in 4.3 and is not offered there either.
+InitProducerId 6 is unstable in 4.3 and is not offered there either. The quorum's own requests are served in the newest
+version alone: only nodes of this kind send them.
 """
 
-from reference_broker.core.api import Api
+from collections.abc import Iterable
+
+from reference_broker.core import forwarding
+from reference_broker.core.api import Api, Handler, Part
 from reference_broker.core.handlers import (
     api_versions,
     create_topics,
@@ -13,6 +17,8 @@ from reference_broker.core.handlers import (
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_quorum,
+    envelope,
     fetch,
     find_coordinator,
     init_producer_id,
@@ -22,34 +28,60 @@ from reference_broker.core.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
-)
-
-_SERVED = (
-    Api(0, 3, 13, produce.handle, advertised_min_version=0),
-    Api(1, 4, 18, fetch.handle),
-    Api(2, 1, 11, list_offsets.handle),
-    Api(3, 0, 13, metadata.handle),
-    Api(8, 2, 10, offset_commit.handle),
-    Api(9, 1, 10, offset_fetch.handle),
-    Api(10, 0, 6, find_coordinator.handle),
-    Api(19, 2, 7, create_topics.handle),
-    Api(20, 1, 6, delete_topics.handle),
-    Api(21, 0, 2, delete_records.handle),
-    Api(22, 0, 5, init_producer_id.handle),
-    Api(23, 2, 4, offset_for_leader_epoch.handle),
-    Api(32, 1, 4, describe_configs.handle),
-    Api(60, 0, 2, describe_cluster.handle),
+    quorum,
 )
 
 API_VERSIONS = 18
-_API_VERSIONS_RANGE = (0, 4)
-_ADVERTISED = {API_VERSIONS: _API_VERSIONS_RANGE, **{api.key: api.advertised for api in _SERVED}}
 
-APIS = {
-    api.key: api
-    for api in (
-        *_SERVED,
-        Api(API_VERSIONS, *_API_VERSIONS_RANGE, api_versions.handler(dict(sorted(_ADVERTISED.items())))),
+
+def _forwarded(key: int, min_version: int, max_version: int) -> Api:
+    """An API that the active controller answers."""
+    return Api(key, min_version, max_version, forwarding.handle)
+
+
+def _of_node(key: int, min_version: int, max_version: int, handle: Handler) -> Api:
+    return Api(key, min_version, max_version, handle, Part.NODE)
+
+
+def _table(apis: Iterable[Api]) -> dict[int, Api]:
+    """The entries by API key, ascending, and ApiVersions, which tells of them all."""
+    by_key = {api.key: api for api in apis}
+    by_key[API_VERSIONS] = _of_node(API_VERSIONS, 0, 4, lambda *_: None)
+    ranges = {key: api.advertised for key, api in sorted(by_key.items())}
+    by_key[API_VERSIONS] = _of_node(API_VERSIONS, 0, 4, api_versions.handler(ranges))
+    return by_key
+
+
+BROKER_APIS = _table(
+    (
+        Api(0, 3, 13, produce.handle, advertised_min_version=0),
+        Api(1, 4, 18, fetch.handle),
+        Api(2, 1, 11, list_offsets.handle),
+        Api(3, 0, 13, metadata.handle),
+        Api(8, 2, 10, offset_commit.handle),
+        Api(9, 1, 10, offset_fetch.handle),
+        Api(10, 0, 6, find_coordinator.handle),
+        Api(19, 2, 7, create_topics.handle),
+        Api(20, 1, 6, delete_topics.handle),
+        Api(21, 0, 2, delete_records.handle),
+        Api(22, 0, 5, init_producer_id.handle),
+        Api(23, 2, 4, offset_for_leader_epoch.handle),
+        Api(32, 1, 4, describe_configs.handle),
+        _forwarded(55, 0, 2),
+        Api(60, 0, 2, describe_cluster.handle),
     )
-}
-"""The entries by API key."""
+)
+"""What a broker answers to clients and to other brokers."""
+
+CONTROLLER_APIS = _table(
+    (
+        _of_node(1, 18, 18, quorum.fetch),
+        _of_node(52, 2, 2, quorum.vote),
+        _of_node(53, 1, 1, quorum.begin_quorum_epoch),
+        _of_node(54, 1, 1, quorum.end_quorum_epoch),
+        _of_node(55, 0, 2, describe_quorum.handle),
+        _of_node(58, 0, 0, envelope.handle),
+        _of_node(59, 1, 1, quorum.fetch_snapshot),
+    )
+)
+"""What a controller answers to brokers and to other controllers."""

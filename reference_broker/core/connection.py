@@ -10,6 +10,7 @@ way. The shell connects at the first `Send`, and says when it is lost (`Channels
 from dataclasses import dataclass
 
 DEFAULT_LISTENER = "PLAINTEXT"
+LOOPBACK = bytes((127, 0, 0, 1))
 
 
 @dataclass(slots=True, eq=False)
@@ -18,10 +19,12 @@ class Connection:
 
     :param listener: name of the listener it came in by: brokers tell a client the addresses of that one.
     :param is_controller: that listener is the controller's, which serves other APIs.
+    :param peer_address: the IP address of whoever opened it, four or sixteen bytes.
     """
 
     listener: str = DEFAULT_LISTENER
     is_controller: bool = False
+    peer_address: bytes = LOOPBACK
     busy: bool = False
 
 

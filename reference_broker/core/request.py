@@ -14,6 +14,8 @@ class Request:
 
     :param body: kio's dataclass of this API and version.
     :param replies: makes the response classes of the same version.
+    :param frame: the request as it came, for who passes it on.
+    :param envelope: the request of a broker in which this one came (KIP-590); its answer goes back in one too.
     """
 
     connection: Connection
@@ -23,6 +25,8 @@ class Request:
     client_id: str | None
     body: Any
     replies: Replies
+    frame: bytes = b""
+    envelope: "Request | None" = None
 
 
 class Outcome(Enum):

@@ -9,6 +9,7 @@ from reference_broker.core.channels import Channels
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.connection import Close, Connection, Effect, Respond
 from reference_broker.core.disk import Disk
+from reference_broker.core.envelope import in_envelope
 from reference_broker.core.identity import Identity
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.request import Request
@@ -50,9 +51,17 @@ class Runtime:
 
     def respond(self, request: Request, response: Any) -> None:
         """Answer a request; its connection goes on to the next."""
-        request.connection.busy = False
         data = message_codec(request.api_key, response.__version__).write(request.correlation_id, response)
-        self.emit(Respond(request.connection, data))
+        if request.envelope is None:
+            request.connection.busy = False
+            self.emit(Respond(request.connection, data))
+        else:
+            self.respond(request.envelope, in_envelope(request.envelope, response, data))
+
+    def relay(self, request: Request, response: bytes) -> None:
+        """Answer a request with what another node has answered to it, header included."""
+        request.connection.busy = False
+        self.emit(Respond(request.connection, len(response).to_bytes(4, "big") + response))
 
     def close_connection(self, connection: Connection, reason: str) -> None:
         """Close a connection of which no more is wanted."""

@@ -1,4 +1,4 @@
-"""ApiVersions (18), versions 0-4: what this broker speaks.
+"""ApiVersions (18), versions 0-4: what this listener speaks.
 
 - Every API with its lowest and highest version (KIP-35).
 - From version 3 a client names its software; a name or version that could not stand in a metric is INVALID_REQUEST(42)
@@ -11,15 +11,17 @@ Gaps: no other feature is supported, so `transaction.version`, `group.version` a
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reference_broker.core.api import Handler
-from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.metadata.bootstrap import METADATA_VERSION, METADATA_VERSION_MAX, METADATA_VERSION_MIN
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.messages import Replies
+
+if TYPE_CHECKING:
+    from reference_broker.core.node import Node
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _API_KEY = 18
@@ -28,7 +30,7 @@ _API_KEY = 18
 def handler(ranges: Mapping[int, tuple[int, int]]) -> Handler:
     """The handler that tells these versions by API key."""
 
-    def handle(broker: Broker, request: Request, now: Now) -> Any:
+    def handle(node: "Node", request: Request, now: Now) -> Any:
         new = request.replies
         if request.api_version >= 3:
             software = (request.body.client_software_name, request.body.client_software_version)
@@ -42,10 +44,10 @@ def handler(ranges: Mapping[int, tuple[int, int]]) -> Handler:
                     name=METADATA_VERSION, min_version=METADATA_VERSION_MIN, max_version=METADATA_VERSION_MAX
                 ),
             ),
-            finalized_features_epoch=broker.metadata_offset,
+            finalized_features_epoch=node.metadata.offset,
             finalized_features=tuple(
                 new.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-                for name, level in sorted(broker.image.features.items())
+                for name, level in sorted(node.metadata.image.features.items())
             ),
         )
 

@@ -23,27 +23,33 @@ class MetadataWriter:
         self._quorum = quorum
         self._batches: list[bytes] = []
         self._records = 0
+        self._epoch = 0
 
     @property
-    def next_offset(self) -> int:
-        """The offset of the next record."""
+    def end_offset(self) -> int:
+        """The offset that the next record gets."""
         return self._quorum.log.end_offset + self._records
 
-    def append(self, records: Sequence[MetadataRecord], now: Now) -> int:
-        """Write records behind all others; the offset behind the last of them.
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was appended since the last flush."""
+        return not self._batches
+
+    def append(self, records: Sequence[MetadataRecord], epoch: int, now: Now) -> int:
+        """Write records as one batch behind all others; the offset behind the last of them.
 
         They are committed once the high watermark is there.
         """
         values = [KeyValue(None, encode_metadata_record(record)) for record in records]
         self._batches.append(encode_batch(values, now.wall_ms))
         self._records += len(records)
-        return self.next_offset
+        self._epoch = epoch
+        return self.end_offset
 
     def flush(self, now: Now) -> None:
-        """Give the quorum what was appended since the last time. Only for the leader."""
-        if self._batches:
-            batches, self._batches, self._records = self._batches, [], 0
-            self._quorum.append(batches, self._quorum.state.epoch, now)
+        """Give the quorum what was appended since the last time. Raises `NotLeaderError`."""
+        batches, self._batches, self._records = self._batches, [], 0
+        self._quorum.append(batches, self._epoch, now)
 
     def clear(self) -> None:
         """Forget what was appended since the last time."""

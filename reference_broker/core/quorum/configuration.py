@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.log.config import LogConfig
 
 
@@ -22,6 +23,17 @@ class QuorumConfig:
     fetch_max_bytes: int = 8 * 1024 * 1024
     observer_session_timeout_ms: int = 300_000
     log: LogConfig = field(default_factory=lambda: LogConfig(cleanup_policy=frozenset()))
+
+    @classmethod
+    def of(cls, configuration: BrokerConfiguration) -> "QuorumConfig":
+        """The settings of a node."""
+        return cls(
+            election_timeout_ms=configuration.integer("controller.quorum.election.timeout.ms"),
+            election_backoff_max_ms=configuration.integer("controller.quorum.election.backoff.max.ms"),
+            fetch_timeout_ms=configuration.integer("controller.quorum.fetch.timeout.ms"),
+            request_timeout_ms=configuration.integer("controller.quorum.request.timeout.ms"),
+            retry_backoff_ms=configuration.integer("controller.quorum.retry.backoff.ms"),
+        )
 
     @property
     def check_quorum_timeout_ms(self) -> int:

@@ -87,6 +87,7 @@ class QuorumNode:
         self.cluster_id = cluster_id
         self.config = config
         self.high_watermark = UNKNOWN_HIGH_WATERMARK
+        self._leader_high_watermark = UNKNOWN_HIGH_WATERMARK
         self.is_voter = voters.contains(local)
         self.log = QuorumLog(disk, config.log, now.wall_ms)
         self._store = ElectionStateStore(disk, QUORUM_LOG_DIRECTORY)
@@ -187,9 +188,19 @@ class QuorumNode:
         deadlines = [self._duties.deadline_ms, self._answers.deadline_ms]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether the log has all that the leader has ever told this node to be committed."""
+        return self.high_watermark == self._leader_high_watermark != UNKNOWN_HIGH_WATERMARK
+
     def describe(self, now: Now) -> QuorumDescription | None:
         """For DescribeQuorum; null if this node does not lead."""
         return self.state.leadership.describe(now) if isinstance(self.state, Leader) else None
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether there is anything to take."""
+        return bool(self._effects)
 
     def take_effects(self) -> list[Effect]:
         """What was decided since the last time, in order."""
@@ -377,6 +388,7 @@ class QuorumNode:
 
     def advance_high_watermark(self, offset: int) -> None:
         """Records are committed as far as this log has them."""
+        self._leader_high_watermark = max(offset, self._leader_high_watermark)
         offset = min(offset, self.log.end_offset)
         if offset > self.high_watermark:
             self.high_watermark = offset

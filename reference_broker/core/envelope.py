@@ -1,0 +1,60 @@
+"""Envelope (58), version 0: a request that a broker passes on to the active controller for its client (KIP-590).
+
+Inside is the client's request with its header, so the answer inside has the client's correlation id, and the broker can
+pass it back as it is. Who the client is comes along; without authentication it is `User:ANONYMOUS`.
+"""
+
+import io
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any
+
+from reference_broker.core.request import Request
+from reference_broker.protocol.errors import ErrorCode
+
+
+def wrap(request: Request) -> Any:
+    """The request in an envelope, kio's entity."""
+    from kio.schema.envelope.v0.request import EnvelopeRequest
+
+    return EnvelopeRequest(
+        request_data=request.frame,
+        request_principal=_anonymous(),
+        client_host_address=request.connection.peer_address,
+    )
+
+
+@cache
+def _anonymous() -> bytes:
+    """Kafka's `DefaultKafkaPrincipalBuilder.serialize`: a version, then the message."""
+    from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
+    from kio.serial import entity_writer
+
+    message: Any = DefaultPrincipalData
+    principal = message(type_="User", name="ANONYMOUS", token_authenticated=False)
+    buffer = io.BytesIO((0).to_bytes(2, "big"))
+    buffer.seek(0, io.SEEK_END)
+    writer: Any = entity_writer(DefaultPrincipalData)
+    writer(buffer, principal)
+    return buffer.getvalue()
+
+
+def in_envelope(envelope: Request, response: Any, data: bytes) -> Any:
+    """The answer to an envelope around an answer. NOT_CONTROLLER comes out of it, so that the broker asks another.
+
+    :param data: the response as it goes on the wire, its length first.
+    """
+    if ErrorCode.not_controller in _error_codes(response):
+        return envelope.replies.EnvelopeResponse(error_code=ErrorCode.not_controller, response_data=None)
+    return envelope.replies.EnvelopeResponse(error_code=ErrorCode.none, response_data=data[4:])
+
+
+def _error_codes(entity: Any) -> Iterator[ErrorCode]:
+    for field in fields(entity):
+        value = getattr(entity, field.name)
+        if isinstance(value, ErrorCode):
+            yield value
+        for part in value if isinstance(value, tuple) else ():
+            if is_dataclass(part):
+                yield from _error_codes(part)

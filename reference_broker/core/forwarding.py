@@ -1,0 +1,52 @@
+"""What a broker cannot decide, it passes on to the active controller and brings back the answer (KIP-590).
+
+While there is no controller, or not the one that was asked, or the connection to it is lost, it is tried again, as
+Kafka does: a client may so be told TOPIC_ALREADY_EXISTS of a topic that its own request has created. After a minute
+the client is told REQUEST_TIMED_OUT.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.controller.refusals import refusal
+from reference_broker.core.envelope import wrap
+from reference_broker.core.request import Outcome, Request
+from reference_broker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from reference_broker.core.broker import Broker
+
+PURPOSE = "forwarding"
+_PATIENCE_MS = 60_000
+_REQUEST_TIMEOUT_MS = 30_000
+_RETRY_BACKOFF_MS = 50
+
+
+def handle(broker: "Broker", request: Request, now: Now) -> Outcome:
+    """Pass a request on; the handler of every API that is the controller's."""
+    _Forwarded(broker, request, now.monotonic_ms + _PATIENCE_MS).attempt(now)
+    return Outcome.DEFERRED
+
+
+@dataclass(frozen=True, slots=True)
+class _Forwarded:
+    broker: "Broker"
+    request: Request
+    deadline_ms: int
+
+    def attempt(self, now: Now) -> None:
+        envelope = wrap(self.request)
+        self.broker.ask_controller(PURPOSE, envelope, self._answered, timeout_ms=_REQUEST_TIMEOUT_MS, now=now)
+
+    def _answered(self, response: Any, now: Now) -> None:
+        runtime = self.broker.runtime
+        if response is None or response.error_code is ErrorCode.not_controller:
+            if now.monotonic_ms < self.deadline_ms:
+                runtime.timers.set(now.monotonic_ms + _RETRY_BACKOFF_MS, self.attempt)
+            else:
+                runtime.respond(self.request, refusal(self.request, ErrorCode.request_timed_out))
+        elif response.response_data is None:
+            runtime.respond(self.request, refusal(self.request, ErrorCode.unknown_server_error))
+        else:
+            runtime.relay(self.request, bytes(response.response_data))

@@ -1,0 +1,88 @@
+"""DescribeQuorum (55), versions 0-2: leader, voters and observers of the metadata quorum (KIP-595, 836, 853).
+
+- A partition other than `__cluster_metadata-0` is UNKNOWN_TOPIC_OR_PARTITION(3).
+- A node that does not lead: NOT_LEADER_OR_FOLLOWER(6), with the leader and the epoch that it knows.
+- Version 1 tells when voters fetched last; version 2 their directory ids, and where the controllers listen.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.quorum.messages import QuorumDescription, ReplicaDescription
+from reference_broker.core.quorum.wire_parts import CONTROLLER_LISTENER, METADATA_PARTITION
+from reference_broker.core.request import Request
+from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
+from reference_broker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from reference_broker.core.node import Node
+
+_NOTHING = {"current_voters": (), "observers": (), "error_message": None}
+
+
+def handle(node: "Node", request: Request, now: Now) -> Any:
+    """The quorum as this node, its leader, knows it."""
+    new = request.replies
+    return new.DescribeQuorumResponse(
+        error_code=ErrorCode.none,
+        error_message=None,
+        topics=tuple(
+            new.TopicData(
+                topic_name=topic.topic_name,
+                partitions=tuple(
+                    _partition(node, request, topic.topic_name, partition.partition_index, now)
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.body.topics
+        ),
+        nodes=_nodes(node, request),
+    )
+
+
+def _partition(node: "Node", request: Request, topic: str, index: int, now: Now) -> Any:
+    new = request.replies
+    state = node.quorum.state
+    known = {"partition_index": index, "leader_id": state.leader_id, "leader_epoch": state.epoch, "high_watermark": -1}
+    if (topic, index) != (CLUSTER_METADATA_TOPIC, METADATA_PARTITION):
+        known |= {"leader_id": 0, "leader_epoch": 0, "high_watermark": 0}
+        return new.PartitionData(error_code=ErrorCode.unknown_topic_or_partition, **known, **_NOTHING)
+    description = node.quorum.describe(now)
+    if description is None:
+        return new.PartitionData(error_code=ErrorCode.not_leader_or_follower, **known, **_NOTHING)
+    return _described(request, description)
+
+
+def _described(request: Request, description: QuorumDescription) -> Any:
+    return request.replies.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=ErrorCode.none,
+        error_message=None,
+        leader_id=description.leader_id,
+        leader_epoch=description.leader_epoch,
+        high_watermark=description.high_watermark,
+        current_voters=tuple(_replica(request, replica) for replica in description.voters),
+        observers=tuple(_replica(request, replica) for replica in description.observers),
+    )
+
+
+def _replica(request: Request, replica: ReplicaDescription) -> Any:
+    return request.replies.ReplicaState(
+        replica_id=replica.key.id,
+        replica_directory_id=replica.key.directory_id,
+        log_end_offset=replica.log_end_offset,
+        last_fetch_timestamp=replica.last_fetch_timestamp_ms,
+        last_caught_up_timestamp=replica.last_caught_up_timestamp_ms,
+    )
+
+
+def _nodes(node: "Node", request: Request) -> tuple[Any, ...]:
+    new, voters = request.replies, node.quorum.voters
+    known = (voter for voter in map(voters.get, voters.ids) if voter is not None)
+    return tuple(
+        new.Node(
+            node_id=voter.key.id,
+            listeners=(new.Listener(name=CONTROLLER_LISTENER, host=voter.host, port=voter.port),),
+        )
+        for voter in known
+    )

@@ -1,0 +1,222 @@
+"""One node of a cluster: its part in the quorum, the metadata that comes of it, and the roles it plays.
+
+    requests, responses, losses, time ──▶ quorum ──▶ committed metadata ──▶ broker (if it is one)
+                                            ▲                          └──▶ controller (if it is one; active as leader)
+                                            └──── records ── controller
+
+Everything here is pure: bytes reach it through `handle` and `answered`, files through the `Disk` port, time as an
+argument. What it wants done is gathered (`take_effects`), because one event may answer many requests.
+
+Rules of this file:
+- It decides nothing. It carries what one part says to the others, in order, until there is nothing more to carry.
+- A controller is active when its node leads and all that was ever committed is applied (KIP-595): when the high
+  watermark is above the start of its epoch.
+- A broker sees metadata once this node has caught up with what it has heard to be committed, as Kafka's does, and from
+  then on every change. It sees a change before whoever asked the controller for it is answered.
+- Voters are nodes with the controller's role; a broker alone follows the log as an observer.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from reference_broker.core import dispatch
+from reference_broker.core.broker import Broker
+from reference_broker.core.clock import Now
+from reference_broker.core.configuration.configuration import BrokerConfiguration
+from reference_broker.core.connection import Channel, Connection, Effect
+from reference_broker.core.controller.controller import Controller
+from reference_broker.core.disk import Disk
+from reference_broker.core.identity import Identity
+from reference_broker.core.layout import Layout
+from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
+from reference_broker.core.metadata.delta import MetadataDelta
+from reference_broker.core.metadata.metadata_writer import MetadataWriter
+from reference_broker.core.quorum import effects as wanted
+from reference_broker.core.quorum import messages
+from reference_broker.core.quorum.configuration import QuorumConfig
+from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.voters import ReplicaKey
+from reference_broker.core.quorum.wire import request_to_kio, response_from_kio, response_to_kio
+from reference_broker.core.quorum.wire_parts import UnknownPartitionError
+from reference_broker.core.request import Request
+from reference_broker.core.runtime import Runtime
+from reference_broker.protocol.messages import RequestHeader
+
+_RAFT = "raft"
+
+
+class Node:
+    """A node as its disk has it after the last stop or crash.
+
+    :param properties: Kafka's, of this node; `layout` is what they say of the cluster.
+    :param new_uuid: where topic ids and the like come from.
+    :param random_below: a random number below its argument.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        layout: Layout,
+        properties: Mapping[str, str],
+        disk: Disk,
+        *,
+        new_uuid: Callable[[], UUID],
+        random_below: Callable[[int], int],
+        now: Now,
+    ) -> None:
+        self.layout = layout
+        self.runtime = Runtime(identity, BrokerConfiguration(properties), disk, new_uuid, random_below)
+        self.quorum = QuorumNode(
+            local=ReplicaKey(identity.node_id, identity.directory_id),
+            voters=layout.voters,
+            cluster_id=identity.cluster_id,
+            config=QuorumConfig.of(self.runtime.configuration),
+            disk=disk,
+            random_below=random_below,
+            now=now,
+        )
+        self.metadata = ClusterMetadata(self.quorum.log)
+        self._writer = MetadataWriter(self.quorum)
+        self._epoch_start_offset: int | None = None
+        self._asking: dict[Connection, Request] = {}
+        self._has_caught_up = False
+        self.controller = Controller(self.runtime, self._writer) if layout.is_controller else None
+        self.broker = Broker(self.runtime, self.metadata, self.controller_endpoint, now) if layout.is_broker else None
+        self._settle(now)
+
+    # Inputs
+
+    def handle(self, connection: Connection, frame: bytes, now: Now) -> None:
+        """Somebody sends a request, without its length."""
+        dispatch.handle(self, connection, frame, now)
+        self._settle(now)
+
+    def disconnected(self, connection: Connection) -> None:
+        """A connection is gone: nobody waits for its answers."""
+        self.runtime.purgatory.drop(connection)
+        if self._asking.pop(connection, None) is not None:
+            self.quorum.forget_caller(connection)
+
+    def answered(self, channel: Channel, frame: bytes, now: Now) -> None:
+        """Another node answers, without the length."""
+        self.runtime.channels.answered(channel, frame, now)
+        self._settle(now)
+
+    def lost(self, channel: Channel, now: Now) -> None:
+        """A connection to another node could not be made, or is gone."""
+        self.runtime.channels.lost(channel, now)
+        self._settle(now)
+
+    def fire(self, now: Now) -> None:
+        """It is `next_ms`: do what is due."""
+        self.runtime.timers.fire(now)
+        deadline_ms = self.quorum.deadline_ms
+        if deadline_ms is not None and deadline_ms <= now.monotonic_ms:
+            self.quorum.advance(now)
+        self._settle(now)
+
+    # What the shell asks
+
+    @property
+    def next_ms(self) -> int | None:
+        """When `fire` is to be called, by the monotonic clock."""
+        deadlines = (self.runtime.timers.next_ms, self.quorum.deadline_ms)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def take_effects(self) -> list[Effect]:
+        """What was decided since the last time, in order."""
+        return self.runtime.take_effects()
+
+    # What its parts ask
+
+    def controller_endpoint(self) -> tuple[int, str, int] | None:
+        """Id, host and port of the active controller, as far as this node knows who leads."""
+        voter = self.quorum.voters.get(self.quorum.state.leader_id)
+        return None if voter is None else (voter.key.id, voter.host, voter.port)
+
+    def ask_quorum(self, request: Request, asked: messages.Request, now: Now) -> None:
+        """Another node of the quorum asks; the answer is an effect of the quorum's."""
+        self._asking[request.connection] = request
+        self.quorum.receive_request(request.connection, asked, now)
+
+    def serve_enveloped(self, envelope: Request, header: RequestHeader, now: Now) -> None:
+        """Answer what is in an envelope. Raises `MalformedRequestError`."""
+        dispatch.serve(self, envelope.connection, envelope.body.request_data, header, now, envelope=envelope)
+
+    # What the quorum wants
+
+    def _settle(self, now: Now) -> None:
+        """Carry out what the quorum and the controller want of each other, until neither wants more."""
+        while True:
+            for effect in self.quorum.take_effects():
+                self._carry_out(effect, now)
+            if not self._writer.is_empty:
+                self._writer.flush(now)
+            elif not self.quorum.has_effects:
+                return
+
+    def _carry_out(self, effect: wanted.Effect, now: Now) -> None:
+        match effect:
+            case wanted.SendRequest():
+                self._ask_voter(effect, now)
+            case wanted.SendResponse():
+                request = self._asking.pop(effect.caller)
+                self.runtime.respond(request, response_to_kio(effect.response, self.quorum.voters))
+            case wanted.LeaderChanged():
+                self._change_leader(effect, now)
+            case wanted.SnapshotInstalled():
+                self.metadata.rebuild()
+                self._publish(MetadataDelta(everything=True), now)
+            case wanted.HighWatermarkAdvanced():
+                self._commit(now)
+
+    def _ask_voter(self, effect: wanted.SendRequest, now: Now) -> None:
+        voter = self.quorum.voters.get(effect.voter_id)
+        assert voter is not None
+        request_id = effect.request_id
+
+        def answered(response: Any, now: Now) -> None:
+            try:
+                answer = None if response is None else response_from_kio(response)
+            except UnknownPartitionError:
+                answer = None
+            if answer is None:
+                self.quorum.fail_request(request_id, now)
+            else:
+                self.quorum.receive_response(request_id, answer, now)
+
+        self.runtime.channels.ask(
+            Channel(_RAFT, voter.key.id, voter.host, voter.port),
+            request_to_kio(effect.request, self.quorum.voters),
+            answered,
+            timeout_ms=self.quorum.config.request_timeout_ms,
+            now=now,
+        )
+
+    def _change_leader(self, change: wanted.LeaderChanged, now: Now) -> None:
+        self._epoch_start_offset = change.epoch_start_offset
+        if self.controller is not None and self.controller.is_active:
+            self._writer.clear()
+            self.controller.deactivate(now)
+
+    def _commit(self, now: Now) -> None:
+        """Apply what is committed, and let the roles go on from there."""
+        high_watermark = self.quorum.high_watermark
+        records = self.metadata.advance(high_watermark)
+        self._publish(MetadataDelta.of(records), now)
+        if self.controller is None:
+            return
+        if self.controller.is_active:
+            self.controller.committed(high_watermark, now)
+        elif self._epoch_start_offset is not None and high_watermark > self._epoch_start_offset:
+            self.controller.activate(self.quorum.state.epoch, self.metadata.image.copy(), now)
+
+    def _publish(self, delta: MetadataDelta, now: Now) -> None:
+        if self.broker is None:
+            return
+        if self._has_caught_up:
+            self.broker.metadata_changed(delta, now)
+        elif self.quorum.is_caught_up:
+            self._has_caught_up = True
+            self.broker.metadata_changed(MetadataDelta(everything=True), now)
