@@ -6,6 +6,7 @@ from typing import Final
 from conformance.concurrent import requirements as concurrent
 from conformance.requirements import (
     admin,
+    configs,
     epochs,
     fetch,
     groups,
@@ -15,6 +16,7 @@ from conformance.requirements import (
     negotiation,
     offsets,
     produce,
+    reassignment,
 )
 from conformance.requirements.requirement import Level, Requirement
 
@@ -29,6 +31,8 @@ _AREAS: Final = (
     "metadata",
     "groups",
     "admin",
+    "configs",
+    "reassignment",
     "replication",
     "negotiation",
 )
@@ -43,6 +47,8 @@ _ALL: Final = (
     *metadata.REQUIREMENTS,
     *groups.REQUIREMENTS,
     *admin.REQUIREMENTS,
+    *configs.REQUIREMENTS,
+    *reassignment.REQUIREMENTS,
     *negotiation.REQUIREMENTS,
     *concurrent.REQUIREMENTS,
 )

@@ -1,6 +1,7 @@
 """Leader epochs as clients use them (KIP-101, KIP-320): where an epoch ended, and who is ahead of whom.
 
-A script's topics are new, so their epoch is 0; what an election changes is `conformance/concurrent`'s.
+A new topic's epoch is 0. It grows where a script has another replica elected; what a fault changes is
+`conformance/concurrent`'s.
 """
 
 from typing import Final
@@ -10,12 +11,37 @@ from hypothesis import strategies as st
 from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.steps import CreateTopic, Fetch, ListOffsets, OffsetForLeaderEpoch
-from conformance.sequential.strategies import many, produces, script
+from conformance.sequential.steps import (
+    AlterReassignment,
+    AwaitTopic,
+    CreateTopic,
+    ElectLeaders,
+    Fetch,
+    ListOffsets,
+    OffsetCommit,
+    OffsetFetch,
+    OffsetForLeaderEpoch,
+    Step,
+)
+from conformance.sequential.strategies import many, placed, produces, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_REPLICATION: Final = _TOPICS | {Capability.REPLICATION}
 _EPOCHS: Final = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])
+
+
+def _led_by(*order: int) -> tuple[Step, ...]:
+    """A new epoch: the replicas are reordered, and the first of them elected."""
+    return AlterReassignment(order), ElectLeaders(), AwaitTopic()
+
+
+_TWO_EPOCHS_MORE: Final = (*_led_by(2, 1), *_led_by(1, 2))
+_ASKING_WITH_EPOCHS: Final = st.sampled_from([-1, 0, 1, 2, 3]).flatmap(
+    lambda epoch: st.sampled_from(
+        [Fetch(leader_epoch=epoch), ListOffsets(leader_epoch=epoch), OffsetForLeaderEpoch(leader_epoch=epoch)]
+    )
+)
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -72,5 +98,122 @@ REQUIREMENTS: Final = (
             judges("error", "leader_epochs", of=Fetch) | judges("error", "leader_epoch", of=ListOffsets),
         ),
         needs=_TOPICS,
+    ),
+    Requirement(
+        id="epochs/old-epoch-is-fenced",
+        level=Level.MUST,
+        text="After a change of leader, Fetch, ListOffsets and OffsetForLeaderEpoch with a current leader epoch below "
+        "the leader's are answered FENCED_LEADER_EPOCH and with one above it UNKNOWN_LEADER_EPOCH, without records "
+        "and offsets.",
+        sources=(sources.KIP_320,),
+        check=sequential(
+            script(
+                placed(1, 2),
+                produces(),
+                *_TWO_EPOCHS_MORE,
+                many(_ASKING_WITH_EPOCHS, at_least=3),
+                Fetch(leader_epoch=1),
+                ListOffsets(leader_epoch=1),
+                OffsetForLeaderEpoch(leader_epoch=1),
+                Fetch(leader_epoch=3),
+            ),
+            judges("error", "records", of=Fetch)
+            | judges("error", "offset", of=ListOffsets)
+            | judges("error", "end_offset", of=OffsetForLeaderEpoch),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="epochs/past-epochs-ended-where-the-next-began",
+        level=Level.MUST,
+        text="OffsetForLeaderEpoch answers an epoch of the past with its end, the first offset of the next one; one "
+        "without records with the newest before it that has some.",
+        sources=(sources.KIP_101, sources.KIP_279),
+        check=sequential(
+            script(
+                placed(1, 2),
+                many(produces(), at_least=0, at_most=2),
+                *_led_by(2, 1),
+                many(produces(), at_least=0, at_most=2),
+                *_led_by(1, 2),
+                produces(),
+                *(OffsetForLeaderEpoch(epoch) for epoch in range(4)),
+            ),
+            judges("error", "leader_epoch", "end_offset", of=OffsetForLeaderEpoch),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="epochs/records-keep-their-epoch",
+        level=Level.MUST,
+        text="A batch keeps the leader epoch in which it was appended, whoever leads later: Fetch shows it in the "
+        "batch, and ListOffsets beside the offset that it finds.",
+        sources=(sources.KIP_320, sources.RECORD_BATCH),
+        check=sequential(
+            script(
+                placed(1, 2),
+                many(produces(), at_most=2),
+                *_led_by(2, 1),
+                many(produces(), at_most=2),
+                *_led_by(1, 2),
+                produces(),
+                Fetch(),
+                ListOffsets(0),
+                ListOffsets(),
+            ),
+            judges("error", "leader_epochs", of=Fetch) | judges("error", "leader_epoch", of=ListOffsets),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="epochs/every-leader-has-a-new-one",
+        level=Level.MUST,
+        text="Each change of leader raises the partition's leader epoch, in every broker's metadata; without one it "
+        "stays.",
+        sources=(sources.KIP_320, sources.KIP_101),
+        check=sequential(
+            script(
+                placed(1, 2),
+                AwaitTopic(),
+                many(st.sampled_from([_led_by(2, 1), _led_by(1, 2)]), at_most=3),
+                *_TWO_EPOCHS_MORE,
+            ),
+            judges("leader_epochs", "all_agree", of=AwaitTopic),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="epochs/commits-carry-the-epoch",
+        level=Level.MUST,
+        text="A committed offset is read back with the leader epoch that was committed with it, whatever the leader's "
+        "epoch is by then, so that a consumer can tell whether the log was truncated.",
+        sources=(sources.KIP_320,),
+        check=sequential(
+            script(
+                placed(1, 2),
+                many(
+                    st.builds(OffsetCommit, st.integers(0, 3), leader_epoch=st.integers(-1, 2)).map(
+                        lambda commit: (commit, OffsetFetch())
+                    ),
+                    at_most=3,
+                ),
+                *_led_by(2, 1),
+                OffsetFetch(),
+                OffsetCommit(2, leader_epoch=1),
+                OffsetFetch(),
+            ),
+            judges("error", of=OffsetCommit) | judges("committed_offset", "committed_leader_epoch", of=OffsetFetch),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
     ),
 )

@@ -43,6 +43,8 @@ class Requirement:
     until: str | None = None
     """Last Apache Kafka version it holds for."""
     nodes_min: int = 1
+    family: str = ""
+    """Requirements of one family draw from one seed, so that they can be judged by one history; empty: by itself."""
 
     @property
     def area(self) -> str:

@@ -1,0 +1,198 @@
+"""Settings of topics: what may be set, how a change leaves what it does not name, and who set what."""
+
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    AlterConfigs,
+    CreateTopic,
+    DescribeConfigs,
+    Eventually,
+    IncrementalAlterConfigs,
+    Operation,
+    ResourceType,
+)
+from conformance.sequential.strategies import many, script
+from fixtures.targets.target import Capability
+
+Change = tuple[str, Operation, str | None]
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_DESCRIBED: Final = judges("error", "set", "inherited", of=DescribeConfigs)
+_ALTERED: Final = judges("error", of=IncrementalAlterConfigs)
+
+_NAMES: Final = ("cleanup.policy", "max.message.bytes", "retention.ms")
+_SHOWN: Final = Eventually(DescribeConfigs(_NAMES))
+_SETTINGS: Final = st.sampled_from(
+    [("cleanup.policy", "compact"), ("cleanup.policy", "delete"), ("max.message.bytes", "5000"), ("retention.ms", "-1")]
+)
+_ONE_BY_ONE: Final = st.one_of(
+    _SETTINGS.map(lambda pair: (pair[0], Operation.SET, pair[1])),
+    st.sampled_from(_NAMES).map(lambda name: (name, Operation.DELETE, None)),
+)
+_LISTS: Final = st.sampled_from(
+    [
+        ("cleanup.policy", Operation.APPEND, "compact"),
+        ("cleanup.policy", Operation.APPEND, "delete"),
+        ("cleanup.policy", Operation.SET, "compact,delete"),
+        ("cleanup.policy", Operation.SET, "delete"),
+    ]
+)
+_REFUSED: Final = st.sampled_from(
+    [
+        (("retention.ms", Operation.SET, "soon"),),
+        (("cleanup.policy", Operation.SET, "burn"),),
+        (("no.such.property", Operation.SET, "1"),),
+        (("retention.ms", Operation.APPEND, "5"),),
+        (("retention.ms", Operation.SET, "5"), ("retention.ms", Operation.DELETE, None)),
+        (("max.message.bytes", Operation.SET, "7000"), ("no.such.property", Operation.SET, "1")),
+    ]
+).map(IncrementalAlterConfigs)
+
+
+def _unique(changes: SearchStrategy[Change]) -> SearchStrategy[IncrementalAlterConfigs]:
+    return st.lists(changes, min_size=1, max_size=3, unique_by=lambda change: change[0]).map(
+        lambda found: IncrementalAlterConfigs(tuple(found))
+    )
+
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="configs/changes-leave-the-rest",
+        level=Level.MUST,
+        text="IncrementalAlterConfigs sets and deletes the settings named and leaves all others; one that is deleted "
+        "is inherited again.",
+        sources=(sources.KIP_339,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(_unique(_ONE_BY_ONE).map(lambda change: (change, _SHOWN)), at_most=4),
+                IncrementalAlterConfigs((("max.message.bytes", Operation.SET, "6000"),)),
+                _SHOWN,
+            ),
+            _ALTERED | _DESCRIBED,
+            cost=3,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/lists-are-appended-to",
+        level=Level.MUST,
+        text="IncrementalAlterConfigs appends to a list what it does not have and subtracts what it has, the inherited "
+        "value being what an unset list begins with.",
+        sources=(sources.KIP_339,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(_unique(_LISTS).map(lambda change: (change, _SHOWN)), at_most=3),
+                IncrementalAlterConfigs((("cleanup.policy", Operation.SET, "compact,delete"),)),
+                IncrementalAlterConfigs((("cleanup.policy", Operation.SUBTRACT, "delete"),)),
+                _SHOWN,
+            ),
+            _ALTERED | _DESCRIBED,
+            cost=3,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/bad-change-changes-nothing",
+        level=Level.MUST,
+        text="An unknown setting, an illegal value and a list's operation on what is no list are answered "
+        "INVALID_CONFIG, a setting named twice INVALID_REQUEST, an unknown topic UNKNOWN_TOPIC_OR_PARTITION, and "
+        "nothing of the request is done.",
+        sources=(sources.KIP_339, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(_REFUSED),
+                IncrementalAlterConfigs((("retention.ms", Operation.SET, "5"),), topic="trial-none"),
+                IncrementalAlterConfigs((("retention.ms", Operation.SET, "5"),), resource_type=ResourceType.UNKNOWN),
+                IncrementalAlterConfigs((("retention.ms", Operation.SET, "soon"),)),
+                _SHOWN,
+            ),
+            _ALTERED | _DESCRIBED,
+            cost=2,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/validate-only-changes-nothing",
+        level=Level.MUST,
+        text="IncrementalAlterConfigs and AlterConfigs with validate_only answer as if they changed the settings, and "
+        "do not.",
+        sources=(sources.KIP_339, sources.KIP_133),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(
+                    _SETTINGS.map(lambda pair: AlterConfigs((pair,), validate_only=True))
+                    | _SETTINGS.map(
+                        lambda pair: IncrementalAlterConfigs(((pair[0], Operation.SET, pair[1]),), validate_only=True)
+                    ),
+                    at_most=3,
+                ),
+                AlterConfigs((("retention.ms", "soon"),), validate_only=True),
+                IncrementalAlterConfigs((("max.message.bytes", Operation.SET, "4000"),), validate_only=True),
+                _SHOWN,
+            ),
+            _ALTERED | judges("error", of=AlterConfigs) | _DESCRIBED,
+            cost=3,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/alter-configs-replaces-all",
+        level=Level.SHOULD,
+        text="AlterConfigs leaves a topic with the settings it names and no others: what is not named is inherited "
+        "again.",
+        sources=(sources.KIP_133,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(
+                    st.lists(_SETTINGS, max_size=2, unique_by=lambda pair: pair[0])
+                    .map(tuple)
+                    .map(lambda found: (AlterConfigs(found), _SHOWN)),
+                    at_most=3,
+                ),
+                AlterConfigs((("max.message.bytes", "3000"),)),
+                _SHOWN,
+                AlterConfigs((("max.message.bytes", "3000"),), topic="trial-none"),
+            ),
+            judges("error", of=AlterConfigs) | _DESCRIBED,
+            cost=3,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/description-says-who-set-it",
+        level=Level.MUST,
+        text="DescribeConfigs gives the settings asked for that there are, each with where its value comes from, and "
+        "its synonyms from the nearest to the default; an unknown topic is UNKNOWN_TOPIC_OR_PARTITION.",
+        sources=(sources.KIP_226, sources.KIP_133),
+        check=sequential(
+            script(
+                st.lists(_SETTINGS, max_size=2, unique_by=lambda pair: pair[0])
+                .map(tuple)
+                .map(lambda found: CreateTopic(configs=found)),
+                many(
+                    st.lists(st.sampled_from([*_NAMES, "no.such.property"]), min_size=1, max_size=3, unique=True)
+                    .map(tuple)
+                    .map(DescribeConfigs),
+                    at_most=3,
+                ),
+                DescribeConfigs(_NAMES),
+                DescribeConfigs(_NAMES, topic="trial-none"),
+                DescribeConfigs(_NAMES, resource_type=ResourceType.UNKNOWN),
+            ),
+            judges("error", "set", "inherited", "synonyms_in_order", of=DescribeConfigs),
+            cost=2,
+        ),
+        needs=_TOPICS,
+    ),
+)

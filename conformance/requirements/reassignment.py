@@ -1,0 +1,123 @@
+"""AlterPartitionReassignments (KIP-455): replicas that are added, removed and moved while their records stay."""
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.model.topics import UNKNOWN_BROKER
+from conformance.sequential.steps import (
+    AlterReassignment,
+    AwaitTopic,
+    DescribeLogDirs,
+    Eventually,
+    Fetch,
+    ListOffsets,
+    ListReassignments,
+    On,
+    Produce,
+    Step,
+)
+from conformance.sequential.strategies import many, placed, produces, script
+from fixtures.targets.target import Capability
+
+_REPLICATION: Final = frozenset({Capability.TOPIC_ADMIN, Capability.REPLICATION})
+_CHANGE: Final = judges("error", of=AlterReassignment)
+_STATE: Final = judges("partitions", "all_agree", "offline_replicas", of=AwaitTopic)
+_LOG: Final = judges("error", "records", of=Fetch) | judges("error", "base_offset", of=Produce)
+
+_TARGETS: Final = st.sampled_from([(3,), (1,), (2, 3), (3, 1), (1, 2, 3), (3, 2, 1)])
+_BAD: Final = st.sampled_from(
+    [
+        AlterReassignment(None),
+        AlterReassignment(()),
+        AlterReassignment((1, 1)),
+        AlterReassignment((1, UNKNOWN_BROKER)),
+        AlterReassignment((1, 3), partition=1),
+        AlterReassignment((1, 3), topic="trial-none"),
+        AlterReassignment(None, topic="trial-none"),
+    ]
+)
+
+
+def _moved(replicas: tuple[int, ...]) -> tuple[Step, ...]:
+    return AlterReassignment(replicas), AwaitTopic(), Eventually(ListReassignments())
+
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="reassignment/replicas-are-moved",
+        level=Level.MUST,
+        text="A reassignment ends with exactly the replicas asked for, in their order and all in sync, on every "
+        "broker's word, and is not listed any more; a leader that is not among them is replaced by the first.",
+        sources=(sources.KIP_455,),
+        check=sequential(
+            script(placed(1, 2), produces(), many(_TARGETS.map(_moved), at_most=3), *_moved((3,))),
+            _CHANGE | _STATE | judges("error", "ongoing", of=ListReassignments),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="reassignment/records-move-along",
+        level=Level.MUST,
+        text="Records outlive a reassignment to other brokers, at the same offsets and with the log start that they "
+        "had, and the partition is written and read throughout.",
+        sources=(sources.KIP_455, sources.GUARANTEES),
+        check=sequential(
+            script(
+                placed(1, 2),
+                many(produces(), at_most=3),
+                *_moved((2, 3)),
+                produces(),
+                Fetch(),
+                *_moved((3, 1)),
+                many(produces(), at_most=2),
+                Fetch(),
+                ListOffsets(),
+            ),
+            _LOG | judges("error", "offset", of=ListOffsets),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="reassignment/bad-reassignment-is-refused",
+        level=Level.MUST,
+        text="Replicas that are empty, repeated or on a broker that is not there are answered "
+        "INVALID_REPLICA_ASSIGNMENT, an unknown partition UNKNOWN_TOPIC_OR_PARTITION, and cancelling where nothing is "
+        "under way NO_REASSIGNMENT_IN_PROGRESS; the partition stays as it was.",
+        sources=(sources.KIP_455, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(placed(1, 2), many(_BAD), AlterReassignment(()), AwaitTopic()),
+            _CHANGE | _STATE,
+            cost=2,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="reassignment/brokers-hold-their-own-replicas",
+        level=Level.MUST,
+        text="DescribeLogDirs shows a replica on the brokers that the partition is assigned to, with its bytes and in "
+        "the end no lag, and on no other; a replica that was moved away is deleted there.",
+        sources=(sources.KIP_113, sources.KIP_455),
+        check=sequential(
+            script(
+                placed(1, 2),
+                produces(),
+                st.sampled_from([(), _moved((3, 2)), _moved((1, 2, 3))]),
+                *(Eventually(On(broker, DescribeLogDirs())) for broker in (1, 2, 3)),
+                On(1, DescribeLogDirs("trial-none")),
+            ),
+            judges("error", "replicas", "has_bytes", "offset_lag", "is_future", of=DescribeLogDirs),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+)
