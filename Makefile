@@ -5,7 +5,7 @@ BIN := .venv/bin
 KAFKA ?=
 PACKAGES := kafkatrial chaos conformance fixtures reports linearizability reference_broker
 
-.PHONY: trial test lint lock clean
+.PHONY: trial test nightly lint lock clean
 .DEFAULT_GOAL := trial
 
 trial: .venv/.synced    ## run the conformance suite on the reference broker, and on Apache Kafka too with KAFKA=4.3.1
@@ -13,6 +13,9 @@ trial: .venv/.synced    ## run the conformance suite on the reference broker, an
 
 test: .venv/.synced     ## everything that CI runs
 	@$(BIN)/python make.py test
+
+nightly: .venv/.synced  ## what takes minutes: ten of killed nodes
+	@$(BIN)/pytest -m nightly
 
 lint: .venv/.synced
 	$(BIN)/ruff check .

@@ -128,7 +128,7 @@ def _missing(error: Exception, skipped: str, *, needed: bool) -> bool:
 
 
 def _deselecting(markers: tuple[str, ...]) -> list[str]:
-    return ["-m", " and ".join(f"not {marker}" for marker in markers)] if markers else []
+    return ["-m", " and ".join(f"not {marker}" for marker in ("nightly", *markers))]
 
 
 def _progress(text: str, done: int, total: int) -> None:

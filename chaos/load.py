@@ -7,8 +7,9 @@ faults do, and its raw clients follow the leader wherever it moves. All of them 
 import threading
 from collections.abc import Iterator
 
-from conformance.concurrent.actors import Actor, Surroundings, actor_of
+from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.script import Consumer, Phase, Send
+from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.answers import ProducerIdentity
 from fixtures.clients.confluent import RecordedProducer
 from fixtures.clients.outcomes import Outcome

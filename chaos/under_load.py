@@ -12,9 +12,10 @@ from typing import Protocol, runtime_checkable
 
 from chaos.load import actors_of_load
 from chaos.restarts import AwaitInSync
-from conformance.concurrent.actors import Actor, Surroundings
+from conformance.concurrent.actors import Actor
 from conformance.concurrent.run import HistoryRun, Injection, await_full_isr, run_phase
 from conformance.concurrent.script import Phase, TopicSettings
+from conformance.concurrent.surroundings import Surroundings
 from fixtures.targets.replica_logs import Divergence, find_divergences
 from fixtures.targets.target import LogDirectories, ProcessControl, Target
 from linearizability.check import judge_history
@@ -46,7 +47,7 @@ class Outcome:
     """The longest time without a record acknowledged."""
 
     @property
-    def faults_found(self) -> tuple[str, ...]:
+    def shortcomings(self) -> tuple[str, ...]:
         """One line for each thing that must not be; empty where all is well."""
         bad = (each for each in self.judgement.anomalies if each.verdict is not Verdict.PERMITTED and each.count)
         lines = [f"{each.name} ({each.count}): {each.evidence[0].text if each.evidence else ''}" for each in bad]
