@@ -112,15 +112,29 @@ def _in_units(text: str | None, unit: int) -> str | None:
     return str(number * unit if number >= 0 else number)
 
 
-def validate_topic_overrides(overrides: Mapping[str, str | None]) -> dict[str, str]:
-    """A new topic's own properties. Raises `InvalidConfigError`, with Kafka's message, for the first that is wrong."""
-    valid = {}
-    for name, text in overrides.items():
-        key = TOPIC_CONFIG_KEYS.get(name)
-        if key is None:
+def validate_topic_overrides(overrides: Mapping[str, str | None], broker: BrokerConfiguration) -> dict[str, str]:
+    """A topic's own properties. Raises `InvalidConfigError`, with Kafka's message, for the first that is wrong.
+
+    :param broker: where the properties come from that the topic does not set; some are judged together.
+    """
+    without_value = [name for name, text in overrides.items() if text is None]
+    if without_value:
+        raise InvalidConfigError(f"Null value not supported for topic configs: {','.join(without_value)}")
+    valid = {name: text for name, text in overrides.items() if text is not None}
+    for name in valid:
+        if name not in TOPIC_CONFIG_KEYS:
             raise InvalidConfigError(f"Unknown topic config name: {name}")
-        if text is None:
-            raise InvalidConfigError(f"Null value not supported for topic configs: {name}")
-        key.parse(text)
-        valid[name] = text
+    for name, text in valid.items():
+        TOPIC_CONFIG_KEYS[name].parse(text)
+    topic = broker.topic(valid)
+    least, most = topic.integer("min.compaction.lag.ms"), topic.integer("max.compaction.lag.ms")
+    if least > most:
+        raise InvalidConfigError(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        )
+    if topic.value("remote.storage.enable"):
+        raise InvalidConfigError(
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log "
+            "storage."
+        )
     return valid

@@ -1,9 +1,7 @@
-"""The controller: what is asked of the cluster's metadata becomes records, or an error.
+"""New topics: `ReplicationControlManager.createTopics`.
 
-Rules of this file:
-- A decision is a function of the image and the request. It returns the records that carry it out and changes nothing;
-  `MetadataLog.commit` makes it so. That is the shape of Kafka's `QuorumController` and its `ControllerResult`.
-- Checks come in Kafka's order (`ReplicationControlManager.createTopics`), since the first one that fails is the answer.
+Topics of one request are judged by the image
+as it was before the request: two new names that collide with each other only are both created, as in Kafka.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,20 +12,14 @@ from uuid import UUID
 from reference_broker.core.configuration.configuration import BrokerConfiguration, validate_topic_overrides
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.controller.assignments import check_assignment, new_partition
 from reference_broker.core.controller.errors import ControllerError
+from reference_broker.core.controller.placement import RandomBelow, place_replicas, usable_brokers
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC, collision_key, illegal_topic_name
 from reference_broker.protocol.errors import ErrorCode
-from reference_broker.protocol.metadata_records import (
-    ConfigRecord,
-    MetadataRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-)
+from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRecord, TopicRecord
 
-PRODUCER_ID_BLOCK_SIZE = 1000
 USE_DEFAULT = -1
 """A number of partitions or a replication factor that is left to the broker (KIP-464)."""
 
@@ -54,137 +46,96 @@ class PlannedTopic:
     records: tuple[MetadataRecord, ...]
 
 
-class Controller:
-    """The decisions of the active controller.
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What new topics depend on beyond the image.
 
-    :param new_uuid: makes topic ids; randomness comes from outside the core.
+    :param configuration: of the controller's node: defaults of topics.
+    :param new_uuid: makes topic ids.
     """
 
-    def __init__(
-        self, image: MetadataImage, configuration: BrokerConfiguration, directory_id: UUID, new_uuid: Callable[[], UUID]
-    ) -> None:
-        self._image = image
-        self._configuration = configuration
-        self._directory_id = directory_id
-        self._new_uuid = new_uuid
+    configuration: BrokerConfiguration
+    new_uuid: Callable[[], UUID]
+    random_below: RandomBelow
 
-    def plan_topic(self, topic: NewTopic) -> PlannedTopic:
-        """The records that create a topic. Raises `ControllerError`."""
-        self._check_name(topic.name)
-        try:
-            overrides = validate_topic_overrides(topic.overrides)
-        except InvalidConfigError as error:
-            raise ControllerError(ErrorCode.invalid_config, str(error)) from error
-        replicas = self._manual_replicas(topic) if topic.assignments else self._placed_replicas(topic)
-        topic_id = self._new_uuid()
-        return PlannedTopic(
-            topic_id=topic_id,
-            num_partitions=len(replicas),
-            replication_factor=len(replicas[0]),
-            overrides=overrides,
-            records=(
-                TopicRecord(name=topic.name, topic_id=topic_id),
-                *(_config_record(topic.name, name, value) for name, value in overrides.items()),
-                *(self._partition_record(topic_id, index, on_nodes) for index, on_nodes in enumerate(replicas)),
-            ),
-        )
 
-    def _check_name(self, name: str) -> None:
-        if name == CLUSTER_METADATA_TOPIC:
-            _invalid_request(f"Creation of internal topic {name} is prohibited.")
-        reason = illegal_topic_name(name)
-        if reason is not None:
-            raise ControllerError(ErrorCode.invalid_topic_exception, reason)
-        if name in self._image.topics:
-            raise ControllerError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-        key = collision_key(name)
-        if "_" in key:
-            for other in self._image.topics:
-                if collision_key(other) == key:
-                    message = f"Topic '{name}' collides with existing topic: {other}"
-                    raise ControllerError(ErrorCode.invalid_topic_exception, message)
+def plan_topic(image: MetadataImage, topic: NewTopic, around: Surroundings) -> PlannedTopic:
+    """The records that create a topic. Raises `ControllerError`."""
+    _check_name(image, topic.name)
+    try:
+        overrides = validate_topic_overrides(topic.overrides, around.configuration)
+    except InvalidConfigError as error:
+        raise ControllerError(ErrorCode.invalid_config, str(error)) from error
+    replicas = _manual_replicas(image, topic) if topic.assignments else _placed_replicas(image, topic, around)
+    topic_id = around.new_uuid()
+    return PlannedTopic(
+        topic_id=topic_id,
+        num_partitions=len(replicas),
+        replication_factor=len(replicas[0]),
+        overrides=overrides,
+        records=(
+            TopicRecord(name=topic.name, topic_id=topic_id),
+            *(_config_record(topic.name, name, value) for name, value in overrides.items()),
+            *(new_partition(image, topic_id, index, on_nodes) for index, on_nodes in enumerate(replicas)),
+        ),
+    )
 
-    def _manual_replicas(self, topic: NewTopic) -> list[tuple[int, ...]]:
-        if topic.replication_factor != USE_DEFAULT:
-            _invalid_request("A manual partition assignment was specified, but replication factor was not set to -1.")
-        if topic.num_partitions != USE_DEFAULT:
-            _invalid_request("A manual partition assignment was specified, but numPartitions was not set to -1.")
-        by_index: dict[int, tuple[int, ...]] = {}
-        for index, replicas in topic.assignments:
-            if index in by_index:
-                _invalid_assignment(f"Found multiple manual partition assignments for partition {index}")
-            self._check_replicas(replicas, len(next(iter(by_index.values()), replicas)))
-            by_index[index] = tuple(replicas)
-        if set(by_index) != set(range(len(by_index))):
-            _invalid_assignment("partitions should be a consecutive 0-based integer sequence")
-        return [by_index[index] for index in range(len(by_index))]
 
-    def _check_replicas(self, replicas: Sequence[int], replication_factor: int) -> None:
-        if not replicas:
-            _invalid_assignment("The manual partition assignment includes an empty replica list.")
-        previous = None
-        for node in sorted(replicas):
-            if node not in self._image.brokers:
-                _invalid_assignment(
-                    f"The manual partition assignment includes broker {node}, but no such broker is registered."
-                )
-            if node == previous:
-                _invalid_assignment(f"The manual partition assignment includes the broker {node} more than once.")
-            previous = node
-        if len(replicas) != replication_factor:
+def _check_name(image: MetadataImage, name: str) -> None:
+    if name == CLUSTER_METADATA_TOPIC:
+        _invalid_request(f"Creation of internal topic {name} is prohibited.")
+    reason = illegal_topic_name(name)
+    if reason is not None:
+        raise ControllerError(ErrorCode.invalid_topic_exception, reason)
+    if name in image.topics:
+        raise ControllerError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+    key = collision_key(name)
+    if "_" in key:
+        for other in image.topics:
+            if collision_key(other) == key:
+                message = f"Topic '{name}' collides with existing topic: {other}"
+                raise ControllerError(ErrorCode.invalid_topic_exception, message)
+
+
+def _manual_replicas(image: MetadataImage, topic: NewTopic) -> list[tuple[int, ...]]:
+    if topic.replication_factor != USE_DEFAULT:
+        _invalid_request("A manual partition assignment was specified, but replication factor was not set to -1.")
+    if topic.num_partitions != USE_DEFAULT:
+        _invalid_request("A manual partition assignment was specified, but numPartitions was not set to -1.")
+    by_index: dict[int, tuple[int, ...]] = {}
+    replication_factor = None
+    for index, replicas in topic.assignments:
+        if index in by_index:
+            _invalid_assignment(f"Found multiple manual partition assignments for partition {index}")
+        check_assignment(image, replicas, replication_factor)
+        replication_factor = len(replicas)
+        if not any(map(image.is_active, replicas)):
             _invalid_assignment(
-                f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not"
-                f" consistent with previous partitions, which have {replication_factor} replica(s)."
+                f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+                "controlled shutdown."
             )
+        by_index[index] = tuple(replicas)
+    if sorted(by_index) != list(range(len(by_index))):
+        _invalid_assignment("partitions should be a consecutive 0-based integer sequence")
+    return [by_index[index] for index in range(len(by_index))]
 
-    def _placed_replicas(self, topic: NewTopic) -> list[tuple[int, ...]]:
-        if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
-            message = "Replication factor must be larger than 0, or -1 to use the default value."
-            raise ControllerError(ErrorCode.invalid_replication_factor, message)
-        if topic.num_partitions < USE_DEFAULT or topic.num_partitions == 0:
-            message = "Number of partitions was set to an invalid non-positive value."
-            raise ControllerError(ErrorCode.invalid_partitions, message)
-        replication_factor = self._or_default(topic.replication_factor, "default.replication.factor")
-        num_partitions = self._or_default(topic.num_partitions, "num.partitions")
-        nodes = sorted(self._image.brokers)
-        if replication_factor > len(nodes):
-            message = (
-                f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of"
-                f" {replication_factor} cannot be reached because only {len(nodes)} broker(s) are registered or some"
-                " brokers have all their log directories cordoned."
-            )
-            raise ControllerError(ErrorCode.invalid_replication_factor, message)
-        return [tuple(nodes[:replication_factor])] * num_partitions
 
-    def _or_default(self, number: int, property_name: str) -> int:
-        return self._configuration.integer(property_name) if number == USE_DEFAULT else number
-
-    def _partition_record(self, topic_id: UUID, index: int, replicas: tuple[int, ...]) -> PartitionRecord:
-        return PartitionRecord(
-            partition_id=index,
-            topic_id=topic_id,
-            replicas=replicas,
-            isr=replicas,
-            leader=replicas[0],
-            leader_epoch=0,
-            partition_epoch=0,
-            directories=(self._directory_id,) * len(replicas),
-        )
-
-    def delete_topic(self, topic_id: UUID) -> list[MetadataRecord]:
-        """The records that delete a topic. Raises `ControllerError` (UNKNOWN_TOPIC_ID)."""
-        if topic_id not in self._image.topics_by_id:
-            raise ControllerError(ErrorCode.unknown_topic_id)
-        return [RemoveTopicRecord(topic_id=topic_id)]
-
-    def allocate_producer_ids(self, node_id: int) -> tuple[int, list[MetadataRecord]]:
-        """The first id of a new block for a broker, and the record that gives it the block."""
-        first = self._image.next_producer_id
-        broker_epoch = self._image.brokers[node_id].broker_epoch
-        next_producer_id = first + PRODUCER_ID_BLOCK_SIZE
-        return first, [
-            ProducerIdsRecord(broker_id=node_id, broker_epoch=broker_epoch, next_producer_id=next_producer_id)
-        ]
+def _placed_replicas(image: MetadataImage, topic: NewTopic, around: Surroundings) -> list[tuple[int, ...]]:
+    if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
+        message = "Replication factor must be larger than 0, or -1 to use the default value."
+        raise ControllerError(ErrorCode.invalid_replication_factor, message)
+    if topic.num_partitions < USE_DEFAULT or topic.num_partitions == 0:
+        message = "Number of partitions was set to an invalid non-positive value."
+        raise ControllerError(ErrorCode.invalid_partitions, message)
+    default = around.configuration.integer
+    given, factor = topic.num_partitions, topic.replication_factor
+    num_partitions = default("num.partitions") if given == USE_DEFAULT else given
+    replication_factor = default("default.replication.factor") if factor == USE_DEFAULT else factor
+    try:
+        return place_replicas(usable_brokers(image), num_partitions, replication_factor, around.random_below)
+    except ControllerError as error:
+        message = f"Unable to replicate the partition {replication_factor} time(s): {error.message}"
+        raise ControllerError(error.code, message) from error
 
 
 def _config_record(topic: str, name: str, value: str) -> ConfigRecord:

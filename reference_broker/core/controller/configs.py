@@ -1,0 +1,141 @@
+"""Properties of topics and brokers: `ConfigurationControlManager`.
+
+IncrementalAlterConfigs (KIP-339) changes some properties, AlterConfigs gives all of them anew. Either way a resource
+changes as a whole or not at all, and is judged by all the properties that it would then have. First what they are
+worth (INVALID_CONFIG), then whether the resource exists.
+
+The values of broker properties were judged by the broker that forwarded the request, since their limits may depend on
+that broker's own; the controller takes any. A record is written for a broker property even if its value stays, so that
+the broker looks again at what it names (KAFKA-14136).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from reference_broker.core.configuration.configuration import BrokerConfiguration, validate_topic_overrides
+from reference_broker.core.configuration.key import ConfigType, InvalidConfigError
+from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, TOPIC_CONFIG_KEYS
+from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.controller.errors import ControllerError
+from reference_broker.core.metadata.image import CLUSTER_DEFAULT, MetadataImage
+from reference_broker.core.topic_names import illegal_topic_name
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.metadata_records import ConfigRecord
+
+_VALUE_SIZE_MAX = 2**15 - 1
+
+
+class Operation(IntEnum):
+    """What becomes of a property, as IncrementalAlterConfigs numbers it."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One property's change; the value of `DELETE` is passed over."""
+
+    name: str
+    operation: Operation
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A topic, a broker by its id, or, without a name, all brokers."""
+
+    type: ResourceType
+    name: str
+
+
+def altered(resource: Resource, changes: Iterable[Change], properties: Mapping[str, str]) -> dict[str, str | None]:
+    """What each named property becomes, null for one that goes. Raises `ControllerError`, INVALID_CONFIG.
+
+    :param properties: those that the resource has now.
+    """
+    return {change.name: _new_value(resource, change, properties.get(change.name)) for change in changes}
+
+
+def replaced(new: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str | None]:
+    """The same for a resource whose properties are all given: those not among them go."""
+    return {**new, **{name: None for name in properties if name not in new}}
+
+
+def config_records(
+    image: MetadataImage, resource: Resource, values: Mapping[str, str | None], configuration: BrokerConfiguration
+) -> list[ConfigRecord]:
+    """The records that give an existing resource these values. Raises `ControllerError`.
+
+    :param configuration: of the controller's node: what the topic's other properties come from.
+    """
+    before = image.overrides(resource.type, resource.name)
+    if any(value is not None and len(value) > _VALUE_SIZE_MAX for value in values.values()):
+        message = "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."
+        raise ControllerError(ErrorCode.invalid_config, message)
+    after = {name: value for name, value in {**before, **values}.items() if value is not None}
+    _check_resource(resource)
+    if resource.type is ResourceType.TOPIC:
+        try:
+            validate_topic_overrides(after, configuration)
+        except InvalidConfigError as error:
+            raise ControllerError(ErrorCode.invalid_config, str(error)) from error
+    _check_existence(image, resource)
+    return [
+        ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+        for name, value in values.items()
+        if value != before.get(name) or resource.type is ResourceType.BROKER
+    ]
+
+
+def _new_value(resource: Resource, change: Change, now: str | None) -> str | None:
+    match change.operation:
+        case Operation.SET:
+            return change.value
+        case Operation.DELETE:
+            return None
+    keys = TOPIC_CONFIG_KEYS if resource.type is ResourceType.TOPIC else BROKER_CONFIG_KEYS
+    key = keys.get(change.name)
+    if key is None or key.type is not ConfigType.LIST:
+        message = f"Can't {change.operation.name} to key {change.name} because its type is not LIST."
+        raise ControllerError(ErrorCode.invalid_config, message)
+    parts = [part for part in (key.default or "" if now is None else now).split(",") if part]
+    for part in (change.value or "").split(","):
+        if change.operation is Operation.APPEND and part not in parts:
+            parts.append(part)
+        elif change.operation is Operation.SUBTRACT and part in parts:
+            parts.remove(part)
+    return ",".join(parts)
+
+
+def _check_resource(resource: Resource) -> None:
+    if resource.type is ResourceType.TOPIC:
+        if not resource.name:
+            raise _invalid("Default topic resources are not allowed.")
+        reason = illegal_topic_name(resource.name)
+        if reason is not None:
+            raise ControllerError(ErrorCode.invalid_topic_exception, reason)
+    elif resource.name != CLUSTER_DEFAULT:
+        try:
+            node_id = int(resource.name)
+        except ValueError:
+            raise _invalid("Unable to parse broker name as a base 10 number.") from None
+        if node_id < 0:
+            raise _invalid("Invalid negative broker ID.")
+
+
+def _check_existence(image: MetadataImage, resource: Resource) -> None:
+    if resource.type is ResourceType.TOPIC:
+        if resource.name not in image.topics:
+            message = f"The topic '{resource.name}' does not exist."
+            raise ControllerError(ErrorCode.unknown_topic_or_partition, message)
+    elif resource.name != CLUSTER_DEFAULT and int(resource.name) not in {*image.brokers, *image.controllers}:
+        message = f"No node with id {int(resource.name)} found."
+        raise ControllerError(ErrorCode.broker_id_not_registered, message)
+
+
+def _invalid(message: str) -> ControllerError:
+    return ControllerError(ErrorCode.invalid_request, message)

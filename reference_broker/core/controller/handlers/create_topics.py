@@ -1,0 +1,97 @@
+"""CreateTopics (19), versions 2-7: topics come into being.
+
+- Each topic for itself; the first check that fails is its error, in Kafka's order: a name twice in the request
+  INVALID_REQUEST(42), INVALID_TOPIC_EXCEPTION(17), TOPIC_ALREADY_EXISTS(36), INVALID_CONFIG(40), then
+  INVALID_REPLICA_ASSIGNMENT(39) where the client places replicas, else INVALID_REPLICATION_FACTOR(38) and
+  INVALID_PARTITIONS(37). More than 10,000 partitions in one request: POLICY_VIOLATION(44) for all of it.
+- `validate_only` answers the same and leaves nothing.
+- Partitions and replication factor -1 are the broker's defaults (KIP-464); version 5 tells what they came to, and the
+  topic's configuration (KIP-525), version 7 its id (KIP-516).
+
+Gaps: no create-topic policy, no quota on mutations (KIP-599).
+"""
+
+from collections import Counter
+from typing import Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.errors import ControllerError
+from reference_broker.core.controller.refusals import refusal
+from reference_broker.core.controller.topics import USE_DEFAULT, NewTopic, PlannedTopic, Surroundings, plan_topic
+from reference_broker.core.request import Request
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.metadata_records import MetadataRecord
+
+_PARTITIONS_MAX = 10_000
+
+
+def handle(controller: Controller, request: Request, now: Now) -> Any:
+    """What became of each topic."""
+    if _count_partitions(controller, request) > _PARTITIONS_MAX:
+        message = "Excessively large number of partitions per request."
+        return refusal(request, ErrorCode.policy_violation, message)
+    count = Counter(topic.name for topic in request.body.topics)
+    asked = {topic.name: topic for topic in request.body.topics}
+    runtime = controller.runtime
+    around = Surroundings(runtime.configuration, runtime.new_uuid, runtime.random_below)
+    records: list[MetadataRecord] = []
+    results = []
+    for name, topic in asked.items():
+        try:
+            if count[name] > 1:
+                raise ControllerError(ErrorCode.invalid_request, "Duplicate topic name.")
+            planned = plan_topic(controller.image, _new_topic(topic), around)
+        except ControllerError as error:
+            results.append(_refused(request, name, error))
+        else:
+            records += planned.records
+            results.append(_created(request, name, planned, around))
+    response = request.replies.CreateTopicsResponse(topics=tuple(results))
+    return controller.respond_when_committed(request, () if request.body.validate_only else records, response, now)
+
+
+def _count_partitions(controller: Controller, request: Request) -> int:
+    default = controller.runtime.configuration.integer("num.partitions")
+    return sum(
+        len(topic.assignments) or (default if topic.num_partitions == USE_DEFAULT else max(topic.num_partitions, 0))
+        for topic in request.body.topics
+    )
+
+
+def _new_topic(topic: Any) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        assignments=tuple((assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments),
+        overrides={config.name: config.value for config in topic.configs},
+    )
+
+
+def _refused(request: Request, name: str, error: ControllerError) -> Any:
+    return request.replies.CreatableTopicResult(
+        name=name, topic_id=None, error_code=error.code, error_message=error.message, configs=()
+    )
+
+
+def _created(request: Request, name: str, planned: PlannedTopic, around: Surroundings) -> Any:
+    new = request.replies
+    return new.CreatableTopicResult(
+        name=name,
+        topic_id=planned.topic_id,
+        error_code=ErrorCode.none,
+        error_message=None,
+        num_partitions=planned.num_partitions,
+        replication_factor=planned.replication_factor,
+        configs=tuple(
+            new.CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=False,
+                config_source=entry.source,
+                is_sensitive=False,
+            )
+            for entry in around.configuration.topic(planned.overrides).entries()
+        ),
+    )

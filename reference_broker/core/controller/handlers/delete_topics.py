@@ -1,0 +1,78 @@
+"""DeleteTopics (20), versions 1-6: topics end, their logs and committed offsets with them.
+
+- By name, from version 6 by id (KIP-516): unknown name UNKNOWN_TOPIC_OR_PARTITION(3), unknown id UNKNOWN_TOPIC_ID(100),
+  both at once or the same topic twice INVALID_REQUEST(42).
+- `delete.topic.enable=false`: TOPIC_DELETION_DISABLED(73), before version 3 INVALID_REQUEST(42) (KIP-322).
+
+The log directories go when the brokers see the record.
+"""
+
+from collections import Counter
+from typing import Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.errors import ControllerError
+from reference_broker.core.controller.refusals import refusal
+from reference_broker.core.metadata.image import MetadataImage, TopicImage
+from reference_broker.core.request import Request
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.metadata_records import RemoveTopicRecord
+
+_Asked = tuple[str | None, Any]
+"""A topic's name or its id, the other null."""
+
+
+def handle(controller: Controller, request: Request, now: Now) -> Any:
+    """What became of each topic."""
+    if not controller.runtime.configuration.value("delete.topic.enable"):
+        if request.api_version < 3:
+            return refusal(request, ErrorCode.invalid_request, "Topic deletion is disabled.")
+        return refusal(request, ErrorCode.topic_deletion_disabled, "Topic deletion is disabled.")
+    count = Counter(_asked(request))
+    records: dict[Any, RemoveTopicRecord] = {}
+    results = []
+    for name, topic_id in count:
+        try:
+            topic = _find(controller.image, name, topic_id, repeated=count[name, topic_id] > 1)
+            if topic.topic_id in records:
+                message = "The provided topic name maps to an ID that was already supplied."
+                raise ControllerError(ErrorCode.invalid_request, message)
+        except ControllerError as error:
+            results.append(_result(request, name, topic_id, error.code, error.message))
+        else:
+            records[topic.topic_id] = RemoveTopicRecord(topic_id=topic.topic_id)
+            results.append(_result(request, topic.name, topic.topic_id, ErrorCode.none, None))
+    response = request.replies.DeleteTopicsResponse(responses=tuple(results))
+    return controller.respond_when_committed(request, list(records.values()), response, now)
+
+
+def _asked(request: Request) -> list[_Asked]:
+    """Ids first, as Kafka goes about it."""
+    if request.api_version < 6:
+        return [(name, None) for name in request.body.topic_names]
+    asked = [(topic.name, topic.topic_id) for topic in request.body.topics]
+    return sorted(asked, key=lambda topic: topic[0] is not None)
+
+
+def _find(image: MetadataImage, name: str | None, topic_id: Any, *, repeated: bool) -> TopicImage:
+    if name is not None and topic_id is not None:
+        raise ControllerError(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
+    if name is None and topic_id is None:
+        raise ControllerError(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
+    if repeated:
+        raise ControllerError(ErrorCode.invalid_request, f"Duplicate topic {'id' if name is None else 'name'}.")
+    if name is not None:
+        topic = image.topics.get(name)
+        message = "This server does not host this topic-partition."
+        unknown = ControllerError(ErrorCode.unknown_topic_or_partition, message)
+    else:
+        topic = image.topics_by_id.get(topic_id)
+        unknown = ControllerError(ErrorCode.unknown_topic_id, "This server does not host this topic ID.")
+    if topic is None:
+        raise unknown
+    return topic
+
+
+def _result(request: Request, name: str | None, topic_id: Any, code: ErrorCode, message: str | None) -> Any:
+    return request.replies.DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)

@@ -1,0 +1,61 @@
+"""ElectLeaders (43), versions 0-2: leaders are elected on demand (KIP-183; unclean ones from version 1, KIP-460).
+
+- Each partition for itself: UNKNOWN_TOPIC_OR_PARTITION(3), ELECTION_NOT_NEEDED(84) where it has the leader wished for,
+  PREFERRED_LEADER_NOT_AVAILABLE(80) or ELIGIBLE_LEADERS_NOT_AVAILABLE(83) where that cannot be.
+- Without a list every partition is meant, and those that need none are not told of.
+- A type of election that does not exist: INVALID_REQUEST(42).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.elections import Elections, ElectionType
+from reference_broker.core.controller.errors import ControllerError
+from reference_broker.core.controller.refusals import refusal
+from reference_broker.core.request import Request
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.metadata_records import PartitionChangeRecord
+
+_TEXTS = {
+    ErrorCode.election_not_needed: "Leader election not needed for topic partition.",
+    ErrorCode.preferred_leader_not_available: "The preferred leader was not available.",
+    ErrorCode.eligible_leaders_not_available: "Eligible topic partition leaders are not available.",
+}
+
+
+def handle(controller: Controller, request: Request, now: Now) -> Any:
+    """What became of each partition."""
+    body, new = request.body, request.replies
+    number = getattr(body, "election_type", ElectionType.PREFERRED)
+    if number not in set(ElectionType):
+        return refusal(request, ErrorCode.invalid_request, f"Unknown election type {number}")
+    elections = Elections(controller.image, controller.runtime.configuration, controller.runtime.identity.node_id)
+    records: list[PartitionChangeRecord] = []
+    results = []
+    for topic, indexes in _asked(controller, body):
+        partitions = []
+        for index in indexes:
+            code, message = _elect(elections, topic, index, ElectionType(number), records)
+            if body.topic_partitions is not None or code is not ErrorCode.election_not_needed:
+                partitions.append(new.PartitionResult(partition_id=index, error_code=code, error_message=message))
+        results.append(new.ReplicaElectionResult(topic=topic, partition_result=tuple(partitions)))
+    response = new.ElectLeadersResponse(error_code=ErrorCode.none, replica_election_results=tuple(results))
+    return controller.respond_when_committed(request, records, response, now)
+
+
+def _asked(controller: Controller, body: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
+    if body.topic_partitions is None:
+        return ((topic.name, tuple(topic.partitions)) for topic in controller.image.topics.values())
+    return ((topic.topic, topic.partitions) for topic in body.topic_partitions)
+
+
+def _elect(
+    elections: Elections, topic: str, index: int, election_type: ElectionType, records: list[PartitionChangeRecord]
+) -> tuple[ErrorCode, str | None]:
+    try:
+        records.append(elections.elect(topic, index, election_type))
+    except ControllerError as error:
+        return error.code, error.message or _TEXTS.get(error.code)
+    return ErrorCode.none, None

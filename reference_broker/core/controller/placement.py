@@ -1,0 +1,160 @@
+"""Where the replicas of new partitions go: striped over racks and brokers, as Kafka's `StripedReplicaPlacer` does it.
+
+Goals, the first before the others: replicas spread over racks; they spread over brokers; unfenced brokers come before
+fenced ones. Rules that are never broken: no broker holds two replicas of a partition, and the first replica, which will
+lead, is not fenced.
+
+A partition is one round. The racks take turns, and so do the brokers of a rack; each round begins one rack further and,
+in each rack, one broker further. After as many rounds as there are unfenced brokers all orders are shuffled, so that
+the stripes do not repeat.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import UUID
+
+from reference_broker.core.controller.errors import ControllerError
+from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.protocol.errors import ErrorCode
+
+RandomBelow = Callable[[int], int]
+_T = TypeVar("_T")
+_UNASSIGNED = UUID(int=1)
+
+
+@dataclass(frozen=True, slots=True)
+class UsableBroker:
+    """A broker that may hold a new replica."""
+
+    node_id: int
+    rack: str | None = None
+    fenced: bool = False
+
+
+def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
+    """Every registered broker, but for those that are shutting down."""
+    return [
+        UsableBroker(broker.broker_id, broker.rack, broker.fenced)
+        for broker in image.brokers.values()
+        if not broker.in_controlled_shutdown
+    ]
+
+
+def log_directory(image: MetadataImage, node_id: int) -> UUID | None:
+    """Where a broker puts a new replica: its only log directory; of several it chooses itself (KIP-858)."""
+    broker = image.brokers.get(node_id)
+    if broker is None or not broker.log_dirs:
+        return None
+    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else _UNASSIGNED
+
+
+def place_replicas(
+    brokers: Iterable[UsableBroker], num_partitions: int, replication_factor: int, random_below: RandomBelow
+) -> list[tuple[int, ...]]:
+    """The replicas of each new partition. Raises `ControllerError`, INVALID_REPLICATION_FACTOR."""
+    brokers = list(brokers)
+    unfenced = sum(not broker.fenced for broker in brokers)
+    if replication_factor <= 0:
+        raise _refused(f"Invalid replication factor {replication_factor}: the replication factor must be positive.")
+    if not unfenced:
+        raise _refused("All brokers are currently fenced, or have all their log directories cordoned.")
+    if replication_factor > len(brokers):
+        raise _refused(
+            f"The target replication factor of {replication_factor} cannot be reached because only {len(brokers)} "
+            "broker(s) are registered or some brokers have all their log directories cordoned."
+        )
+    racks = _Racks(brokers, random_below)
+    placed = []
+    for index in range(num_partitions):
+        if index and index % unfenced == 0 and unfenced > 1:
+            racks.shuffle()
+        placed.append(racks.place(replication_factor))
+    return placed
+
+
+def _refused(message: str) -> ControllerError:
+    return ControllerError(ErrorCode.invalid_replication_factor, message)
+
+
+def _shuffle(items: list[_T], random_below: RandomBelow) -> None:
+    for last in range(len(items) - 1, 0, -1):
+        chosen = random_below(last + 1)
+        items[last], items[chosen] = items[chosen], items[last]
+
+
+@dataclass(slots=True)
+class _Ring:
+    """Brokers that take turns: each at most once in a round, each round beginning one further."""
+
+    brokers: list[int]
+    start: int = 0
+    taken: int = 0
+    round: int = 0
+
+    def take(self, this_round: int) -> int | None:
+        """The next broker; null once all had their turn in this round."""
+        if not self.brokers:
+            return None
+        if self.round != this_round:
+            self.round, self.taken = this_round, 0
+            self.start = (self.start + 1) % len(self.brokers)
+        if self.taken == len(self.brokers):
+            return None
+        self.taken += 1
+        return self.brokers[(self.start + self.taken - 1) % len(self.brokers)]
+
+
+@dataclass(slots=True)
+class _Rack:
+    unfenced: _Ring = field(default_factory=lambda: _Ring([]))
+    fenced: _Ring = field(default_factory=lambda: _Ring([]))
+
+    def take(self, this_round: int) -> int | None:
+        broker = self.unfenced.take(this_round)
+        return self.fenced.take(this_round) if broker is None else broker
+
+    def rings(self) -> tuple[_Ring, _Ring]:
+        return self.unfenced, self.fenced
+
+
+class _Racks:
+    def __init__(self, brokers: Iterable[UsableBroker], random_below: RandomBelow) -> None:
+        by_name: dict[str | None, _Rack] = {}
+        for broker in sorted(brokers, key=lambda broker: broker.node_id):
+            rack = by_name.setdefault(broker.rack, _Rack())
+            (rack.fenced if broker.fenced else rack.unfenced).brokers.append(broker.node_id)
+        self._racks = [by_name[name] for name in sorted(by_name, key=lambda name: (name is not None, name or ""))]
+        self._random_below = random_below
+        for ring in self._rings():
+            ring.start = random_below(len(ring.brokers)) if ring.brokers else 0
+        self._first = random_below(len(self._racks))
+        self._round = 0
+
+    def _rings(self) -> list[_Ring]:
+        return [ring for rack in self._racks for ring in rack.rings()]
+
+    def place(self, replication_factor: int) -> tuple[int, ...]:
+        """One round: the leader from the first rack that has an unfenced broker, then a replica of each in turn."""
+        self._round += 1
+        racks = self._racks[self._first :] + self._racks[: self._first]
+        self._first = (self._first + 1) % len(self._racks)
+        leaders = ((rack, broker) for rack in racks if (broker := rack.unfenced.take(self._round)) is not None)
+        leader_rack, leader = next(leaders)
+        replicas = [leader]
+        had_its_turn: _Rack | None = leader_rack
+        while len(replicas) < replication_factor:
+            for rack in racks:
+                if rack is had_its_turn:
+                    had_its_turn = None
+                elif (broker := rack.take(self._round)) is not None:
+                    replicas.append(broker)
+                    if len(replicas) == replication_factor:
+                        break
+        return tuple(replicas)
+
+    def shuffle(self) -> None:
+        """Other orders from here on."""
+        _shuffle(self._racks, self._random_below)
+        for ring in self._rings():
+            _shuffle(ring.brokers, self._random_below)
