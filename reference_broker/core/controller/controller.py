@@ -10,7 +10,7 @@ Rules of this package:
 - A controller is active in one epoch of the quorum. When that ends, its image is thrown away, with all that was not
   committed, and whoever waits is told NOT_CONTROLLER.
 
-Which duties it has when nobody asks, the other modules say: sessions of brokers (`heartbeats`), leaders (`elections`).
+Sessions of brokers are kept in `heartbeats`, leaders found in `elections`; `duties` has what it does unasked.
 """
 
 from collections import deque
@@ -19,6 +19,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reference_broker.core.clock import Now
+from reference_broker.core.controller.duties import Duties
+from reference_broker.core.controller.elections import Elections
+from reference_broker.core.controller.heartbeats import Heartbeats
 from reference_broker.core.controller.refusals import refusal
 from reference_broker.core.metadata.bootstrap import bootstrap_records
 from reference_broker.core.metadata.image import MetadataImage
@@ -59,6 +62,8 @@ class Controller:
     def __init__(self, runtime: Runtime, log: MetadataWriter) -> None:
         self.runtime = runtime
         self.image = MetadataImage()
+        self.heartbeats = Heartbeats(runtime.configuration.integer("broker.session.timeout.ms"))
+        self.duties = Duties(self)
         self._log = log
         self._epoch: int | None = None
         self._waiting: deque[_Waiting] = deque()
@@ -67,6 +72,11 @@ class Controller:
     def is_active(self) -> bool:
         """Whether this one decides."""
         return self._epoch is not None
+
+    @property
+    def elections(self) -> Elections:
+        """The elections that the image, as it is now, calls for."""
+        return Elections(self.image, self.runtime.configuration, self.runtime.identity.node_id)
 
     @property
     def next_offset(self) -> int:
@@ -84,10 +94,13 @@ class Controller:
         self.image = image
         if not image.features:
             self.write(bootstrap_records(), _nothing, now)
+        self.heartbeats.begin(image.brokers.values(), now)
+        self.duties.begin(now)
 
     def deactivate(self, now: Now) -> None:
         """Somebody else leads, or nobody."""
         self._epoch = None
+        self.duties.end()
         self.image = MetadataImage()
         waiting, self._waiting = self._waiting, deque()
         for entry in waiting:
@@ -114,12 +127,12 @@ class Controller:
             end_offset = self._log.append(records, self._epoch, now)
             for record in records:
                 self.image.apply(record)
+            self._waiting.append(_Waiting(end_offset, then, request))
+            self.duties.records_written(records, now)
         elif self._waiting:
-            end_offset = self._waiting[-1].end_offset
+            self._waiting.append(_Waiting(self._waiting[-1].end_offset, then, request))
         else:
             then(now)
-            return
-        self._waiting.append(_Waiting(end_offset, then, request))
 
     def respond_when_committed(
         self, request: Request, records: Sequence[MetadataRecord], response: Any, now: Now

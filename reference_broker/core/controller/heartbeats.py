@@ -119,7 +119,7 @@ class Heartbeats:
         :param leads: whether it leads any partition; dear to find out, so asked only where it matters.
         """
         state = self.state(broker)
-        is_met = {
+        is_met: dict[Condition, Callable[[], bool]] = {
             Condition.ALWAYS: lambda: True,
             Condition.CAUGHT_UP: lambda: metadata_offset >= broker.broker_epoch,
             Condition.LEADS: leads,

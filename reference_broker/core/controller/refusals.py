@@ -1,4 +1,4 @@
-"""The answer of each API of the controller that says of the whole request that it cannot be carried out.
+"""How a request to the controller is refused: the answer that says of all of it that it cannot be carried out.
 
 Most answers have one error code for that. The others say it of each thing that was asked for, as Kafka's
 `getErrorResponse` does.

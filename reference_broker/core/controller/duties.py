@@ -1,0 +1,88 @@
+"""What an active controller does when nobody asks.
+
+| duty                                    | when                                                                  |
+|-----------------------------------------|-----------------------------------------------------------------------|
+| fence brokers that were not heard of    | `broker.session.timeout.ms` after the last heartbeat                  |
+| let first replicas lead again           | every `leader.imbalance.check.interval.seconds`, if                   |
+|                                         | `auto.leader.rebalance.enable`                                        |
+| elect uncleanly where that is permitted | at the start, every `unclean.leader.election.interval.ms`, and when   |
+|                                         | a setting permits it                                                  |
+| write a NoOpRecord (KIP-835)            | every `metadata.max.idle.interval.ms`, if that is not 0               |
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from reference_broker.core.clock import Now
+from reference_broker.core.controller import membership
+from reference_broker.core.controller.elections import UNCLEAN_ELECTION
+from reference_broker.core.timers import Timer
+from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRecord, NoOpRecord
+
+if TYPE_CHECKING:
+    from reference_broker.core.controller.controller import Controller
+
+Decide = Callable[[], Sequence[MetadataRecord]]
+
+
+class Duties:
+    """The timers of a controller while it is active."""
+
+    def __init__(self, controller: "Controller") -> None:
+        self._controller = controller
+        self._timers: dict[str, Timer] = {}
+
+    def begin(self, now: Now) -> None:
+        """The controller has become active."""
+        controller = self._controller
+        configuration = controller.runtime.configuration
+        self._write(controller.elections.unclean(), now)
+        self._every(
+            "unclean", configuration.integer("unclean.leader.election.interval.ms"), controller.elections.unclean, now
+        )
+        if configuration.value("auto.leader.rebalance.enable"):
+            period_ms = configuration.integer("leader.imbalance.check.interval.seconds") * 1000
+            self._every("preferred", period_ms, controller.elections.preferred, now)
+        if idle_ms := configuration.integer("metadata.max.idle.interval.ms"):
+            self._every("idle", idle_ms, lambda: [NoOpRecord()], now)
+        self.watch_sessions(now)
+
+    def end(self) -> None:
+        """It is active no more."""
+        for timer in self._timers.values():
+            self._controller.runtime.timers.cancel(timer)
+        self._timers.clear()
+
+    def watch_sessions(self, now: Now) -> None:
+        """Be there when the first session is over; to be called when there is a new one."""
+        next_expiry_ms = self._controller.heartbeats.next_expiry_ms
+        if "session" not in self._timers and next_expiry_ms is not None:
+            self._timers["session"] = self._controller.runtime.timers.set(next_expiry_ms, self._fence_expired)
+
+    def records_written(self, records: Sequence[MetadataRecord], now: Now) -> None:
+        """Do what follows from these records."""
+        if any(isinstance(record, ConfigRecord) and record.name == UNCLEAN_ELECTION for record in records):
+            self._write(self._controller.elections.unclean(), now)
+
+    def _fence_expired(self, now: Now) -> None:
+        del self._timers["session"]
+        controller = self._controller
+        for broker_id in controller.heartbeats.expired(now):
+            controller.heartbeats.end(broker_id)
+            self._write(membership.fenced(controller.image.brokers[broker_id], controller.elections), now)
+        self.watch_sessions(now)
+
+    def _every(self, name: str, period_ms: int, decide: Decide, now: Now) -> None:
+        def fire(now: Now) -> None:
+            self._every(name, period_ms, decide, now)
+            self._write(decide(), now)
+
+        self._timers[name] = self._controller.runtime.timers.set(now.monotonic_ms + period_ms, fire)
+
+    def _write(self, records: Sequence[MetadataRecord], now: Now) -> None:
+        if records:
+            self._controller.write(records, _nothing, now)
+
+
+def _nothing(now: Now) -> None:
+    """Of a write that nobody waits for."""
