@@ -101,6 +101,11 @@ _BROKER = (
     *_SOLE_SYNONYMS,
     ConfigKey("advertised.listeners", _LIST, None),
     ConfigKey("auto.create.topics.enable", _BOOLEAN, "true"),
+    ConfigKey("auto.leader.rebalance.enable", _BOOLEAN, "true"),
+    ConfigKey("broker.heartbeat.interval.ms", _INT, "2000"),
+    ConfigKey("broker.rack", _STRING, None),
+    ConfigKey("broker.session.timeout.ms", _INT, "9000"),
+    ConfigKey("controlled.shutdown.enable", _BOOLEAN, "true"),
     ConfigKey("controller.listener.names", _LIST, None),
     ConfigKey("controller.quorum.election.backoff.max.ms", _INT, "1000"),
     ConfigKey("controller.quorum.election.timeout.ms", _INT, "1000"),
@@ -112,6 +117,7 @@ _BROKER = (
     ConfigKey("delete.topic.enable", _BOOLEAN, "true"),
     ConfigKey("fetch.max.bytes", _INT, f"{55 * _MEBIBYTE}", 1024),
     ConfigKey("inter.broker.listener.name", _STRING, "PLAINTEXT"),
+    ConfigKey("leader.imbalance.check.interval.seconds", _LONG, "300", 1),
     ConfigKey("listeners", _LIST, "PLAINTEXT://:9092"),
     ConfigKey("log.dirs", _LIST, None),
     ConfigKey("log.flush.interval.ms", _LONG, None),
@@ -127,6 +133,7 @@ _BROKER = (
     ConfigKey("log.roll.ms", _LONG, None),
     ConfigKey("metadata.log.max.record.bytes.between.snapshots", _LONG, f"{20 * _MEBIBYTE}", 1),
     ConfigKey("metadata.log.max.snapshot.interval.ms", _LONG, "3600000", 0),
+    ConfigKey("metadata.max.idle.interval.ms", _INT, "500", 0),
     ConfigKey("node.id", _INT, None, 0),
     ConfigKey("num.partitions", _INT, "1", 1),
     ConfigKey("offset.metadata.max.bytes", _INT, "4096"),
@@ -144,6 +151,7 @@ _BROKER = (
     ConfigKey("replica.lag.time.max.ms", _LONG, "30000"),
     ConfigKey("replica.socket.timeout.ms", _INT, "30000"),
     ConfigKey("socket.request.max.bytes", _INT, f"{100 * _MEBIBYTE}", 1, INT_MAX),
+    ConfigKey("unclean.leader.election.interval.ms", _LONG, "300000", 1),
 )
 
 BROKER_CONFIG_KEYS = {key.name: key for key in _BROKER}
