@@ -3,7 +3,8 @@
 The server implements it with real files, the simulator with a disk that fails as told, tests with memory. Rules that
 an implementation keeps:
 - Paths are relative to the log directory, with `/`; a directory is named without one at its end.
-- Nothing is durable before `flush` (content) and `flush_directory` (names); `replace` is atomic and durable.
+- Nothing is durable before `flush` (content) and `flush_directory` (names), but for `replace`. To flush many files at
+  once costs little more than to flush one.
 - A failure is an `OSError` and means that the log directory is lost: the core never tries to repair it.
 """
 
@@ -41,12 +42,16 @@ class Disk(Protocol):
         """Give a file new content, atomically and durably."""
         ...
 
-    def flush(self, path: str) -> None:
-        """Make a file's content durable (fsync)."""
+    def write(self, path: str, data: bytes) -> None:
+        """Give a file new content, atomically; durable with the next flush of it and of its directory."""
         ...
 
-    def flush_directory(self, path: str) -> None:
-        """Make the names in a directory durable."""
+    def flush(self, *paths: str) -> None:
+        """Make the content of files durable (fsync)."""
+        ...
+
+    def flush_directory(self, *paths: str) -> None:
+        """Make the names in directories durable."""
         ...
 
     def delete(self, path: str) -> None:
@@ -101,11 +106,16 @@ class MemoryDisk:
         """Give a file new content."""
         self.files[path] = bytearray(data)
 
-    def flush(self, path: str) -> None:
-        """Nothing to do but to miss a file that is not there."""
-        self._file(path)
+    def write(self, path: str, data: bytes) -> None:
+        """Give a file new content."""
+        self.replace(path, data)
 
-    def flush_directory(self, path: str) -> None:
+    def flush(self, *paths: str) -> None:
+        """Nothing to do but to miss a file that is not there."""
+        for path in paths:
+            self._file(path)
+
+    def flush_directory(self, *paths: str) -> None:
         """Nothing to do."""
 
     def delete(self, path: str) -> None:

@@ -4,15 +4,19 @@ Rules of this file:
 - Descriptors stay open, since every request touches a log; the least recently used one is closed beyond a bound, which
   keeps a broker with thousands of segments within its limit of open files.
 - `replace` is durable as POSIX has it: a temporary file, fsync, rename, fsync of the directory.
+- Many files are flushed side by side: a journal that commits for one of them commits for all.
 - A path never leaves the log directory.
 """
 
 import os
 import shutil
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 OPEN_FILES_MAX = 512
+_FLUSHED_AT_ONCE_MAX = 16
 _MODE = 0o644
 _DOOMED = ".deleted"
 
@@ -71,27 +75,34 @@ class FileDisk:
 
     def replace(self, path: str, data: bytes) -> None:
         """Give a file new content, atomically and durably."""
+        self._put(path, data, durably=True)
+        self.flush_directory(path.rpartition("/")[0])
+
+    def write(self, path: str, data: bytes) -> None:
+        """Give a file new content, atomically."""
+        self._put(path, data, durably=False)
+
+    def _put(self, path: str, data: bytes, *, durably: bool) -> None:
         target = self._at(path)
         temporary = target.with_name(f"{target.name}.tmp")
         with open(temporary, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durably:
+                file.flush()
+                os.fsync(file.fileno())
         self._close(path)
         temporary.rename(target)
-        self.flush_directory(path.rpartition("/")[0])
 
-    def flush(self, path: str) -> None:
-        """Make a file's content durable."""
-        os.fsync(self._descriptor(path))
+    def flush(self, *paths: str) -> None:
+        """Make the content of files durable."""
+        if len(paths) == 1:
+            os.fsync(self._descriptor(paths[0]))
+        else:
+            _side_by_side(_flush, [self._at(path) for path in paths])
 
-    def flush_directory(self, path: str) -> None:
-        """Make the names in a directory durable."""
-        descriptor = os.open(self._at(path), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    def flush_directory(self, *paths: str) -> None:
+        """Make the names in directories durable."""
+        _side_by_side(_flush, [self._at(path) for path in paths])
 
     def delete(self, path: str) -> None:
         """Remove a file."""
@@ -138,3 +149,19 @@ class FileDisk:
         descriptor = self._descriptors.pop(path, None)
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _side_by_side(action: Callable[[Path], None], paths: Sequence[Path]) -> None:
+    if len(paths) == 1:
+        action(paths[0])
+    elif paths:
+        with ThreadPoolExecutor(min(len(paths), _FLUSHED_AT_ONCE_MAX)) as threads:
+            list(threads.map(action, paths))
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -49,6 +49,10 @@ class Disks(RuleBasedStateMachine):
     def replace(self, path, data):
         self.both(lambda disk: disk.replace(path, data))
 
+    @rule(path=PATHS, data=DATA)
+    def write(self, path, data):
+        self.both(lambda disk: disk.write(path, data))
+
     @rule(path=PATHS, size=st.integers(0, 30))
     def truncate(self, path, size):
         sizes = [disk.size(path) for disk in self.disks if disk.exists(path)]
@@ -69,9 +73,10 @@ class Disks(RuleBasedStateMachine):
     def read(self, path, position, length):
         self.both(lambda disk: disk.read(path, position, length))
 
-    @rule(path=PATHS)
-    def flush(self, path):
-        self.both(lambda disk: disk.flush(path))
+    @rule(paths=st.lists(PATHS, max_size=3))
+    def flush(self, paths):
+        self.both(lambda disk: disk.flush(*paths))
+        self.both(lambda disk: disk.flush_directory(*{path.rpartition("/")[0] for path in paths}))
 
     @invariant()
     def the_same_is_there(self):

@@ -40,11 +40,10 @@ class BatchFile:
             self.size_bytes = size_bytes
             self._is_durable = False
 
-    def flush(self) -> None:
-        """Make the batches durable."""
-        if not self._is_durable:
-            self._disk.flush(self.path)
-            self._is_durable = True
+    def take_unflushed(self) -> list[str]:
+        """The path, if anything is not durable. The caller flushes it at once."""
+        was_durable, self._is_durable = self._is_durable, True
+        return [] if was_durable else [self.path]
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes from one position to another."""

@@ -21,44 +21,45 @@ CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 _VERSION = "0"
 
 
-def write_lines(disk: Disk, path: str, lines: Sequence[str]) -> None:
-    """Replace a checkpoint, atomically and durably."""
-    disk.replace(path, "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode())
+def _content(lines: Sequence[str]) -> bytes:
+    return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
 
 
-def read_lines(disk: Disk, path: str) -> list[list[str]]:
+def _read_lines(disk: Disk, path: str) -> list[list[str]]:
     """The fields of each line; nothing where the file is missing or damaged."""
     if not disk.exists(path):
         return []
     try:
-        version, count, *lines = disk.read(path, 0, disk.size(path)).decode().splitlines()
+        text = disk.read(path, 0, disk.size(path)).decode()
+        version, count, *lines = text.splitlines()
     except ValueError:
         return []
-    whole = version == _VERSION and count == str(len(lines))
+    whole = version == _VERSION and count == str(len(lines)) and text.endswith("\n")
     return [line.split() for line in lines] if whole else []
 
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """An offset for each topic partition."""
-    write_lines(disk, path, [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())])
+    """An offset for each topic partition, atomically and durably."""
+    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())]
+    disk.replace(path, _content(lines))
 
 
 def read_offsets(disk: Disk, path: str) -> dict[tuple[str, int], int]:
     """What `write_offsets` wrote; empty where the file is missing or damaged."""
     try:
-        return {(topic, int(partition)): int(offset) for topic, partition, offset in read_lines(disk, path)}
+        return {(topic, int(partition)): int(offset) for topic, partition, offset in _read_lines(disk, path)}
     except ValueError:
         return {}
 
 
 def write_epochs(disk: Disk, path: str, entries: Iterable[tuple[int, int]]) -> None:
-    """Leader epochs and their start offsets."""
-    write_lines(disk, path, [f"{epoch} {start_offset}" for epoch, start_offset in entries])
+    """Leader epochs and their start offsets, atomically; durable when the file and its directory are flushed."""
+    disk.write(path, _content([f"{epoch} {start_offset}" for epoch, start_offset in entries]))
 
 
 def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
     """What `write_epochs` wrote; empty where the file is missing or damaged."""
     try:
-        return [(int(epoch), int(start_offset)) for epoch, start_offset in read_lines(disk, path)]
+        return [(int(epoch), int(start_offset)) for epoch, start_offset in _read_lines(disk, path)]
     except ValueError:
         return []

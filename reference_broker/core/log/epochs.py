@@ -5,7 +5,8 @@ By this memory replicas find out where their logs part.
 Rules of this file:
 - Entries rise strictly in epoch and in start offset. An epoch without records has an entry only while it is the latest:
   its leader has begun it and appended nothing yet.
-- Every change is on disk (`leader-epoch-checkpoint`) before the records that follow it are answered.
+- Every change is written (`leader-epoch-checkpoint`) before the records that follow it, and is durable when the log is
+  flushed: what a crash takes of it is found again in the batches from the recovery point on.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,6 +25,7 @@ class LeaderEpochs:
         self._disk = disk
         self._path = f"{directory}/{LEADER_EPOCH_FILE}"
         self._entries = read_epochs(disk, self._path)
+        self._is_durable = True
 
     @property
     def latest(self) -> int:
@@ -74,4 +76,9 @@ class LeaderEpochs:
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
         write_epochs(self._disk, self._path, entries)
-        self._entries = entries
+        self._entries, self._is_durable = entries, False
+
+    def take_unflushed(self) -> list[str]:
+        """The path, if the last change is not durable. The caller flushes it at once."""
+        was_durable, self._is_durable = self._is_durable, True
+        return [] if was_durable else [self._path]

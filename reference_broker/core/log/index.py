@@ -55,14 +55,13 @@ class _Index:
 
     def clear(self) -> None:
         """Begin again with an empty file."""
-        self._disk.replace(self.path, b"")
-        self.is_whole, self._count, self._last, self._is_durable = True, 0, None, True
+        self._disk.write(self.path, b"")
+        self.is_whole, self._count, self._last, self._is_durable = True, 0, None, False
 
-    def flush(self) -> None:
-        """Make the entries durable."""
-        if not self._is_durable:
-            self._disk.flush(self.path)
-            self._is_durable = True
+    def take_unflushed(self) -> list[str]:
+        """The path, if any entry is not durable. The caller flushes it at once."""
+        was_durable, self._is_durable = self._is_durable, True
+        return [] if was_durable else [self.path]
 
     def _raw(self, number: int) -> tuple[int, int]:
         size = self._entry.size

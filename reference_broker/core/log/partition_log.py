@@ -12,10 +12,12 @@ Rules of this file:
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple, Self
 
 from reference_broker.core.disk import Disk
 from reference_broker.core.log.append_validation import validate
+from reference_broker.core.log.closing import close_logs
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.epochs import LeaderEpochs
 from reference_broker.core.log.errors import AppendError, OffsetOutOfRangeError
@@ -57,7 +59,7 @@ class PartitionLog:
         self.log_start_offset = 0
         self.recovery_point = 0
         self._disk = disk
-        self._directory = directory
+        self.directory = directory
         self._snapshots = ProducerSnapshots(disk, directory)
         self._segments: list[Segment] = []
         self._are_names_durable = False
@@ -106,18 +108,17 @@ class PartitionLog:
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def _loader(self, now_ms: int) -> SegmentLoader:
-        return SegmentLoader(self._disk, self._directory, self.config.index_interval_bytes, now_ms)
+        return SegmentLoader(self._disk, self.directory, self.config.index_interval_bytes, now_ms)
 
     def _restore_epochs(self, recovered: list[tuple[int, int]]) -> None:
-        """From the checkpoint, and from the batches that it may not know; from all of them where it is lost."""
-        self.epochs.truncate_from_end(self.log_end_offset)
+        """From the checkpoint, or where it is lost the batches, up to those that were recovered; from there on those."""
+        known_to = recovered[0][1] if recovered else self.log_end_offset
+        self.epochs.truncate_from_end(known_to)
         if not self.epochs.entries:
-            for header in self._headers(self.log_start_offset):
-                if header.leader_epoch > self.epochs.latest:
-                    self.epochs.assign(header.leader_epoch, header.base_offset)
+            for header in takewhile(lambda header: header.base_offset < known_to, self._headers(self.log_start_offset)):
+                self.epochs.assign(header.leader_epoch, header.base_offset)
         for epoch, start_offset in recovered:
-            if epoch > self.epochs.latest:
-                self.epochs.assign(epoch, start_offset)
+            self.epochs.assign(epoch, start_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
 
     def _restore_producers(self) -> None:
@@ -135,10 +136,16 @@ class PartitionLog:
     def close(self, *, clean: bool) -> None:
         """Make everything durable, with a snapshot of the producers, unless the log is to be deleted anyway."""
         if clean:
-            self._segments[-1].close()
-            self._snapshots.take(self.producers, self.log_end_offset)
-            self.flush()
-            self._segments[-1].flush_indexes()
+            close_logs(self._disk, [self])
+
+    def finish(self) -> list[str]:
+        """Write what is to stand beside a segment that gets no more batches; the paths, for the caller to flush.
+
+        The last entry of its time index, and a snapshot of the producers.
+        """
+        self._segments[-1].close()
+        snapshot = self._snapshots.take(self.producers, self.log_end_offset)
+        return [*self._take_unflushed(with_active_indexes=True), *snapshot]
 
     # What it holds
 
@@ -256,23 +263,26 @@ class PartitionLog:
 
     def roll(self, now_ms: int) -> None:
         """Close the active segment, durably as Kafka does, and begin another at the end."""
-        self._segments[-1].close()
-        self._snapshots.take(self.producers, self.log_end_offset)
-        self.flush()
-        self._segments[-1].flush_indexes()
+        close_logs(self._disk, [self])
         self._segments.append(self._loader(now_ms).create(self.log_end_offset))
         self._are_names_durable = False
 
     def flush(self) -> None:
-        """Make every batch durable, and that those behind the end are gone."""
-        for segment in self._segments[self._segment_number(self.recovery_point) :]:
-            segment.flush()
-            if segment is not self._segments[-1]:
-                segment.flush_indexes()
+        """Make every batch durable."""
+        paths = self._take_unflushed(with_active_indexes=False)
+        if paths:
+            self._disk.flush(*paths)
         if not self._are_names_durable:
-            self._disk.flush_directory(self._directory)
+            self._disk.flush_directory(self.directory)
             self._are_names_durable = True
+
+    def _take_unflushed(self, *, with_active_indexes: bool) -> list[str]:
+        """What must be flushed for the recovery point to be the end, as which it counts at once."""
+        *closed, active = self._segments[self._segment_number(self.recovery_point) :]
+        paths = [path for segment in closed for path in segment.take_unflushed(with_indexes=True)]
         self.recovery_point = self.log_end_offset
+        active_paths = active.take_unflushed(with_indexes=with_active_indexes)
+        return [*paths, *active_paths, *self.epochs.take_unflushed()]
 
     # Reading
 
@@ -332,7 +342,9 @@ class PartitionLog:
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drop everything from `offset` on, as a follower does whose log has parted from the leader's.
 
-        Epochs from the end on go even if no record does: they began here, without a record, and nobody else has them.
+        That is durable before anything is answered: a truncation that a power cut undid would bring back records of
+        epochs that are no longer known here. Epochs from the end on go even if no record does: they began here, without
+        one, and nobody else has them.
         """
         if offset >= self.log_end_offset:
             self.epochs.truncate_from_end(self.log_end_offset)
@@ -343,22 +355,13 @@ class PartitionLog:
             self._segments[-1].truncate_to(offset)
         else:
             self._segments = [self._loader(now_ms).create(offset)]
-        self._are_names_durable = False
+        self._disk.flush(self._segments[-1].log_path)
+        self._disk.flush_directory(self.directory)
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
         self.epochs.truncate_from_end(self.log_end_offset)
         self._snapshots.delete_above(self.log_end_offset)
         self._restore_producers()
-
-    def truncate_durably(self, offset: int, now_ms: int) -> None:
-        """Drop everything from `offset` on, before anything is answered.
-
-        The quorum needs this: a truncation that a power cut undid would bring back records of an epoch that the epoch
-        checkpoint, which is durable at once, no longer knows.
-        """
-        self.truncate_to(offset, now_ms)
-        self._disk.flush(self._segments[-1].log_path)
-        self._disk.flush_directory(self._directory)
 
     def begin_again_at(self, offset: int, now_ms: int) -> None:
         """Drop everything; the next record has this offset. A replica does so that the leader's log start overtook."""
@@ -368,5 +371,6 @@ class PartitionLog:
         while self._segments:
             self._segments.pop().delete()
         self._segments = [self._loader(now_ms).create(offset)]
-        self._disk.flush_directory(self._directory)
+        self._disk.flush(*self.epochs.take_unflushed())
+        self._disk.flush_directory(self.directory)
         self.log_start_offset = self.recovery_point = offset

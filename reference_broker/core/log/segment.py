@@ -209,14 +209,10 @@ class Segment:
         if self._largest:
             self._time_index.append_if_later(self._largest)
 
-    def flush(self) -> None:
-        """Make the batches durable."""
-        self._file.flush()
-
-    def flush_indexes(self) -> None:
-        """Make the indexes durable, which only a clean stop relies on."""
-        self._offset_index.flush()
-        self._time_index.flush()
+    def take_unflushed(self, *, with_indexes: bool) -> list[str]:
+        """The paths of what is not durable. The caller flushes them at once. Indexes can wait until it is closed."""
+        indexes = [*self._offset_index.take_unflushed(), *self._time_index.take_unflushed()] if with_indexes else []
+        return [*self._file.take_unflushed(), *indexes]
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batch that holds `offset` and all after it."""

@@ -24,10 +24,12 @@ class ProducerSnapshots:
         stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
-    def take(self, producers: Producers, offset: int) -> None:
-        """Write down what the producers are at an offset, unless that is known."""
-        if offset and offset not in self.offsets():
-            self._disk.replace(self._path(offset), producers.snapshot())
+    def take(self, producers: Producers, offset: int) -> list[str]:
+        """Write down what the producers are at an offset, unless that is known; the path, for the caller to flush."""
+        if not offset or offset in self.offsets():
+            return []
+        self._disk.write(self._path(offset), producers.snapshot())
+        return [self._path(offset)]
 
     def restore(self, producers: Producers, log_end_offset: int) -> int:
         """Put the producers into the state of the latest good snapshot; its offset, 0 where there is none."""

@@ -146,7 +146,7 @@ class QuorumLog:
             offset = min(local.offset, divergence.offset)
         else:
             offset = local.offset
-        self._log.truncate_durably(offset, now_ms)
+        self._log.truncate_to(offset, now_ms)
 
     # Snapshots
 

@@ -24,9 +24,9 @@ class CountingDisk(MemoryDisk):
         super().__init__()
         self.flushed: list[str] = []
 
-    def flush(self, path: str) -> None:
-        super().flush(path)
-        self.flushed.append(path)
+    def flush(self, *paths: str) -> None:
+        super().flush(*paths)
+        self.flushed += paths
 
 
 def segments_after(config: LogConfig, *appends: tuple[bytes, int]) -> list[int]:
@@ -94,7 +94,8 @@ def test_a_roll_makes_the_closed_segment_durable_and_a_flush_the_active_one_too(
     assert (disk.flushed, log.recovery_point) == ([], 0)
     log.roll(NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
-    assert {f"{DIRECTORY}/{0:020d}{suffix}" for suffix in (".log", ".timeindex")} == set(disk.flushed)
+    names = (f"{0:020d}.log", f"{0:020d}.timeindex", f"{1:020d}.snapshot", "leader-epoch-checkpoint")
+    assert {f"{DIRECTORY}/{name}" for name in names} == set(disk.flushed)
     assert log.recovery_point == 1
     disk.flushed.clear()
     log.flush()

@@ -115,7 +115,7 @@ DEFECTS = (
     Defect("forget-the-vote", ElectionStateStore, "write", _forget_the_vote),
     Defect("forget-the-epoch", ElectionStateStore, "write", _forget_the_epoch),
     Defect("lead-again-after-restart", QuorumNode, "_initial_state", _keep_leading_after_restart),
-    Defect("skip-truncation", PartitionLog, "truncate_durably", _do_nothing),
+    Defect("skip-truncation", PartitionLog, "truncate_to", _do_nothing),
     Defect("see-no-divergence", QuorumLog, "divergence_of", _no_divergence),
     Defect("acknowledge-before-flush", QuorumLog, "flush", _do_nothing),
     Defect("never-resign", QuorumConfig, "check_quorum_timeout_ms", property(_an_age)),

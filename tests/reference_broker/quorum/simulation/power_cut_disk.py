@@ -1,6 +1,7 @@
 """A disk whose power can fail: what was not flushed is then lost, wholly or in part, or is there after all.
 
 - A file keeps what it held at its last flush, and any number of the bytes appended since.
+- A file that `write` gave a new content has that, a part of it, or what it had before.
 - A file that was cut short without a flush may have its old end again.
 - A file that was made or deleted, without a flush of its directory, may be gone or there again.
 - What `replace` wrote is there.
@@ -48,23 +49,30 @@ class PowerCutDisk(MemoryDisk):
         self._named.add(path)
         self._dirty.discard(path)
 
+    def write(self, path, data):
+        self._change()
+        MemoryDisk.replace(self, path, data)
+        self._dirty.add(path)
+
     def delete(self, path):
         self._change()
         super().delete(path)
 
-    def flush(self, path):
-        self._change()
-        super().flush(path)
-        if path in self._dirty:
-            self._durable[path] = bytes(self.files[path])
-            self._dirty.discard(path)
+    def flush(self, *paths):
+        super().flush(*paths)
+        for path in paths:
+            self._change()
+            if path in self._dirty:
+                self._durable[path] = bytes(self.files[path])
+                self._dirty.discard(path)
 
-    def flush_directory(self, path):
-        self._change()
-        prefix = f"{path}/"
-        self._named = {name for name in self._named if not name.startswith(prefix)}
-        self._named |= {name for name in self.files if name.startswith(prefix)}
-        self._durable = {name: data for name, data in self._durable.items() if name in self._named}
+    def flush_directory(self, *paths):
+        for path in paths:
+            self._change()
+            prefix = f"{path}/"
+            self._named = {name for name in self._named if not name.startswith(prefix)}
+            self._named |= {name for name in self.files if name.startswith(prefix)}
+            self._durable = {name: data for name, data in self._durable.items() if name in self._named}
 
     def cut_power(self, random: Random) -> None:
         """Come back with what is left."""
