@@ -9,6 +9,7 @@ from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.controller.active import only_active
 from reference_broker.core.controller.configs import Resource, config_records, replaced
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.errors import ControllerError
@@ -20,6 +21,7 @@ Values = Callable[[Resource, Any], dict[str, str | None]]
 """What each property becomes, of a resource and what is asked of it. Raises `ControllerError`."""
 
 
+@only_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
     """What became of each resource."""
 

@@ -8,6 +8,7 @@
 from typing import Any
 
 from reference_broker.core.clock import Now
+from reference_broker.core.controller.active import only_active
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.errors import ControllerError
@@ -17,6 +18,7 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionChangeRecord
 
 
+@only_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
     """What became of each partition."""
     new = request.replies

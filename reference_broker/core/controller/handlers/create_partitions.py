@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 from reference_broker.core.clock import Now
+from reference_broker.core.controller.active import only_active
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.partitions import add_partitions
@@ -20,6 +21,7 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
 
 
+@only_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
     """What became of each topic."""
     count = Counter(topic.name for topic in request.body.topics)

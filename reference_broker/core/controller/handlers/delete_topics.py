@@ -11,9 +11,9 @@ from collections import Counter
 from typing import Any
 
 from reference_broker.core.clock import Now
+from reference_broker.core.controller.active import only_active
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.errors import ControllerError
-from reference_broker.core.controller.refusals import refusal
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
@@ -23,12 +23,12 @@ _Asked = tuple[str | None, Any]
 """A topic's name or its id, the other null."""
 
 
+@only_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
     """What became of each topic."""
     if not controller.runtime.configuration.value("delete.topic.enable"):
-        if request.api_version < 3:
-            return refusal(request, ErrorCode.invalid_request, "Topic deletion is disabled.")
-        return refusal(request, ErrorCode.topic_deletion_disabled, "Topic deletion is disabled.")
+        code = ErrorCode.invalid_request if request.api_version < 3 else ErrorCode.topic_deletion_disabled
+        raise ControllerError(code, "Topic deletion is disabled.")
     count = Counter(_asked(request))
     records: dict[Any, RemoveTopicRecord] = {}
     results = []

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from reference_broker.core.clock import Now
+from reference_broker.core.controller.active import only_active
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.elections import Elections, ElectionType
 from reference_broker.core.controller.errors import ControllerError
-from reference_broker.core.controller.refusals import refusal
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionChangeRecord
@@ -25,12 +25,13 @@ _TEXTS = {
 }
 
 
+@only_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
     """What became of each partition."""
     body, new = request.body, request.replies
     number = getattr(body, "election_type", ElectionType.PREFERRED)
     if number not in set(ElectionType):
-        return refusal(request, ErrorCode.invalid_request, f"Unknown election type {number}")
+        raise ControllerError(ErrorCode.invalid_request, f"Unknown election type {number}")
     elections = Elections(controller.image, controller.runtime.configuration, controller.runtime.identity.node_id)
     records: list[PartitionChangeRecord] = []
     results = []

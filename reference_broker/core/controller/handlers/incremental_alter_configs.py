@@ -13,6 +13,7 @@ Gaps: no properties of groups, client metrics and loggers; no alter-config polic
 from typing import Any
 
 from reference_broker.core.clock import Now
+from reference_broker.core.controller.active import only_active
 from reference_broker.core.controller.configs import Change, Operation, Resource, altered
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.errors import ControllerError
@@ -21,6 +22,7 @@ from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 
 
+@only_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
     """What became of each resource."""
 

@@ -6,12 +6,14 @@ All of them, or of those that are named; a partition that does not exist or does
 from typing import Any
 
 from reference_broker.core.clock import Now
+from reference_broker.core.controller.active import only_active
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.reassignments import reassigning
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 
 
+@only_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
     """The partitions that move, with the replicas that come and go."""
     new, topics = request.replies, request.body.topics
