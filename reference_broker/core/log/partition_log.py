@@ -111,7 +111,7 @@ class PartitionLog:
         return SegmentLoader(self._disk, self.directory, self.config.index_interval_bytes, now_ms)
 
     def _restore_epochs(self, recovered: list[tuple[int, int]]) -> None:
-        """From the checkpoint, or where it is lost the batches, up to those that were recovered; from there on those."""
+        """From the checkpoint, or if it is lost from the batches, up to those that were recovered; then from those."""
         known_to = recovered[0][1] if recovered else self.log_end_offset
         self.epochs.truncate_from_end(known_to)
         if not self.epochs.entries:
