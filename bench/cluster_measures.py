@@ -1,0 +1,198 @@
+"""What the benchmarks measure of a running cluster, with confluent-kafka as any user would.
+
+Throughput and latency ask for acks=all, on topics with a replica on every node. A failover is the time from SIGKILL of
+the leader to the next acknowledged record.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from fixtures.clients.messages import ApiKey
+from fixtures.clients.raw import RawClient
+from fixtures.targets.target import Target
+
+RECORDS = 200_000
+SINGLE_RECORDS = 500
+WAIT_S = 120
+QUICK_TO_ASK_AGAIN = {
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 100,
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 100,
+    "topic.metadata.refresh.fast.interval.ms": 50,
+    "log_level": 0,
+}
+"""So that a failover is the cluster's time and not the client's."""
+
+
+class Brokers:
+    """The broker processes of a target that is about to start: the leaves of our new descendants, below guards."""
+
+    def __init__(self) -> None:
+        self._before = {child.pid for child in psutil.Process().children(recursive=True)}
+
+    def processes(self) -> list[psutil.Process]:
+        new = (child for child in psutil.Process().children(recursive=True) if child.pid not in self._before)
+        return [child for child in new if not child.children() and "toxiproxy" not in child.name()]
+
+    def memory_mb(self) -> float:
+        return sum(process.memory_info().rss for process in self.processes()) / 1e6
+
+    def idle_cpu_percent(self, duration_s: float) -> float:
+        """Of one core, for the busiest broker, while nothing is asked of the cluster."""
+        before = {process.pid: _cpu_s(process) for process in self.processes()}
+        time.sleep(duration_s)
+        return max(_cpu_s(process) - before[process.pid] for process in self.processes()) / duration_s * 100
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def create_topics(target: Target, *topics: str, partitions: int = 1) -> None:
+    admin = AdminClient({"bootstrap.servers": target.bootstrap_servers})
+    replicas = len(target.nodes)
+    futures = admin.create_topics(
+        [NewTopic(topic, partitions, replicas) for topic in topics], operation_timeout=WAIT_S, request_timeout=WAIT_S
+    )
+    for future in futures.values():
+        future.result(WAIT_S)
+
+
+def produce(target: Target, topic: str, size: int, records: int = RECORDS) -> float:
+    """Records a second until the last one was acknowledged."""
+    producer = Producer(
+        {
+            "bootstrap.servers": target.bootstrap_servers,
+            "acks": "all",
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 200_000,
+        }
+    )
+    payload = b"x" * size
+    started = time.monotonic()
+    for _ in range(records):
+        while True:
+            try:
+                producer.produce(topic, payload, partition=0)
+                break
+            except BufferError:
+                producer.poll(0.01)
+    if producer.flush(WAIT_S):
+        raise SystemExit(f"{target.name}: records were not acknowledged within {WAIT_S} s")
+    return records / (time.monotonic() - started)
+
+
+def consume(target: Target, topic: str) -> float:
+    """Records a second from the first poll to the last record of the topic.
+
+    librdkafka stops fetching for a second, by default, when its own queue is full; that would measure the client.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": target.bootstrap_servers,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "fetch.queue.backoff.ms": 10,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    seen, started = 0, time.monotonic()
+    while seen < RECORDS:
+        messages = consumer.consume(10_000, timeout=10)
+        if not messages:
+            raise SystemExit(f"{target.name}: consumed {seen} of {RECORDS} records, then nothing for 10 s")
+        seen += len(messages)
+    elapsed = time.monotonic() - started
+    consumer.close()
+    return RECORDS / elapsed
+
+
+def single_latencies_ms(target: Target, topic: str) -> list[float]:
+    """Milliseconds from produce to acknowledgement, one record in flight, no lingering; ascending."""
+    producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", "linger.ms": 0})
+    latencies = [acknowledge_one(producer, topic) * 1e3 for _ in range(SINGLE_RECORDS)]
+    return sorted(latencies[SINGLE_RECORDS // 10 :])
+
+
+def acknowledge_one(producer: Producer, topic: str) -> float:
+    """Seconds until one record was acknowledged."""
+    started = time.monotonic()
+    errors: list[object] = []
+    producer.produce(topic, b"x" * 100, partition=0, on_delivery=lambda error, _: errors.append(error))
+    producer.flush(WAIT_S)
+    if errors != [None]:
+        raise SystemExit(f"{topic}: a record was not acknowledged: {errors}")
+    return time.monotonic() - started
+
+
+# --- failover
+
+
+def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
+    """Seconds without a leader: once the leader is not the active controller, once it is both."""
+    for name, both in (("failover_s", False), ("failover_of_controller_s", True)):
+        controller = active_controller(target)
+        topic = _topic_led_by(target, f"{topic_prefix}-{name}", lambda leader, c=controller, b=both: (leader == c) == b)
+        leader = leader_of(target, topic)
+        producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", **QUICK_TO_ASK_AGAIN})
+        acknowledge_one(producer, topic)
+        target.kill(leader)
+        yield name, acknowledge_one(producer, topic)
+        target.restart(leader)
+        _wait_until(lambda t=topic: len(_partition(target, t).isr_nodes) == len(target.nodes))
+
+
+def _topic_led_by(target: Target, prefix: str, wanted: Callable[[int], bool]) -> str:
+    """Topics are made until one has such a leader: placement goes round the nodes."""
+    for number in range(20):
+        topic = f"{prefix}-{number}"
+        create_topics(target, topic)
+        if wanted(leader_of(target, topic)):
+            return topic
+    raise SystemExit(f"{target.name}: none of 20 topics has its leader where it is wanted")
+
+
+def leader_of(target: Target, topic: str) -> int:
+    _wait_until(lambda: _partition(target, topic) is not None and _partition(target, topic).leader_id > 0)
+    return int(_partition(target, topic).leader_id)
+
+
+def active_controller(target: Target) -> int:
+    with _connected(target) as client:
+        schema = client.schema_for(55)
+        partition = schema.PartitionData(partition_index=0)
+        asked = schema.TopicData(topic_name="__cluster_metadata", partitions=(partition,))
+        answer = client.request(schema.DescribeQuorumRequest(topics=(asked,)))
+        return int(answer.topics[0].partitions[0].leader_id)
+
+
+def _partition(target: Target, topic: str) -> object:
+    with _connected(target) as client:
+        schema = client.schema_for(ApiKey.METADATA, 8)
+        answer = client.request(
+            schema.MetadataRequest(
+                topics=(schema.MetadataRequestTopic(name=topic),),
+                allow_auto_topic_creation=False,
+                include_cluster_authorized_operations=False,
+                include_topic_authorized_operations=False,
+            )
+        )
+        return answer.topics[0].partitions[0] if answer.topics[0].partitions else None
+
+
+def _connected(target: Target) -> RawClient:
+    return RawClient(target.nodes[0].host, target.nodes[0].port)
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"waited {WAIT_S} s in vain")
+        time.sleep(0.02)
