@@ -1,145 +1,116 @@
-"""One broker: all of its state, and what handlers do with it beyond reading.
+"""The broker in a node: what it knows of the cluster, the replicas it holds, and its way to the active controller.
 
-Everything here is pure: bytes reach it through `apis.handle`, files through the `Disk` port, time as an argument. What
-it wants sent is gathered in an outbox that the caller takes (`take_effects`), because one request may answer another:
-a produce lets a waiting fetch go.
+Everything here is pure: requests reach it through the handlers, metadata through `metadata_changed`, files through the
+`Disk` port, time as an argument. What it wants done goes out through its `Runtime`.
+
+Rules of this file:
+- A broker changes no metadata. It asks the active controller (`ask_controller`) and learns of what came of it when the
+  records are committed, as every other broker does.
+- The marker of a clean stop is taken away when the broker opens, and written as its last act.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-from uuid import UUID
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.configuration.key import LONG_MAX
-from reference_broker.core.connection import Close, Connection, Effect, Respond
-from reference_broker.core.controller import Controller, NewTopic
-from reference_broker.core.disk import Disk
+from reference_broker.core.connection import Channel
 from reference_broker.core.group_offsets import GroupOffsets
 from reference_broker.core.identity import Identity
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
-from reference_broker.core.metadata.bootstrap import bootstrap_records, registration_record
+from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.metadata.metadata_log import MetadataLog
-from reference_broker.core.partitions import Partitions
-from reference_broker.core.producer_ids import ProducerIds
 from reference_broker.core.purgatory import Purgatory
-from reference_broker.core.request import Request
-from reference_broker.core.timers import Action, Timers
-from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
-from reference_broker.protocol.messages import message_codec
-from reference_broker.protocol.metadata_records import MetadataRecord
+from reference_broker.core.replication.replicas import Replicas
+from reference_broker.core.runtime import Runtime
+
+ControllerEndpoint = Callable[[], tuple[int, str, int] | None]
+"""Id, host and port of the active controller; null while none is known."""
+Answered = Callable[[Any, Now], None]
+"""Takes a response, or null where none came."""
+
+_ALTER_PARTITION = "alter-partition"
+_ALTER_PARTITION_TIMEOUT_MS = 30_000
+
+
+class CommittedMetadata(Protocol):
+    """What is committed of the cluster's metadata; `offset` is that of the last record in `image`."""
+
+    image: MetadataImage
+    offset: int
 
 
 class Broker:
-    """The state of a broker. Made from its disk, as it stands after the last stop or crash.
-
-    :param new_uuid: where topic ids come from.
-    """
+    """The state of a broker. Made from its disk, as it stands after the last stop or crash."""
 
     def __init__(
-        self, identity: Identity, properties: Mapping[str, str], disk: Disk, new_uuid: Callable[[], UUID], now: Now
+        self, runtime: Runtime, metadata: CommittedMetadata, controller_endpoint: ControllerEndpoint, now: Now
     ) -> None:
-        self.identity = identity
-        self.configuration = BrokerConfiguration(properties)
-        self.timers = Timers()
-        self.purgatory = Purgatory(self.timers)
-        self._disk = disk
-        clean = disk.exists(CLEAN_SHUTDOWN_FILE)
-        if clean:
-            disk.delete(CLEAN_SHUTDOWN_FILE)
-            disk.flush_directory("")
-        self._metadata = MetadataLog(disk, now, clean=clean)
-        self.controller = Controller(self.image, self.configuration, identity.directory_id, new_uuid)
-        self.partitions = Partitions(disk, self.configuration, self.image, clean=clean)
-        self.groups = GroupOffsets(self.partitions, self.image)
-        self.producer_ids = ProducerIds(self._take_producer_ids)
-        self._outbox: list[Effect] = []
-        self._join(now)
-        self.groups.load()
-        self._schedule(now)
+        self.runtime = runtime
+        self._metadata = metadata
+        self._controller_endpoint = controller_endpoint
+        self.replicas = Replicas(
+            runtime, lambda: metadata.image, self._alter_partition, lambda: self.epoch, clean=self._take_clean_marker()
+        )
+        self.groups = GroupOffsets(self.replicas, metadata.image)
+        self.replicas.schedule(now)
+
+    @property
+    def identity(self) -> Identity:
+        """Who this is."""
+        return self.runtime.identity
+
+    @property
+    def configuration(self) -> BrokerConfiguration:
+        """The properties in force."""
+        return self.runtime.configuration
+
+    @property
+    def purgatory(self) -> Purgatory:
+        """Where requests wait."""
+        return self.runtime.purgatory
 
     @property
     def image(self) -> MetadataImage:
-        """The cluster as this broker knows it."""
+        """The cluster as this broker knows it. Not to be kept: a snapshot makes a new one."""
         return self._metadata.image
 
     @property
     def metadata_offset(self) -> int:
         """The offset of the last metadata record that the image has taken in (`finalized_features_epoch`)."""
-        return self._metadata.end_offset - 1
+        return self._metadata.offset
 
-    def commit(self, records: Sequence[MetadataRecord], now: Now) -> None:
-        """Change the cluster's metadata, and this broker's partitions with it. Who waits for one that goes is told."""
-        self._metadata.commit(records, now)
-        for partition in self.partitions.synchronise(now):
-            self.purgatory.happened(partition.key, now)
+    @property
+    def epoch(self) -> int:
+        """The epoch of this run of the broker; -1 until its registration has been committed."""
+        registered = self.image.brokers.get(self.identity.node_id)
+        mine = registered is not None and registered.incarnation_id == self.identity.incarnation_id
+        return registered.broker_epoch if registered is not None and mine else -1
 
-    def ensure_offsets_topic(self, now: Now) -> None:
-        """Create `__consumer_offsets` where there is none. Raises `ControllerError`."""
-        if CONSUMER_OFFSETS_TOPIC not in self.image.topics:
-            number = self.configuration.integer
-            topic = NewTopic(
-                CONSUMER_OFFSETS_TOPIC,
-                number("offsets.topic.num.partitions"),
-                number("offsets.topic.replication.factor"),
-                overrides={
-                    "cleanup.policy": "compact",
-                    "compression.type": "producer",
-                    "segment.bytes": str(number("offsets.topic.segment.bytes")),
-                },
-            )
-            self.commit(self.controller.plan_topic(topic).records, now)
+    def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
+        """Follow the metadata; the image has taken the change in already."""
+        self.replicas.metadata_changed(delta, now)
 
-    def _take_producer_ids(self, now: Now) -> int:
-        first, records = self.controller.allocate_producer_ids(self.identity.node_id)
-        self.commit(records, now)
-        return first
+    def ask_controller(self, purpose: str, request: Any, then: Answered, *, timeout_ms: int, now: Now) -> None:
+        """Ask the active controller, with kio's entity. `then` gets null where none is known or no answer comes."""
+        endpoint = self._controller_endpoint()
+        if endpoint is None:
+            self.runtime.timers.set(now.monotonic_ms, lambda later: then(None, later))
+        else:
+            self.runtime.channels.ask(Channel(purpose, *endpoint), request, then, timeout_ms=timeout_ms, now=now)
 
-    def respond(self, request: Request, response: Any) -> None:
-        """Answer a request; its connection goes on to the next."""
-        request.connection.busy = False
-        data = message_codec(request.api_key, response.__version__).write(request.correlation_id, response)
-        self._outbox.append(Respond(request.connection, data))
+    def _alter_partition(self, request: Any, then: Answered, now: Now) -> None:
+        self.ask_controller(_ALTER_PARTITION, request, then, timeout_ms=_ALTER_PARTITION_TIMEOUT_MS, now=now)
 
-    def close_connection(self, connection: Connection, reason: str) -> None:
-        """Close a connection of which no more is wanted."""
-        self._outbox.append(Close(connection, reason))
-
-    def disconnected(self, connection: Connection) -> None:
-        """A connection is gone: nobody waits for its answers."""
-        self.purgatory.drop(connection)
-
-    def fire_timers(self, now: Now) -> None:
-        """Do what is due; the shell calls this at `timers.next_ms`."""
-        self.timers.fire(now)
-
-    def take_effects(self) -> list[Effect]:
-        """What was decided since the last time, in order."""
-        effects, self._outbox = self._outbox, []
-        return effects
+    def _take_clean_marker(self) -> bool:
+        disk = self.runtime.disk
+        clean = disk.exists(CLEAN_SHUTDOWN_FILE)
+        if clean:
+            disk.delete(CLEAN_SHUTDOWN_FILE)
+            disk.flush_directory("")
+        return clean
 
     def stop(self) -> None:
         """A clean end: everything flushed, checkpoints written, and last of all the marker that says so."""
-        self.partitions.close()
-        self._metadata.close()
-        broker_epoch = self.image.brokers[self.identity.node_id].broker_epoch
-        self._disk.replace(CLEAN_SHUTDOWN_FILE, f'{{"version":0,"brokerEpoch":{broker_epoch}}}'.encode())
-
-    def _join(self, now: Now) -> None:
-        """Register, as every start of a broker does; the first start of a cluster gives its features first."""
-        records = [] if self.image.features else bootstrap_records()
-        broker_epoch = self._metadata.end_offset + len(records)
-        self.commit([*records, registration_record(self.identity, broker_epoch)], now)
-
-    def _schedule(self, now: Now) -> None:
-        """Housekeeping, as often as Kafka's properties say."""
-        housekeeping: tuple[tuple[str, Action], ...] = (
-            ("log.retention.check.interval.ms", self.partitions.apply_retention),
-            ("log.flush.scheduler.interval.ms", self.partitions.flush_overdue),
-            ("log.flush.offset.checkpoint.interval.ms", lambda _: self.partitions.checkpoint()),
-        )
-        for name, action in housekeeping:
-            period_ms = max(self.configuration.integer(name), 1)
-            if period_ms < LONG_MAX:
-                self.timers.set_periodic(now.monotonic_ms + period_ms, period_ms, action)
+        self.replicas.close()
+        self.runtime.disk.replace(CLEAN_SHUTDOWN_FILE, f'{{"version":0,"brokerEpoch":{self.epoch}}}'.encode())

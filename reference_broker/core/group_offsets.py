@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 
 from reference_broker.core.clock import Now
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.partition import Partition
-from reference_broker.core.partitions import Partitions
+from reference_broker.core.replication.partition import Partition
+from reference_broker.core.replication.replicas import Replicas
 from reference_broker.core.replay import records_of
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.group_records import (
@@ -43,7 +43,7 @@ def partition_for_group(group: str, num_partitions: int) -> int:
 class GroupOffsets:
     """Committed offsets by group, topic and partition."""
 
-    def __init__(self, partitions: Partitions, image: MetadataImage) -> None:
+    def __init__(self, partitions: Replicas, image: MetadataImage) -> None:
         self._partitions = partitions
         self._image = image
         self._committed: defaultdict[str, dict[tuple[str, int], OffsetCommitValue]] = defaultdict(dict)

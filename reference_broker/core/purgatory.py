@@ -10,7 +10,7 @@ connection is gone is dropped, not answered.
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Connection
@@ -21,12 +21,15 @@ class Waiting(Protocol):
     """An operation that cannot be answered yet."""
 
     @property
-    def connection(self) -> Connection:
-        """Whose it is."""
+    def connection(self) -> Connection | None:
+        """Whose it is; null for one of the broker's own."""
         ...
 
-    def answer(self, now: Now, *, expired: bool) -> bool:
-        """Answer if it can be, and in any case if `expired`. True if it was."""
+    def answer(self, now: Now, happened: Hashable | None) -> bool:
+        """Answer if it can be. True if it was.
+
+        :param happened: the key that something happened to; null when the time is over: then it is answered anyway.
+        """
         ...
 
 
@@ -38,44 +41,54 @@ class _Watched:
 
 
 class Purgatory:
-    """The waiting operations, by key."""
+    """The waiting operations, by key and by connection."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._by_key: defaultdict[Hashable, dict[_Watched, None]] = defaultdict(dict)
+        self._by_connection: defaultdict[Connection | None, dict[_Watched, None]] = defaultdict(dict)
 
     def __len__(self) -> int:
-        return len({watched for waiting in self._by_key.values() for watched in waiting})
+        return sum(len(waiting) for waiting in self._by_connection.values())
 
     def wait(self, operation: Waiting, keys: Sequence[Hashable], deadline_ms: int) -> None:
         """Keep an operation until one of its keys lets it be answered, or until the deadline (monotonic)."""
         watched = _Watched(operation, tuple(keys))
         for key in watched.keys:
             self._by_key[key][watched] = None
-        watched.deadline = self._timers.set(deadline_ms, lambda now: self._try(watched, now, expired=True))
+        self._by_connection[operation.connection][watched] = None
+        watched.deadline = self._timers.set(deadline_ms, lambda now: self._try(watched, now, None))
 
     def happened(self, key: Hashable, now: Now) -> None:
         """Ask all that waits under a key."""
         for watched in tuple(self._by_key.get(key, ())):
-            self._try(watched, now, expired=False)
+            self._try(watched, now, key)
 
     def drop(self, connection: Connection) -> None:
         """Forget what a connection that is gone was waiting for."""
-        waiting = [watched for by_key in self._by_key.values() for watched in by_key]
-        for watched in waiting:
-            if watched.operation.connection is connection:
-                self._remove(watched)
+        for watched in tuple(self._by_connection.get(connection, ())):
+            if watched.deadline is not None:
+                self._remove(watched, watched.deadline)
 
-    def _try(self, watched: _Watched, now: Now, *, expired: bool) -> None:
-        if watched.deadline is not None and watched.operation.answer(now, expired=expired):
-            self._remove(watched)
+    def _try(self, watched: _Watched, now: Now, happened: Hashable | None) -> None:
+        """While an operation is being asked it has no deadline, and what its answer sets off does not ask it again."""
+        deadline, watched.deadline = watched.deadline, None
+        if deadline is None:
+            return
+        if watched.operation.answer(now, happened):
+            self._remove(watched, deadline)
+        else:
+            watched.deadline = deadline
 
-    def _remove(self, watched: _Watched) -> None:
-        if watched.deadline is not None:
-            self._timers.cancel(watched.deadline)
-            watched.deadline = None
+    def _remove(self, watched: _Watched, deadline: Timer) -> None:
+        self._timers.cancel(deadline)
+        watched.deadline = None
         for key in watched.keys:
-            waiting = self._by_key[key]
-            waiting.pop(watched, None)
-            if not waiting:
-                del self._by_key[key]
+            _discard(self._by_key, key, watched)
+        _discard(self._by_connection, watched.operation.connection, watched)
+
+
+def _discard(waiting: dict[Any, dict[_Watched, None]], key: Hashable, watched: _Watched) -> None:
+    waiting[key].pop(watched, None)
+    if not waiting[key]:
+        del waiting[key]

@@ -67,7 +67,7 @@ def _topic(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
         raise ControllerError(ErrorCode.invalid_topic_exception, reason)
     if name not in broker.image.topics:
         raise ControllerError(ErrorCode.unknown_topic_or_partition, "")
-    configuration = broker.partitions.configuration(name)
+    configuration = broker.replicas.configuration(name)
     for key in _asked(resource, TOPIC_CONFIG_KEYS):
         yield _entry(request, key, configuration.entry(key.name), configuration.synonyms(key.name), read_only=False)
 

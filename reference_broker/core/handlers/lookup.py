@@ -5,7 +5,7 @@ from typing import Any
 
 from reference_broker.core.broker import Broker
 from reference_broker.core.metadata.image import TopicImage
-from reference_broker.core.partition import Partition
+from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.errors import ErrorCode
 
 
@@ -18,10 +18,10 @@ def find_topic(broker: Broker, topic: Any) -> TopicImage | ErrorCode:
 
 
 def find_partition(broker: Broker, topic: TopicImage | ErrorCode, index: int) -> Partition | ErrorCode:
-    """A partition of a topic that was looked for."""
+    """The replica on this broker of a partition of a topic that was looked for."""
     if isinstance(topic, ErrorCode):
         return topic
-    return broker.partitions.get(topic.name, index) or ErrorCode.unknown_topic_or_partition
+    return broker.replicas.find((topic.name, index))
 
 
 def as_datetime(timestamp_ms: int) -> datetime | None:

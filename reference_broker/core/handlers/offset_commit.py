@@ -18,7 +18,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.controller import ControllerError
 from reference_broker.core.handlers.lookup import find_partition, find_topic
 from reference_broker.core.log.errors import AppendError
-from reference_broker.core.partition import NO_EPOCH, Partition
+from reference_broker.core.replication.partition import NO_EPOCH, Partition
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommitValue

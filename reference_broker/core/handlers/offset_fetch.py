@@ -14,7 +14,7 @@ from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.handlers.lookup import find_topic
 from reference_broker.core.metadata.image import TopicImage
-from reference_broker.core.partition import NO_EPOCH
+from reference_broker.core.replication.partition import NO_EPOCH
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.group_records import OffsetCommitValue

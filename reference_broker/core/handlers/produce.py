@@ -1,93 +1,159 @@
 """Produce (0), versions 3-13: record batches are appended.
 
 - `acks` 0 has no response, and an error then closes the connection, so that the producer looks at its metadata again; 1
-  and -1 are the same on one node, where the leader is the whole ISR; any other is INVALID_REQUIRED_ACKS(21).
+  is answered when the leader has the records, -1 (all) when they are committed; any other is INVALID_REQUIRED_ACKS(21).
+- acks=all needs `min.insync.replicas`: NOT_ENOUGH_REPLICAS(19) before the append. What ends the wait after it, is told
+  in `replication.acknowledgement`. The offsets are told whatever comes of it, as Kafka does.
 - A partition takes one batch of magic 2; what a batch must be is the log's to say (KIP-98, KIP-32, KIP-135), and which
   of its records were wrong is told from version 8 (KIP-467).
-- Unknown partitions: UNKNOWN_TOPIC_OR_PARTITION(3), from version 13 by topic id UNKNOWN_TOPIC_ID(100) (KIP-516).
-- The append wakes those who wait for data.
+- Unknown partitions: UNKNOWN_TOPIC_OR_PARTITION(3), from version 13 by topic id UNKNOWN_TOPIC_ID(100) (KIP-516). Those
+  led elsewhere: NOT_LEADER_OR_FOLLOWER(6), from version 10 with the leader and where it is (KIP-951).
+- Internal topics are written by the broker alone, and by Kafka's admin client: INVALID_TOPIC_EXCEPTION(17).
 
-Gaps: transactional batches (INVALID_TXN_STATE(48)). The current leader of version 10 (KIP-951) is never told, since one
-node is the leader of everything that it knows.
+Gaps: transactional batches (INVALID_TXN_STATE(48)).
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
+from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.core.handlers.lookup import as_datetime, find_partition, find_topic
-from reference_broker.core.log.errors import AppendError
-from reference_broker.core.partition import Partition
+from reference_broker.core.log.errors import AppendError, RecordError
+from reference_broker.core.replication.acknowledgement import Acknowledgement, Key
+from reference_broker.core.replication.partition import ACKS_ALL, Partition
 from reference_broker.core.request import Outcome, Request
+from reference_broker.core.topic_names import INTERNAL_TOPICS
 from reference_broker.protocol.errors import ErrorCode, error_code
 
-_ACKS = frozenset({-1, 0, 1})
+_ACKS = frozenset({ACKS_ALL, 0, 1})
+_ADMIN_CLIENT_ID = "__admin_client"
+_LEADER_TOLD_VERSION = 10
 _UNKNOWN_OFFSET = -1
 _WITHOUT_LOG_START = frozenset(
-    {ErrorCode.corrupt_message, ErrorCode.message_too_large, ErrorCode.record_list_too_large}
+    {
+        ErrorCode.corrupt_message,
+        ErrorCode.message_too_large,
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.record_list_too_large,
+    }
 )
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(slots=True)
+class _Result:
+    """What became of one partition's batch, so far."""
+
+    topic: Any
+    index: int
+    key: Key | None = None
+    error: ErrorCode = ErrorCode.none
+    base_offset: int = _UNKNOWN_OFFSET
+    end_offset: int = _UNKNOWN_OFFSET
+    log_append_time_ms: int = -1
+    log_start_offset: int = _UNKNOWN_OFFSET
+    record_errors: tuple[RecordError, ...] = ()
+    message: str | None = None
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """The offsets that the records were given."""
-    new, body = request.replies, request.body
-    responses = []
-    for topic in body.topic_data:
+    results = _append_all(broker, request, now)
+    acks = request.body.acks
+    if acks == 0:
+        failed = any(result.error is not ErrorCode.none for result in results)
+        return Outcome.CLOSE_CONNECTION if failed else Outcome.NO_RESPONSE
+    required = {result.key: result.end_offset for result in results if result.key and result.error is ErrorCode.none}
+    if acks != ACKS_ALL or not required:
+        return _response(broker, request, results, {})
+    waiting = Acknowledgement(
+        required,
+        broker.replicas.find,
+        lambda errors, _: broker.runtime.respond(request, _response(broker, request, results, errors)),
+        request.connection,
+    )
+    if broker.replicas.wait(waiting, request.body.timeout // _MILLISECOND, now):
+        return Outcome.DEFERRED
+    return _response(broker, request, results, waiting.errors)
+
+
+def _append_all(broker: Broker, request: Request, now: Now) -> list[_Result]:
+    results = []
+    for topic in request.body.topic_data:
         found = find_topic(broker, topic)
-        responses.append(
+        for data in topic.partition_data:
+            result = _Result(topic, data.index, None if isinstance(found, ErrorCode) else (found.name, data.index))
+            partition = _check(request, find_partition(broker, found, data.index))
+            if isinstance(partition, ErrorCode):
+                result.error = partition
+            else:
+                _append(partition, request, data.records or b"", result, now)
+            results.append(result)
+    return results
+
+
+def _check(request: Request, partition: Partition | ErrorCode) -> Partition | ErrorCode:
+    """The partition to append to, if this request may."""
+    exists = not isinstance(partition, ErrorCode) or partition is ErrorCode.not_leader_or_follower
+    if exists and request.body.acks not in _ACKS:
+        return ErrorCode.invalid_required_acks
+    is_internal = not isinstance(partition, ErrorCode) and partition.topic in INTERNAL_TOPICS
+    return ErrorCode.invalid_topic_exception if is_internal and request.client_id != _ADMIN_CLIENT_ID else partition
+
+
+def _append(partition: Partition, request: Request, records: bytes, result: _Result, now: Now) -> None:
+    try:
+        appended = partition.append(records, acks=request.body.acks, now=now)
+    except AppendError as refused:
+        result.error, result.record_errors = error_code(refused.error), refused.record_errors
+        result.message = refused.message if refused.record_errors else None
+        is_whole_batch = result.error is ErrorCode.invalid_record and not refused.record_errors
+        if result.error not in _WITHOUT_LOG_START and not is_whole_batch:  # as Kafka tells it
+            result.log_start_offset = partition.log_start_offset
+    else:
+        result.base_offset, result.end_offset = appended.base_offset, appended.last_offset + 1
+        result.log_append_time_ms, result.log_start_offset = appended.log_append_time_ms, appended.log_start_offset
+
+
+def _response(broker: Broker, request: Request, results: list[_Result], errors: Mapping[Key, ErrorCode]) -> Any:
+    """`errors` are those of the partitions that waited."""
+    new, leaders = request.replies, CurrentLeaders(broker, request)
+    by_topic: dict[int, list[Any]] = {id(topic): [] for topic in request.body.topic_data}
+    for result in results:
+        error = errors.get(result.key, result.error) if result.key else result.error
+        by_topic[id(result.topic)].append(_partition_response(request, result, error, leaders))
+    return new.ProduceResponse(
+        responses=tuple(
             new.TopicProduceResponse(
                 name=getattr(topic, "name", None),
                 topic_id=getattr(topic, "topic_id", None),
-                partition_responses=tuple(
-                    _produce(broker, request, find_partition(broker, found, data.index), data, now)
-                    for data in topic.partition_data
-                ),
+                partition_responses=tuple(by_topic[id(topic)]),
             )
-        )
-    if body.acks != 0:
-        return new.ProduceResponse(responses=tuple(responses))
-    failed = any(part.error_code for topic in responses for part in topic.partition_responses)
-    return Outcome.CLOSE_CONNECTION if failed else Outcome.NO_RESPONSE
-
-
-def _produce(broker: Broker, request: Request, partition: Partition | ErrorCode, data: Any, now: Now) -> Any:
-    if isinstance(partition, ErrorCode):
-        return _error(request, data.index, partition)
-    if request.body.acks not in _ACKS:
-        return _error(request, data.index, ErrorCode.invalid_required_acks)
-    try:
-        appended = partition.log.append(data.records or b"", leader_epoch=partition.leader_epoch, now_ms=now.wall_ms)
-    except AppendError as error:
-        return _rejected(request, partition, error)
-    broker.purgatory.happened(partition.key, now)
-    return request.replies.PartitionProduceResponse(
-        index=data.index,
-        error_code=ErrorCode.none,
-        base_offset=appended.base_offset,
-        log_append_time=as_datetime(appended.log_append_time_ms),
-        log_start_offset=appended.log_start_offset,
-        record_errors=(),
+            for topic in request.body.topic_data
+        ),
+        node_endpoints=leaders.endpoints(),
     )
 
 
-def _error(request: Request, index: int, error: ErrorCode) -> Any:
-    return request.replies.PartitionProduceResponse(
-        index=index, error_code=error, base_offset=_UNKNOWN_OFFSET, record_errors=()
-    )
-
-
-def _rejected(request: Request, partition: Partition, error: AppendError) -> Any:
-    """A refused batch: the message goes with the records that it is about, and Kafka tells the log start for most."""
-    new, code = request.replies, error_code(error.error)
-    no_log_start = code in _WITHOUT_LOG_START or (code is ErrorCode.invalid_record and not error.record_errors)
+def _partition_response(request: Request, result: _Result, error: ErrorCode, leaders: CurrentLeaders) -> Any:
+    new = request.replies
+    moved = {}
+    if error is ErrorCode.not_leader_or_follower and request.api_version >= _LEADER_TOLD_VERSION and result.key:
+        moved = {"current_leader": leaders.of(*result.key)}
     return new.PartitionProduceResponse(
-        index=partition.index,
-        error_code=code,
-        base_offset=_UNKNOWN_OFFSET,
-        log_start_offset=_UNKNOWN_OFFSET if no_log_start else partition.log.log_start_offset,
+        index=result.index,
+        error_code=error,
+        base_offset=result.base_offset,
+        log_append_time=as_datetime(result.log_append_time_ms),
+        log_start_offset=result.log_start_offset,
         record_errors=tuple(
             new.BatchIndexAndErrorMessage(batch_index=record.batch_index, batch_index_error_message=record.message)
-            for record in error.record_errors
+            for record in result.record_errors
         ),
-        error_message=error.message if error.record_errors else None,
+        error_message=result.message,
+        **moved,
     )

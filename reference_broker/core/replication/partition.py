@@ -332,6 +332,11 @@ class Partition:
             case Reaction.AWAIT_METADATA:
                 pass
 
+    def delete_records_before(self, offset: int, now: Now) -> None:
+        """Move the log start up; followers do the same when they next fetch."""
+        self.log.delete_records_before(offset)
+        self._around.moved(self, now)
+
     @property
     def low_watermark(self) -> int:
         """The least log start of the live replicas, which a DeleteRecords waits for."""

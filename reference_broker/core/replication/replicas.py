@@ -14,16 +14,23 @@ from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import TopicConfiguration
 from reference_broker.core.configuration.key import LONG_MAX
 from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.log.partition_log import Appended
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
+from reference_broker.core.replication.acknowledgement import Acknowledgement
 from reference_broker.core.replication.brokers import Brokers
 from reference_broker.core.replication.fetch_settings import FetchSettings
 from reference_broker.core.replication.fetchers import Fetchers
 from reference_broker.core.replication.isr_changes import AskController, IsrChanges
 from reference_broker.core.replication.logs import Logs, log_config
-from reference_broker.core.replication.partition import Partition, Surroundings
+from reference_broker.core.replication.partition import ACKS_ALL, Partition, Surroundings
 from reference_broker.core.runtime import Runtime
+from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
+from reference_broker.protocol.record_batch import Bytes
+
+Committed = Callable[[ErrorCode, Now], None]
+"""Takes what became of an append: none, once it is committed, or an error."""
 
 
 class LeadershipListener(Protocol):
@@ -81,6 +88,14 @@ class Replicas:
         """A replica that is here."""
         return self._partitions.get((topic, index))
 
+    def find(self, key: tuple[str, int]) -> Partition | ErrorCode:
+        """A replica that is here; else why not: it is elsewhere, or the partition does not exist."""
+        partition = self._partitions.get(key)
+        if partition is not None:
+            return partition
+        exists = self._image().partition(*key) is not None
+        return ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
+
     @property
     def brokers(self) -> Brokers:
         """What is known of other brokers."""
@@ -93,6 +108,29 @@ class Replicas:
     def listen(self, topic: str, listener: LeadershipListener) -> None:
         """Tell this listener about the partitions of a topic from now on."""
         self._listeners[topic] = listener
+
+    def append(self, partition: Partition, batch: Bytes, settled: Committed, *, timeout_ms: int, now: Now) -> Appended:
+        """Append a batch of the broker's own, acks=all; `settled` is told, perhaps at once, what became of it.
+
+        :raises AppendError: it is refused, or this broker does not lead the partition, or too few are in sync.
+        """
+        appended = partition.append(batch, acks=ACKS_ALL, now=now)
+        waiting = Acknowledgement(
+            {partition.key: appended.last_offset + 1},
+            self.find,
+            lambda errors, then: settled(errors[partition.key], then),
+        )
+        if not self.wait(waiting, timeout_ms, now):
+            settled(waiting.errors[partition.key], now)
+        return appended
+
+    def wait(self, waiting: Acknowledgement, timeout_ms: int, now: Now) -> bool:
+        """Let appends wait until they are committed. False if they need not: then nobody is told."""
+        keys = waiting.keys
+        if waiting.check():
+            return False
+        self._runtime.purgatory.wait(waiting, keys, now.monotonic_ms + timeout_ms)
+        return True
 
     # Metadata
 
