@@ -25,7 +25,7 @@ class ClusterError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
-    """One broker. `state`: running, paused or killed."""
+    """One broker. `state`: running, paused, killed or shut down."""
 
     id: int
     host: str
@@ -78,8 +78,12 @@ class KafkaCluster:
         """SIGKILL."""
         self._ask("POST", f"/nodes/{node}/kill")
 
+    def shut_down(self, node: int) -> None:
+        """SIGTERM: the node hands over what it leads; returns when its process has ended."""
+        self._ask("POST", f"/nodes/{node}/shutdown")
+
     def restart(self, node: int) -> None:
-        """Start a killed node again, with the same disk; returns once it serves."""
+        """Start a node that was killed or shut down, with the same disk; returns once it serves."""
         self._ask("POST", f"/nodes/{node}/restart")
 
     @contextmanager

@@ -1,7 +1,7 @@
 """The control interface of `kafkatrial broker`: break a cluster on command, over HTTP on loopback, from any language.
 
     GET    /cluster                              nodes, their states, cuts
-    POST   /nodes/ID/{kill,restart,pause,resume}
+    POST   /nodes/ID/{kill,shutdown,restart,pause,resume}
     POST   /links/SOURCE/DESTINATION/cut         SOURCE is a node id, or `client`
     DELETE /links/SOURCE/DESTINATION/cut
     POST   /stop
@@ -33,6 +33,7 @@ class NodeState(StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     KILLED = "killed"
+    SHUT_DOWN = "shut down"
 
 
 class ControlError(Exception):
@@ -45,7 +46,8 @@ class ControlError(Exception):
 
 _ALLOWED = {
     "kill": {NodeState.RUNNING, NodeState.PAUSED},
-    "restart": {NodeState.KILLED},
+    "shutdown": {NodeState.RUNNING},
+    "restart": {NodeState.KILLED, NodeState.SHUT_DOWN},
     "pause": {NodeState.RUNNING},
     "resume": {NodeState.PAUSED},
 }
@@ -81,7 +83,7 @@ class Control:
             }
 
     def act_on_node(self, node: int, action: str) -> dict[str, object]:
-        """kill, restart, pause or resume; returns the node's new state."""
+        """kill, shutdown, restart, pause or resume; returns the node's new state."""
         with self._lock:
             self._know(node)
             if not isinstance(self._target, ProcessControl):
@@ -98,6 +100,9 @@ class Control:
                 processes.kill(node)
                 self._paused.pop(node, None)
                 return NodeState.KILLED
+            case "shutdown":
+                processes.shut_down(node)
+                return NodeState.SHUT_DOWN
             case "restart":
                 processes.restart(node)
             case "pause":
@@ -173,7 +178,7 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Route], ...] = (
     ("POST", re.compile(r"/stop"), lambda control, _: control.stop()),
     (
         "POST",
-        re.compile(r"/nodes/(?P<node>\d+)/(?P<action>kill|restart|pause|resume)"),
+        re.compile(r"/nodes/(?P<node>\d+)/(?P<action>kill|shutdown|restart|pause|resume)"),
         lambda control, path: control.act_on_node(int(path["node"]), path["action"]),
     ),
     (

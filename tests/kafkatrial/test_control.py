@@ -46,6 +46,9 @@ def test_what_is_asked_is_done_in_order(ask, target):
         assert ask("POST", path)[0] == 200, path
     assert ask("DELETE", "/links/1/2/cut") == (200, {"source": 1, "destination": 2, "cut": False})
     assert target.done == ["kill 1", "restart 1", "pause 1", "resume 1", "cut 1->2", "heal 1->2"]
+    assert ask("POST", "/nodes/2/shutdown") == (200, {"node": 2, "state": "shut down"})
+    assert ask("POST", "/nodes/2/restart") == (200, {"node": 2, "state": "running"})
+    assert target.done[-2:] == ["shut down 2", "restart 2"]
 
 
 @pytest.mark.parametrize(
@@ -55,6 +58,8 @@ def test_what_is_asked_is_done_in_order(ask, target):
         ([], "POST", "/nodes/1/restart", 409, "node 1 is running: it cannot be asked to restart"),
         ([], "POST", "/nodes/1/resume", 409, "node 1 is running: it cannot be asked to resume"),
         (["/nodes/1/kill"], "POST", "/nodes/1/kill", 409, "node 1 is killed: it cannot be asked to kill"),
+        (["/nodes/1/kill"], "POST", "/nodes/1/shutdown", 409, "node 1 is killed: it cannot be asked to shutdown"),
+        (["/nodes/1/shutdown"], "POST", "/nodes/1/pause", 409, "node 1 is shut down: it cannot be asked to pause"),
         (["/nodes/1/kill"], "POST", "/nodes/1/pause", 409, "node 1 is killed: it cannot be asked to pause"),
         (["/links/1/2/cut"], "POST", "/links/1/2/cut", 409, "the link 1->2 is already cut"),
         ([], "DELETE", "/links/1/2/cut", 409, "the link 1->2 is not cut"),
