@@ -12,6 +12,9 @@ class Endpoint:
     host: str
     port: int
 
+    def __str__(self) -> str:
+        return f"{self.listener}://{self.host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:

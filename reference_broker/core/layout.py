@@ -27,7 +27,7 @@ CONTROLLER_LISTENER = "CONTROLLER"
 class Layout:
     """Where a node stands.
 
-    :param listeners: what it binds; port 0 is any free one.
+    :param listeners: what it binds.
     :param advertised: what others are told; without the controller's.
     """
 
@@ -46,10 +46,10 @@ class Layout:
         if not roles or not set(roles) <= {"broker", "controller"}:
             raise InvalidConfigError(f"process.roles: {','.join(roles)!r} is not broker, controller or both")
         controller_listener = properties.get("controller.listener.names", CONTROLLER_LISTENER).partition(",")[0]
-        listeners = _endpoints(properties, "listeners")
+        listeners = endpoints_in(properties, "listeners")
         advertised = tuple(
             endpoint
-            for endpoint in _endpoints(properties, "advertised.listeners") or listeners
+            for endpoint in endpoints_in(properties, "advertised.listeners") or listeners
             if endpoint.listener != controller_listener
         )
         layout = cls(
@@ -81,7 +81,8 @@ def _names(text: str) -> list[str]:
     return [part for part in map(str.strip, text.split(",")) if part]
 
 
-def _endpoints(properties: Mapping[str, str], name: str) -> tuple[Endpoint, ...]:
+def endpoints_in(properties: Mapping[str, str], name: str) -> tuple[Endpoint, ...]:
+    """The endpoints in a property, none where it is not set. Raises `InvalidConfigError`."""
     return tuple(_endpoint(name, text) for text in _names(properties.get(name, "")))
 
 

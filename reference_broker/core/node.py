@@ -36,6 +36,7 @@ from reference_broker.core.quorum import effects as wanted
 from reference_broker.core.quorum import messages
 from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.states import Leader
 from reference_broker.core.quorum.voters import ReplicaKey
 from reference_broker.core.quorum.wire import request_to_kio, response_from_kio, response_to_kio
 from reference_broker.core.quorum.wire_parts import UnknownPartitionError
@@ -44,6 +45,8 @@ from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.messages import RequestHeader
 
 _RAFT = "raft"
+_RESIGNATION_MAX_MS = 1_000
+"""How long a leader of the quorum that stops waits for another one; an election takes a fraction of it."""
 
 
 class Node:
@@ -81,6 +84,7 @@ class Node:
         self._epoch_start_offset: int | None = None
         self._asking: dict[Connection, Request] = {}
         self._has_caught_up = False
+        self._is_stopped = False
         self.controller = Controller(self.runtime, self._writer) if layout.is_controller else None
         self.broker = Broker(self.runtime, self.metadata, self.controller_endpoint, now) if layout.is_broker else None
         self._settle(now)
@@ -116,6 +120,25 @@ class Node:
             self.quorum.advance(now)
         self._settle(now)
 
+    def shut_down(self, now: Now) -> None:
+        """End in good order; `is_stopped` says when. It takes a bounded time, whatever becomes of the others."""
+        self._leave_quorum(now)
+        self._settle(now)
+
+    def _leave_quorum(self, now: Now) -> None:
+        self.quorum.shut_down(now)
+        self.runtime.timers.set(now.monotonic_ms + _RESIGNATION_MAX_MS, self._give_up_waiting)
+
+    def _give_up_waiting(self, now: Now) -> None:
+        """No other leader was found in time: perhaps all nodes stop."""
+        self._is_stopped = True
+
+    def close(self) -> None:
+        """Make everything durable, and say on disk that this was a clean end."""
+        if self.broker is not None:
+            self.broker.stop()
+        self.quorum.log.close()
+
     # What the shell asks
 
     @property
@@ -127,6 +150,30 @@ class Node:
     def take_effects(self) -> list[Effect]:
         """What was decided since the last time, in order."""
         return self.runtime.take_effects()
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether clients and other brokers may ask: a broker knows the cluster."""
+        return self.broker is None or self._has_caught_up
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it plays all its roles: a broker is registered, in this run, and not fenced."""
+        if self.broker is None:
+            return True
+        identity = self.runtime.identity
+        registered = self.metadata.image.brokers.get(identity.node_id)
+        return (
+            self._has_caught_up
+            and registered is not None
+            and registered.incarnation_id == identity.incarnation_id
+            and not registered.fenced
+        )
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a node that shuts down has done its duty."""
+        return self._is_stopped or (self.quorum.is_stopping and self.quorum.may_stop)
 
     # What its parts ask
 
@@ -151,6 +198,7 @@ class Node:
         while True:
             for effect in self.quorum.take_effects():
                 self._carry_out(effect, now)
+            self._stand_by_unless_leading(now)
             if not self._writer.is_empty:
                 self._writer.flush(now)
             elif not self.quorum.has_effects:
@@ -195,7 +243,16 @@ class Node:
         )
 
     def _change_leader(self, change: wanted.LeaderChanged, now: Now) -> None:
+        self._stand_by(now)
         self._epoch_start_offset = change.epoch_start_offset
+
+    def _stand_by_unless_leading(self, now: Now) -> None:
+        """A leader that resigns is told of nobody else yet, and has to let go all the same."""
+        if not isinstance(self.quorum.state, Leader):
+            self._stand_by(now)
+
+    def _stand_by(self, now: Now) -> None:
+        self._epoch_start_offset = None
         if self.controller is not None and self.controller.is_active:
             self._writer.clear()
             self.controller.deactivate(now)

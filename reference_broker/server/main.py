@@ -1,8 +1,9 @@
-"""The life of a broker process: options, data directory, listener, broker, `ready`, and a clean end.
+"""The life of a node's process: options, listeners, data directory, node, `ready`, and a clean end.
 
-The listener is bound before anything is read or written, so that a port in use costs nothing, and accepts only when the
-broker is there. SIGTERM and SIGINT, or the end of standard input where asked for, stop it cleanly; anything else that
-ends it leaves a directory that the next start recovers.
+SIGTERM and SIGINT, or the end of standard input where asked for, begin a shutdown in good order: the broker hands over
+what it leads, the controller its leadership, the logs are closed. It has bounds, and a second signal cuts it short: no
+node waits for a quorum that is gone. Anything else that ends the process leaves a directory that the next start
+recovers.
 """
 
 import asyncio
@@ -11,22 +12,22 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from random import SystemRandom
 from uuid import uuid4
 
-from reference_broker.core.broker import Broker
-from reference_broker.core.connection import DEFAULT_LISTENER
-from reference_broker.core.identity import Endpoint as Listener
-from reference_broker.core.identity import Identity
-from reference_broker.server.client_protocol import ClientProtocol
+from reference_broker.core.configuration.key import InvalidConfigError
+from reference_broker.core.identity import Endpoint, Identity
+from reference_broker.core.layout import CONTROLLER_LISTENER, Layout, endpoints_in
+from reference_broker.core.node import Node
 from reference_broker.server.errors import EXIT_BROKER_FAILED, EXIT_USAGE, ServerError, UsageError
-from reference_broker.server.hosts_file import resolve
+from reference_broker.server.listeners import Listeners
 from reference_broker.server.log_directory import LogDirectory
-from reference_broker.server.node import Node, read_clocks
-from reference_broker.server.options import Endpoint, Options, parse_options
+from reference_broker.server.options import Options, parse_options
+from reference_broker.server.shell import Shell, read_clocks
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a broker until it is told to stop. Returns the exit code."""
+    """Run a node until it is told to stop. Returns the exit code."""
     try:
         options = parse_options(arguments)
         asyncio.run(_run(options))
@@ -42,86 +43,131 @@ def main(arguments: Sequence[str]) -> int:
 async def _run(options: Options) -> None:
     if options.unheeded:
         _say(f"warning: properties that mean nothing to this broker: {', '.join(options.unheeded)}")
-    stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    protocols = _Protocols()
-    server = await _bind(options, protocols)
+    controller_listener = options.properties.get("controller.listener.names", CONTROLLER_LISTENER)
+    listeners = Listeners(controller_listener)
+    try:
+        await listeners.bind(endpoints_in(options.properties, "listeners"), options.hosts_file)
+        properties = _bound(options, listeners.endpoints, controller_listener)
+        layout = Layout.of(properties, options.node_id)
+    except InvalidConfigError as error:
+        raise UsageError(f"--set: {error}") from error
     directory = LogDirectory(options.data, options.node_id, options.cluster_id)
-    port = server.sockets[0].getsockname()[1]
-    broker = _open_broker(options, directory, port)
-    protocols.node = Node(broker, lambda reason: _fail(stopped, reason))
-    protocols.frame_size_max_bytes = broker.configuration.integer("socket.request.max.bytes")
+    node = _open_node(layout, properties, directory, options.node_id)
     gc.freeze()  # what is alive now stays so: no collection walks it again
-    await server.start_serving()
-    _watch_for_the_end(options, stopped)
-    print(f"ready {Endpoint(options.listener.host, port)}", flush=True)  # noqa: T201 - whoever started us reads it
+    await _Process(options, node, listeners).run()
     try:
-        await stopped
-    finally:
-        server.close()
-        protocols.node.close_all()
-    broker.stop()
-
-
-class _Protocols:
-    """Makes the shell of each connection. The listener wants it before there is a broker."""
-
-    node: Node
-    frame_size_max_bytes: int
-
-    def __call__(self) -> ClientProtocol:
-        return ClientProtocol(self.node, self.frame_size_max_bytes)
-
-
-async def _bind(options: Options, protocols: _Protocols) -> asyncio.Server:
-    host = resolve(options.listener.host, options.hosts_file)
-    try:
-        return await asyncio.get_running_loop().create_server(
-            protocols, host, options.listener.port, start_serving=False
-        )
+        node.close()
     except OSError as error:
-        raise ServerError(f"cannot listen on {options.listener}: {error.strerror or error}") from error
+        raise ServerError(f"the log directory failed: {error}") from error
 
 
-def _open_broker(options: Options, directory: LogDirectory, port: int) -> Broker:
-    advertised = options.advertised or Endpoint(options.listener.host, port)
+def _bound(options: Options, endpoints: Sequence[Endpoint], controller_listener: str) -> dict[str, str]:
+    """The properties, with the ports that were free; a node that names no voters is alone."""
+    properties = {
+        **options.properties,
+        "node.id": str(options.node_id),
+        "log.dirs": str(options.data),
+        "listeners": ",".join(map(str, endpoints)),
+    }
+    own = next((endpoint for endpoint in endpoints if endpoint.listener == controller_listener), None)
+    if own is not None:
+        properties.setdefault("controller.quorum.voters", f"{options.node_id}@{own.host}:{own.port}")
+    return properties
+
+
+def _open_node(layout: Layout, properties: dict[str, str], directory: LogDirectory, node_id: int) -> Node:
     identity = Identity(
-        node_id=options.node_id,
+        node_id=node_id,
         cluster_id=directory.cluster_id,
-        endpoints=(Listener(DEFAULT_LISTENER, advertised.host, advertised.port),),
+        endpoints=layout.advertised,
         directory_id=directory.directory_id,
         incarnation_id=uuid4(),
     )
-    properties = {**options.properties, "node.id": str(options.node_id), "log.dirs": str(directory.path)}
     try:
-        return Broker(identity, properties, directory.disk, uuid4, read_clocks())
+        return Node(
+            identity,
+            layout,
+            properties,
+            directory.disk,
+            new_uuid=uuid4,
+            random_below=SystemRandom().randrange,
+            now=read_clocks(),
+        )
     except OSError as error:
         raise ServerError(f"cannot open the data directory {directory.path}: {error.strerror or error}") from error
-    except ValueError as error:  # the metadata log holds what this broker does not write
+    except ValueError as error:  # the metadata log, or the vote, is not what this broker writes
         raise ServerError(f"the data directory {directory.path} is another broker's: {error}") from error
 
 
-def _watch_for_the_end(options: Options, stopped: "asyncio.Future[None]") -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop, stopped)
-    if options.exit_with_stdin:
-        loop.add_reader(sys.stdin.fileno(), _read_stdin, stopped)
+class _Process:
+    """The node as it runs."""
 
+    def __init__(self, options: Options, node: Node, listeners: Listeners) -> None:
+        self._options = options
+        self._node = node
+        self._listeners = listeners
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._serving: asyncio.Task[None] | None = None
+        self._is_open = self._is_ready = self._is_stopping = False
 
-def _read_stdin(stopped: "asyncio.Future[None]") -> None:
-    if not os.read(sys.stdin.fileno(), 4096):
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        _stop(stopped)
+    async def run(self) -> None:
+        """Until the end. Raises `ServerError`."""
+        listeners, node = self._listeners, self._node
+        listeners.frame_size_max_bytes = node.runtime.configuration.integer("socket.request.max.bytes")
+        listeners.shell = self._shell = Shell(
+            node, hosts_file=self._options.hosts_file, failed=self._fail, changed=self._changed
+        )
+        await listeners.accept(controller=True)
+        self._watch_for_the_end()
+        self._changed()
+        try:
+            await self._ended
+        finally:
+            listeners.close()
+            self._shell.close_all()
 
+    def _changed(self) -> None:
+        """After every event: see what the node has come to."""
+        if self._node.is_stopped:
+            self._end()
+        elif self._serving is None and self._node.is_serving:
+            self._serving = asyncio.get_running_loop().create_task(self._serve())
+        elif self._is_open and not self._is_ready and self._node.is_ready:
+            self._is_ready = True
+            where = self._listeners.endpoints[0]
+            print(f"ready {where.host}:{where.port}", flush=True)  # noqa: T201 - whoever started us reads it
 
-def _stop(stopped: "asyncio.Future[None]") -> None:
-    if not stopped.done():
-        stopped.set_result(None)
+    async def _serve(self) -> None:
+        await self._listeners.accept(controller=False)
+        self._is_open = True
+        self._changed()
 
+    def _watch_for_the_end(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        if self._options.exit_with_stdin:
+            loop.add_reader(sys.stdin.fileno(), self._read_stdin)
 
-def _fail(stopped: "asyncio.Future[None]", reason: str) -> None:
-    if not stopped.done():
-        stopped.set_exception(ServerError(reason))
+    def _read_stdin(self) -> None:
+        if not os.read(sys.stdin.fileno(), 4096):
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._is_stopping:
+            self._end()
+        else:
+            self._is_stopping = True
+            self._shell.stop()
+
+    def _end(self) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    def _fail(self, reason: str) -> None:
+        if not self._ended.done():
+            self._ended.set_exception(ServerError(reason))
 
 
 def _say(line: str) -> None:

@@ -102,6 +102,10 @@ class QuorumLog:
         """Make every record durable."""
         self._log.flush()
 
+    def close(self) -> None:
+        """Make every record durable, and let go of the files."""
+        self._log.close(clean=True)
+
     # Where logs part
 
     def divergence_of(self, offset: int, epoch: int) -> OffsetAndEpoch | None:

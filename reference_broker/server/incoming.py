@@ -1,40 +1,43 @@
-"""One client's TCP connection: bytes in, frames to the core, its effects out.
+"""One TCP connection that somebody opened to us: bytes in, frames to the core, its effects out.
 
 A raw asyncio protocol, because a request costs tens of microseconds here and a stream's task switch would cost as much.
-While the core has a request in hand (`busy`), or the client does not read its answers, frames wait in the buffer; when
-too much waits, the socket is no longer read and TCP holds the client back.
+While the core has a request in hand (`busy`), or the other side does not read its answers, frames wait in the buffer;
+when too much waits, the socket is no longer read and TCP holds the other side back.
 """
 
 import asyncio
+import socket
 
 from reference_broker.core.connection import Connection
 from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.framing import FrameBuffer
-from reference_broker.server.node import Node
+from reference_broker.server.shell import Shell
 
 _BUFFERED_MAX_BYTES = 1024 * 1024
 """What may wait while a request is in hand before reading stops."""
 
 
-class ClientProtocol(asyncio.Protocol):
+class Incoming(asyncio.Protocol):
     """The shell of one connection."""
 
-    def __init__(self, node: Node, frame_size_max_bytes: int) -> None:
-        self._node = node
+    def __init__(self, shell: Shell, connection: Connection, frame_size_max_bytes: int) -> None:
+        self._shell = shell
         self._frames = FrameBuffer(frame_size_max_bytes)
         self._transport: asyncio.Transport | None = None
         self._writable = True
-        self.connection = Connection()
+        self.connection = connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connected."""
+        """Somebody connected."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._node.add(self)
+        host = transport.get_extra_info("peername")[0]
+        self.connection.peer_address = socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)
+        self._shell.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone, by whosever will."""
-        self._node.remove(self)
+        self._shell.remove(self)
 
     def data_received(self, data: bytes) -> None:
         """Some bytes of requests."""
@@ -42,7 +45,7 @@ class ClientProtocol(asyncio.Protocol):
         self.proceed()
 
     def pause_writing(self) -> None:
-        """The client does not read."""
+        """The other side does not read."""
         self._writable = False
 
     def resume_writing(self) -> None:
@@ -58,9 +61,10 @@ class ClientProtocol(asyncio.Protocol):
                 frame = self._frames.next_frame()
                 if frame is None:
                     break
-                self._node.handle(self, frame)
+                self._shell.handle(self, frame)
         except MalformedRequestError as error:
-            self.close(str(error))
+            self._shell.note(f"closed {self.peer}: {error}")
+            self.close()
             return
         self._hold_back()
 
@@ -77,8 +81,14 @@ class ClientProtocol(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(data)
 
-    def close(self, reason: str) -> None:
+    def close(self) -> None:
         """End the connection after what was written."""
         assert self._transport is not None
-        self._node.note(f"closed {self._transport.get_extra_info('peername')}: {reason}")
         self._transport.close()
+
+    @property
+    def peer(self) -> str:
+        """Who opened it."""
+        assert self._transport is not None
+        host, port = self._transport.get_extra_info("peername")[:2]
+        return f"{host}:{port}"

@@ -1,0 +1,60 @@
+"""The sockets that a node listens on.
+
+They are bound before anything is read or written, so that a port in use costs nothing, and accept when there is
+somebody to answer: the controller's as soon as there is a node, the others when it knows its cluster.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+from reference_broker.core.connection import Connection
+from reference_broker.core.identity import Endpoint
+from reference_broker.server.errors import ServerError
+from reference_broker.server.hosts_file import resolve
+from reference_broker.server.incoming import Incoming
+from reference_broker.server.shell import Shell
+
+
+class Listeners:
+    """Bound by `bind`; `endpoints` have the ports that were free where any was asked for."""
+
+    def __init__(self, controller_listener: str) -> None:
+        self.endpoints: tuple[Endpoint, ...] = ()
+        self.shell: Shell
+        self.frame_size_max_bytes: int
+        self._controller_listener = controller_listener
+        self._servers: dict[str, asyncio.Server] = {}
+
+    async def bind(self, endpoints: Iterable[Endpoint], hosts_file: Path | None) -> None:
+        """Take the ports. Raises `ServerError`."""
+        for endpoint in endpoints:
+            self._servers[endpoint.listener] = server = await self._bind(endpoint, hosts_file)
+            port = server.sockets[0].getsockname()[1]
+            self.endpoints += (Endpoint(endpoint.listener, endpoint.host, port),)
+
+    async def _bind(self, endpoint: Endpoint, hosts_file: Path | None) -> asyncio.Server:
+        is_controller = endpoint.listener == self._controller_listener
+
+        def incoming() -> Incoming:
+            connection = Connection(endpoint.listener, is_controller)
+            return Incoming(self.shell, connection, self.frame_size_max_bytes)
+
+        try:
+            return await asyncio.get_running_loop().create_server(
+                incoming, resolve(endpoint.host, hosts_file), endpoint.port, start_serving=False
+            )
+        except OSError as error:
+            where = f"{endpoint.host}:{endpoint.port}"
+            raise ServerError(f"cannot listen on {where}: {error.strerror or error}") from error
+
+    async def accept(self, *, controller: bool) -> None:
+        """Accept connections: the controller's listener, or all others."""
+        for name, server in self._servers.items():
+            if (name == self._controller_listener) == controller:
+                await server.start_serving()
+
+    def close(self) -> None:
+        """Accept no more."""
+        for server in self._servers.values():
+            server.close()

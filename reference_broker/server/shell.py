@@ -1,0 +1,149 @@
+"""The shell around the core: it carries out effects, keeps the timer, and tells the time.
+
+Rules of this file: no decision about Kafka is taken here. A handler that raises is a bug: it is shown on standard
+error and costs the one connection that it came by. A disk that fails, or a quorum in a state that its protocol rules
+out, ends the node (`failed`), as it ends Kafka's.
+"""
+
+import asyncio
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reference_broker.core.clock import Now
+from reference_broker.core.connection import Channel, Close, Connection, Disconnect, Respond, Send
+from reference_broker.core.node import Node
+from reference_broker.core.quorum.states import QuorumStateError
+from reference_broker.server.outgoing import Outgoing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reference_broker.server.incoming import Incoming
+
+
+def read_clocks() -> Now:
+    """Both clocks, now."""
+    return Now(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000)
+
+
+class Shell:
+    """A node and its connections, in both directions.
+
+    :param failed: called when the node cannot go on, with one line that says why.
+    :param changed: called after every event.
+    """
+
+    def __init__(
+        self, node: Node, *, hosts_file: Path | None, failed: Callable[[str], None], changed: Callable[[], None]
+    ) -> None:
+        self.node = node
+        self._failed = failed
+        self._changed = changed
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._incoming: dict[Connection, Incoming] = {}
+        self._outgoing = Outgoing(hosts_file, self._answered, self._lost)
+        self._proceed(None)
+
+    # What comes in
+
+    def add(self, incoming: "Incoming") -> None:
+        """A connection came."""
+        self._incoming[incoming.connection] = incoming
+
+    def remove(self, incoming: "Incoming") -> None:
+        """A connection went."""
+        del self._incoming[incoming.connection]
+        self.node.disconnected(incoming.connection)
+
+    def handle(self, incoming: "Incoming", frame: bytes) -> None:
+        """Give the core a request, and do what it says."""
+        with self._guarded(incoming.close):
+            self.node.handle(incoming.connection, frame, read_clocks())
+        self._proceed(incoming)
+
+    def stop(self) -> None:
+        """The node shall end, in good order."""
+        with self._guarded(lambda: self._failed("the node cannot shut down in order")):
+            self.node.shut_down(read_clocks())
+        self._proceed(None)
+
+    def _answered(self, channel: Channel, frame: bytes) -> None:
+        with self._guarded(lambda: self._outgoing.close(channel)):
+            self.node.answered(channel, frame, read_clocks())
+        self._proceed(None)
+
+    def _lost(self, channel: Channel) -> None:
+        with self._guarded(_nothing):
+            self.node.lost(channel, read_clocks())
+        self._proceed(None)
+
+    def _fire(self) -> None:
+        self._timer = None
+        with self._guarded(_nothing):
+            self.node.fire(read_clocks())
+        self._proceed(None)
+
+    @contextmanager
+    def _guarded(self, give_up: Callable[[], None]) -> "Iterator[None]":
+        try:
+            yield
+        except OSError as error:
+            self._failed(f"the log directory failed: {error}")
+        except QuorumStateError as error:
+            self._failed(f"the quorum is in a state that cannot be: {error}")
+        except Exception:  # noqa: BLE001 - one connection pays for a bug, not the node
+            traceback.print_exc()
+            give_up()
+
+    # What goes out
+
+    def _proceed(self, asking: "Incoming | None") -> None:
+        """Carry out effects. `asking` goes on to its next request by itself; others are told to."""
+        for effect in self.node.take_effects():
+            match effect:
+                case Respond(connection, data):
+                    if incoming := self._incoming.get(connection):
+                        incoming.write(data)
+                        if incoming is not asking:
+                            self._loop.call_soon(incoming.proceed)
+                case Send(channel, data):
+                    self._outgoing.send(channel, data)
+                case Close(connection, reason):
+                    if incoming := self._incoming.get(connection):
+                        self.note(f"closed {incoming.peer}: {reason}")
+                        incoming.close()
+                case Disconnect(channel):
+                    self._outgoing.close(channel)
+        self._set_timer()
+        self._changed()
+
+    def close_all(self) -> None:
+        """End every connection."""
+        self._outgoing.close_all()
+        for incoming in tuple(self._incoming.values()):
+            incoming.close()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def note(self, text: str) -> None:
+        """A line for the node's own log."""
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 - standard error is the log of this process
+
+    def _set_timer(self) -> None:
+        at_ms = self.node.next_ms
+        if at_ms is None:
+            return
+        if self._timer is None or self._timer.cancelled() or at_ms / 1000 < self._timer.when():
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(at_ms / 1000, self._fire)
+
+
+def _nothing() -> None:
+    """Nobody is to blame: the action that has the bug is lost, the others go on."""
