@@ -1,0 +1,249 @@
+"""The life of a broker in its cluster, from registration to controlled shutdown (KIP-631, `BrokerLifecycleManager`).
+
+| state                       | it comes from there when                       | a heartbeat says     |
+|-----------------------------|------------------------------------------------|----------------------|
+| STARTING                    | the process starts; it registers first of all  | I want to be fenced  |
+| RECOVERY                    | its metadata has its own registration          | I want to serve      |
+| RUNNING                     | the controller has unfenced it                 | I want to serve      |
+| PENDING_CONTROLLED_SHUTDOWN | it is asked to stop while it is RUNNING        | I want to shut down  |
+| SHUTTING_DOWN               | the controller lets it go, or cannot be found  | none                 |
+
+`TRANSITIONS` is that table. One request is under way at a time. Heartbeats are sent every
+`broker.heartbeat.interval.ms`, but at once while something can come of it: that is what makes a start fast.
+
+- The epoch that the registration's answer gives is said in every request from then on, and does not change. A broker
+  that is unregistered while it runs is told STALE_BROKER_EPOCH by the controller for the rest of its life.
+- A request that is refused is sent again after a delay that doubles, so is one that nobody answers.
+- A broker that nobody answers gives up on its controlled shutdown after two heartbeat intervals: where there is no
+  controller there is nobody to move leaderships. Altogether it takes no longer than `broker.session.timeout.ms`, after
+  which it would be fenced anyway. Kafka waits up to five minutes for both.
+"""
+
+from collections.abc import Callable
+from enum import Enum, IntEnum, auto
+from typing import Any, Protocol
+
+from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest
+from kio.schema.broker_registration.v4 import request as registration
+
+from reference_broker.core.clock import Now
+from reference_broker.core.metadata.bootstrap import METADATA_VERSION, METADATA_VERSION_MAX, METADATA_VERSION_MIN
+from reference_broker.core.runtime import Runtime
+from reference_broker.core.timers import Timer
+from reference_broker.protocol.errors import ErrorCode
+
+UNKNOWN_EPOCH = -1
+_CATCH_UP_POLL_MS = 10
+_SHUTDOWN_POLL_MS = 50
+_FIRST_RETRY_MS, _LAST_RETRY_MS = 20, 1000
+_PLAINTEXT = 0
+
+
+class BrokerState(IntEnum):
+    """As Kafka's metric `BrokerState` numbers them."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RECOVERY = 2
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+class Trigger(Enum):
+    """What brings a broker from one state to the next."""
+
+    START = auto()
+    CAUGHT_UP = auto()
+    UNFENCED = auto()
+    STOP = auto()
+    MAY_GO = auto()
+
+
+TRANSITIONS = {
+    (BrokerState.NOT_RUNNING, Trigger.START): BrokerState.STARTING,
+    (BrokerState.STARTING, Trigger.CAUGHT_UP): BrokerState.RECOVERY,
+    (BrokerState.RECOVERY, Trigger.UNFENCED): BrokerState.RUNNING,
+    (BrokerState.RUNNING, Trigger.STOP): BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+    (BrokerState.PENDING_CONTROLLED_SHUTDOWN, Trigger.MAY_GO): BrokerState.SHUTTING_DOWN,
+    (BrokerState.NOT_RUNNING, Trigger.STOP): BrokerState.SHUTTING_DOWN,
+    (BrokerState.STARTING, Trigger.STOP): BrokerState.SHUTTING_DOWN,
+    (BrokerState.RECOVERY, Trigger.STOP): BrokerState.SHUTTING_DOWN,
+}
+"""The next state; what is not here changes nothing."""
+
+
+class AskController(Protocol):
+    """The way to the active controller."""
+
+    def __call__(self, request: Any, then: Callable[[Any, Now], None], *, timeout_ms: int, now: Now) -> None:
+        """Send a request; `then` gets the answer, or null if none came."""
+
+
+class Lifecycle:
+    """Where a broker is in its life.
+
+    :param ask: the way to the active controller.
+    :param metadata_offset: gives the offset of the last metadata record that the broker has applied.
+    :param previous_epoch: the epoch that it had before it was stopped cleanly; -1 if it was not.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        ask: AskController,
+        metadata_offset: Callable[[], int],
+        previous_epoch: int = UNKNOWN_EPOCH,
+    ) -> None:
+        self.state = BrokerState.NOT_RUNNING
+        self.broker_epoch = UNKNOWN_EPOCH
+        self._runtime = runtime
+        self._ask = ask
+        self._metadata_offset = metadata_offset
+        self._previous_epoch = previous_epoch
+        self._heartbeat_ms = runtime.configuration.integer("broker.heartbeat.interval.ms")
+        self._session_ms = runtime.configuration.integer("broker.session.timeout.ms")
+        self._is_asking = False
+        self._next: Timer | None = None
+        self._retry_ms = _FIRST_RETRY_MS
+        self._give_up_ms = 0
+        self._unanswered_since_ms: int | None = None
+        self._stopped: Callable[[Now], None] | None = None
+
+    # What the broker wants
+
+    def start(self, now: Now) -> None:
+        """Register, and go on until the broker serves."""
+        self._go(Trigger.START)
+        self._communicate(now)
+
+    def stop(self, stopped: Callable[[Now], None], now: Now) -> None:
+        """Hand all leaderships over, if the broker serves; `stopped` is called when it may go, maybe at once."""
+        self._stopped = stopped
+        self._give_up_ms = now.monotonic_ms + self._session_ms
+        self._unanswered_since_ms = now.monotonic_ms
+        self._go(Trigger.STOP)
+        if not self._runtime.configuration.value("controlled.shutdown.enable"):
+            self._go(Trigger.MAY_GO)
+        if self.state is BrokerState.SHUTTING_DOWN:
+            self._end(now)
+        else:
+            self._runtime.timers.set(self._give_up_ms, self._let_go)
+            self._communicate(now)
+
+    # Talking to the controller
+
+    def _communicate(self, now: Now) -> None:
+        self._cancel_next()
+        if self._is_asking or self.state is BrokerState.SHUTTING_DOWN:
+            return  # what is to be said is said after the answer
+        self._is_asking = True
+        is_registered = self.broker_epoch != UNKNOWN_EPOCH
+        request = self._heartbeat() if is_registered else self._registration()
+        then = self._heartbeat_answered if is_registered else self._registration_answered
+        said = self.state
+
+        def answered(response: Any, now: Now) -> None:
+            self._is_asking = False
+            if response is None or response.error_code is not ErrorCode.none:
+                self._failed(response, now)
+            else:
+                self._retry_ms = _FIRST_RETRY_MS
+                self._unanswered_since_ms = None
+                then(response, said, now)
+
+        self._ask(request, answered, timeout_ms=self._session_ms // 2, now=now)
+
+    def _registration(self) -> Any:
+        identity = self._runtime.identity
+        rack = self._runtime.configuration.entry("broker.rack").value
+        return registration.BrokerRegistrationRequest(
+            broker_id=identity.node_id,  # type: ignore[arg-type]
+            cluster_id=identity.cluster_id,
+            incarnation_id=identity.incarnation_id,
+            listeners=tuple(
+                registration.Listener(
+                    name=endpoint.listener,
+                    host=endpoint.host,
+                    port=endpoint.port,  # type: ignore[arg-type]
+                    security_protocol=_PLAINTEXT,  # type: ignore[arg-type]
+                )
+                for endpoint in identity.endpoints
+            ),
+            features=(
+                registration.Feature(
+                    name=METADATA_VERSION,
+                    min_supported_version=METADATA_VERSION_MIN,  # type: ignore[arg-type]
+                    max_supported_version=METADATA_VERSION_MAX,  # type: ignore[arg-type]
+                ),
+            ),
+            rack=rack,
+            log_dirs=(identity.directory_id,),
+            previous_broker_epoch=self._previous_epoch,  # type: ignore[arg-type]
+        )
+
+    def _registration_answered(self, response: Any, said: BrokerState, now: Now) -> None:
+        self.broker_epoch = int(response.broker_epoch)
+        self._communicate(now)
+
+    def _heartbeat(self) -> Any:
+        return BrokerHeartbeatRequest(
+            broker_id=self._runtime.identity.node_id,  # type: ignore[arg-type]
+            broker_epoch=self.broker_epoch,  # type: ignore[arg-type]
+            current_metadata_offset=self._metadata_offset(),  # type: ignore[arg-type]
+            want_fence=self.state is BrokerState.STARTING,
+            want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+        )
+
+    def _heartbeat_answered(self, response: Any, said: BrokerState, now: Now) -> None:
+        if said is not self.state:
+            self._communicate(now)
+        elif self.state is BrokerState.STARTING:
+            if response.is_caught_up:
+                self._go(Trigger.CAUGHT_UP)
+            self._communicate_in(0 if response.is_caught_up else _CATCH_UP_POLL_MS, now)
+        elif self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            if response.should_shut_down:
+                self._let_go(now)
+            else:
+                self._communicate_in(_SHUTDOWN_POLL_MS, now)
+        else:
+            if not response.is_fenced:
+                self._go(Trigger.UNFENCED)
+            self._communicate_in(self._heartbeat_ms, now)
+
+    def _failed(self, response: Any, now: Now) -> None:
+        """Nobody answered, or it was refused."""
+        if self._unanswered_since_ms is None or response is not None:
+            self._unanswered_since_ms = now.monotonic_ms
+        is_leaving = self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        if is_leaving and now.monotonic_ms >= self._unanswered_since_ms + 2 * self._heartbeat_ms:
+            self._let_go(now)
+            return
+        delay_ms, self._retry_ms = self._retry_ms, min(2 * self._retry_ms, _LAST_RETRY_MS)
+        self._communicate_in(delay_ms, now)
+
+    def _communicate_in(self, delay_ms: int, now: Now) -> None:
+        self._cancel_next()
+        self._next = self._runtime.timers.set(now.monotonic_ms + delay_ms, self._communicate)
+
+    def _cancel_next(self) -> None:
+        if self._next is not None:
+            self._runtime.timers.cancel(self._next)
+            self._next = None
+
+    # Transitions
+
+    def _go(self, trigger: Trigger) -> None:
+        self.state = TRANSITIONS.get((self.state, trigger), self.state)
+
+    def _let_go(self, now: Now) -> None:
+        if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            self._go(Trigger.MAY_GO)
+            self._end(now)
+
+    def _end(self, now: Now) -> None:
+        self._cancel_next()
+        stopped, self._stopped = self._stopped, None
+        if stopped is not None:
+            stopped(now)
