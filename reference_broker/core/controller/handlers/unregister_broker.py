@@ -1,7 +1,7 @@
 """UnregisterBroker (64), version 0: an administrator takes a broker out of the cluster's metadata (KIP-631).
 
-An id that is not registered: BROKER_ID_NOT_REGISTERED(102). A broker that still runs gets STALE_BROKER_EPOCH(77) for its
-heartbeats, until it is started again.
+An id that is not registered: BROKER_ID_NOT_REGISTERED(102). A broker that still runs is told STALE_BROKER_EPOCH(77) at
+each heartbeat, until it is started again.
 """
 
 from typing import Any
