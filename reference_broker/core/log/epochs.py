@@ -10,6 +10,7 @@ Rules of this file:
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 
 from reference_broker.core.disk import Disk
 from reference_broker.core.log.checkpoints import LEADER_EPOCH_FILE, read_epochs, write_epochs
@@ -41,6 +42,15 @@ class LeaderEpochs:
         """Records of `epoch` begin at `start_offset`, unless they have begun before."""
         if epoch > self.latest:
             self._replace([entry for entry in self._entries if entry[1] < start_offset] + [(epoch, start_offset)])
+
+    def restore(self, found: Iterable[tuple[int, int]]) -> None:
+        """Begin with what was found on opening the log, of which the first entry of each epoch counts."""
+        entries: list[tuple[int, int]] = []
+        for epoch, start_offset in found:
+            if not entries or epoch > entries[-1][0]:
+                entries.append((epoch, start_offset))
+        if entries != self._entries:
+            self._replace(entries)
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest known epoch not above the requested one, and the offset at which it ended.

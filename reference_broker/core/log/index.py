@@ -55,7 +55,8 @@ class _Index:
 
     def clear(self) -> None:
         """Begin again with an empty file."""
-        self._disk.write(self.path, b"")
+        self._disk.append(self.path, b"")
+        self._disk.truncate(self.path, 0)
         self.is_whole, self._count, self._last, self._is_durable = True, 0, None, False
 
     def take_unflushed(self) -> list[str]:

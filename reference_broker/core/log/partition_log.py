@@ -113,12 +113,11 @@ class PartitionLog:
     def _restore_epochs(self, recovered: list[tuple[int, int]]) -> None:
         """From the checkpoint, or if it is lost from the batches, up to those that were recovered; then from those."""
         known_to = recovered[0][1] if recovered else self.log_end_offset
-        self.epochs.truncate_from_end(known_to)
-        if not self.epochs.entries:
-            for header in takewhile(lambda header: header.base_offset < known_to, self._headers(self.log_start_offset)):
-                self.epochs.assign(header.leader_epoch, header.base_offset)
-        for epoch, start_offset in recovered:
-            self.epochs.assign(epoch, start_offset)
+        known = [entry for entry in self.epochs.entries if entry[1] < known_to] or [
+            (header.leader_epoch, header.base_offset)
+            for header in takewhile(lambda header: header.base_offset < known_to, self._headers(self.log_start_offset))
+        ]
+        self.epochs.restore([*known, *recovered])
         self.epochs.truncate_from_start(self.log_start_offset)
 
     def _restore_producers(self) -> None:

@@ -10,7 +10,7 @@ from tests.reference_broker.quorum.simulation.invariants import InvariantViolati
 from tests.reference_broker.quorum.simulation.scenario import Scenario
 from tests.reference_broker.quorum.simulation.simulation import simulate
 
-SEEDS = range(45, 95)
+SEEDS = range(105, 165)
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
