@@ -10,11 +10,33 @@ from collections.abc import Iterable
 
 from reference_broker.core import forwarding
 from reference_broker.core.api import Api, Handler, Part
+from reference_broker.core.controller.handlers import (
+    allocate_producer_ids,
+    alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
+    broker_heartbeat,
+    broker_registration,
+    controller_registration,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    elect_leaders,
+    incremental_alter_configs,
+    list_partition_reassignments,
+    unregister_broker,
+)
+from reference_broker.core.controller.handlers import (
+    allocate_producer_ids,
+    alter_partition,
+    broker_heartbeat,
+    broker_registration,
+    controller_registration,
+    unregister_broker,
+)
 from reference_broker.core.handlers import (
     api_versions,
-    create_topics,
     delete_records,
-    delete_topics,
     describe_cluster,
     describe_configs,
     describe_quorum,
@@ -43,6 +65,14 @@ def _of_node(key: int, min_version: int, max_version: int, handle: Handler) -> A
     return Api(key, min_version, max_version, handle, Part.NODE)
 
 
+def _of_controller(key: int, min_version: int, max_version: int, handle: Handler) -> Api:
+    return Api(key, min_version, max_version, handle, Part.CONTROLLER)
+
+
+def _of_controller(key: int, min_version: int, max_version: int, handle: Handler) -> Api:
+    return Api(key, min_version, max_version, handle, Part.CONTROLLER)
+
+
 def _table(apis: Iterable[Api]) -> dict[int, Api]:
     """The entries by API key, ascending, and ApiVersions, which tells of them all."""
     by_key = {api.key: api for api in apis}
@@ -61,14 +91,22 @@ BROKER_APIS = _table(
         Api(8, 2, 10, offset_commit.handle),
         Api(9, 1, 10, offset_fetch.handle),
         Api(10, 0, 6, find_coordinator.handle),
-        Api(19, 2, 7, create_topics.handle),
-        Api(20, 1, 6, delete_topics.handle),
+        _forwarded(19, 2, 7),
+        _forwarded(20, 1, 6),
         Api(21, 0, 2, delete_records.handle),
         Api(22, 0, 5, init_producer_id.handle),
         Api(23, 2, 4, offset_for_leader_epoch.handle),
         Api(32, 1, 4, describe_configs.handle),
+        _forwarded(33, 0, 2),
+        _forwarded(37, 0, 3),
+        _forwarded(43, 0, 2),
+        _forwarded(44, 0, 1),
+        _forwarded(45, 0, 1),
+        _forwarded(46, 0, 0),
         _forwarded(55, 0, 2),
         Api(60, 0, 2, describe_cluster.handle),
+        _forwarded(64, 0, 0),
+        _forwarded(64, 0, 0),
     )
 )
 """What a broker answers to clients and to other brokers."""
@@ -76,12 +114,32 @@ BROKER_APIS = _table(
 CONTROLLER_APIS = _table(
     (
         _of_node(1, 18, 18, quorum.fetch),
+        _of_controller(19, 2, 7, create_topics.handle),
+        _of_controller(20, 1, 6, delete_topics.handle),
+        _of_controller(33, 0, 2, alter_configs.handle),
+        _of_controller(37, 0, 3, create_partitions.handle),
+        _of_controller(43, 0, 2, elect_leaders.handle),
+        _of_controller(44, 0, 1, incremental_alter_configs.handle),
+        _of_controller(45, 0, 1, alter_partition_reassignments.handle),
+        _of_controller(46, 0, 0, list_partition_reassignments.handle),
         _of_node(52, 2, 2, quorum.vote),
         _of_node(53, 1, 1, quorum.begin_quorum_epoch),
         _of_node(54, 1, 1, quorum.end_quorum_epoch),
         _of_node(55, 0, 2, describe_quorum.handle),
+        _of_controller(56, 2, 3, alter_partition.handle),
+        _of_controller(56, 2, 3, alter_partition.handle),
         _of_node(58, 0, 0, envelope.handle),
         _of_node(59, 1, 1, quorum.fetch_snapshot),
+        _of_controller(62, 0, 4, broker_registration.handle),
+        _of_controller(63, 0, 1, broker_heartbeat.handle),
+        _of_controller(64, 0, 0, unregister_broker.handle),
+        _of_controller(67, 0, 0, allocate_producer_ids.handle),
+        _of_controller(70, 0, 0, controller_registration.handle),
+        _of_controller(62, 0, 4, broker_registration.handle),
+        _of_controller(63, 0, 2, broker_heartbeat.handle),
+        _of_controller(64, 0, 0, unregister_broker.handle),
+        _of_controller(67, 0, 0, allocate_producer_ids.handle),
+        _of_controller(70, 0, 0, controller_registration.handle),
     )
 )
 """What a controller answers to brokers and to other controllers."""

@@ -10,6 +10,8 @@ Rules of this file:
 """
 
 from collections.abc import Callable
+from functools import partial
+from functools import partial
 from typing import Any, Protocol
 
 from reference_broker.core.clock import Now
@@ -17,6 +19,8 @@ from reference_broker.core.configuration.configuration import BrokerConfiguratio
 from reference_broker.core.connection import Channel
 from reference_broker.core.group_offsets import GroupOffsets
 from reference_broker.core.identity import Identity
+from reference_broker.core.lifecycle import Lifecycle
+from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
@@ -30,6 +34,8 @@ Answered = Callable[[Any, Now], None]
 """Takes a response, or null where none came."""
 
 _ALTER_PARTITION = "alter-partition"
+_HEARTBEAT = "heartbeat"
+_HEARTBEAT = "heartbeat"
 _ALTER_PARTITION_TIMEOUT_MS = 30_000
 
 
@@ -53,7 +59,11 @@ class Broker:
             runtime, lambda: metadata.image, self._alter_partition, lambda: self.epoch, clean=self._take_clean_marker()
         )
         self.groups = GroupOffsets(self.replicas, metadata.image)
+        self.lifecycle = Lifecycle(runtime, partial(self.ask_controller, _HEARTBEAT), self._published_offset)
+        self._has_metadata = False
+        self.lifecycle = Lifecycle(runtime, partial(self.ask_controller, _HEARTBEAT), lambda: metadata.offset)
         self.replicas.schedule(now)
+        self.lifecycle.start(now)
 
     @property
     def identity(self) -> Identity:
@@ -89,7 +99,12 @@ class Broker:
 
     def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
         """Follow the metadata; the image has taken the change in already."""
+        self._has_metadata = True
         self.replicas.metadata_changed(delta, now)
+
+    def _published_offset(self) -> int:
+        """How far this broker has followed the metadata, which it tells the controller: nowhere before it begins."""
+        return self._metadata.offset if self._has_metadata else -1
 
     def ask_controller(self, purpose: str, request: Any, then: Answered, *, timeout_ms: int, now: Now) -> None:
         """Ask the active controller, with kio's entity. `then` gets null where none is known or no answer comes."""

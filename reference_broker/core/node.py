@@ -29,6 +29,7 @@ from reference_broker.core.controller.controller import Controller
 from reference_broker.core.disk import Disk
 from reference_broker.core.identity import Identity
 from reference_broker.core.layout import Layout
+from reference_broker.core.lifecycle import BrokerState
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.metadata_writer import MetadataWriter
@@ -122,7 +123,10 @@ class Node:
 
     def shut_down(self, now: Now) -> None:
         """End in good order; `is_stopped` says when. It takes a bounded time, whatever becomes of the others."""
-        self._leave_quorum(now)
+        if self.broker is None:
+            self._leave_quorum(now)
+        else:
+            self.broker.lifecycle.stop(self._leave_quorum, now)
         self._settle(now)
 
     def _leave_quorum(self, now: Now) -> None:
@@ -245,6 +249,9 @@ class Node:
     def _change_leader(self, change: wanted.LeaderChanged, now: Now) -> None:
         self._stand_by(now)
         self._epoch_start_offset = change.epoch_start_offset
+        is_new = self.broker is not None and self.broker.lifecycle.state is BrokerState.NOT_RUNNING
+        if is_new and change.leader_id != messages.NO_LEADER:
+            self.broker.lifecycle.start(now)
 
     def _stand_by_unless_leading(self, now: Now) -> None:
         """A leader that resigns is told of nobody else yet, and has to let go all the same."""
