@@ -26,14 +26,6 @@ from reference_broker.core.controller.handlers import (
     list_partition_reassignments,
     unregister_broker,
 )
-from reference_broker.core.controller.handlers import (
-    allocate_producer_ids,
-    alter_partition,
-    broker_heartbeat,
-    broker_registration,
-    controller_registration,
-    unregister_broker,
-)
 from reference_broker.core.handlers import (
     api_versions,
     delete_records,
@@ -63,10 +55,6 @@ def _forwarded(key: int, min_version: int, max_version: int) -> Api:
 
 def _of_node(key: int, min_version: int, max_version: int, handle: Handler) -> Api:
     return Api(key, min_version, max_version, handle, Part.NODE)
-
-
-def _of_controller(key: int, min_version: int, max_version: int, handle: Handler) -> Api:
-    return Api(key, min_version, max_version, handle, Part.CONTROLLER)
 
 
 def _of_controller(key: int, min_version: int, max_version: int, handle: Handler) -> Api:
@@ -106,7 +94,6 @@ BROKER_APIS = _table(
         _forwarded(55, 0, 2),
         Api(60, 0, 2, describe_cluster.handle),
         _forwarded(64, 0, 0),
-        _forwarded(64, 0, 0),
     )
 )
 """What a broker answers to clients and to other brokers."""
@@ -127,19 +114,13 @@ CONTROLLER_APIS = _table(
         _of_node(54, 1, 1, quorum.end_quorum_epoch),
         _of_node(55, 0, 2, describe_quorum.handle),
         _of_controller(56, 2, 3, alter_partition.handle),
-        _of_controller(56, 2, 3, alter_partition.handle),
         _of_node(58, 0, 0, envelope.handle),
         _of_node(59, 1, 1, quorum.fetch_snapshot),
         _of_controller(62, 0, 4, broker_registration.handle),
-        _of_controller(63, 0, 1, broker_heartbeat.handle),
         _of_controller(64, 0, 0, unregister_broker.handle),
         _of_controller(67, 0, 0, allocate_producer_ids.handle),
         _of_controller(70, 0, 0, controller_registration.handle),
-        _of_controller(62, 0, 4, broker_registration.handle),
         _of_controller(63, 0, 2, broker_heartbeat.handle),
-        _of_controller(64, 0, 0, unregister_broker.handle),
-        _of_controller(67, 0, 0, allocate_producer_ids.handle),
-        _of_controller(70, 0, 0, controller_registration.handle),
     )
 )
 """What a controller answers to brokers and to other controllers."""

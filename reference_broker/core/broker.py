@@ -11,7 +11,6 @@ Rules of this file:
 
 from collections.abc import Callable
 from functools import partial
-from functools import partial
 from typing import Any, Protocol
 
 from reference_broker.core.clock import Now
@@ -19,8 +18,7 @@ from reference_broker.core.configuration.configuration import BrokerConfiguratio
 from reference_broker.core.connection import Channel
 from reference_broker.core.group_offsets import GroupOffsets
 from reference_broker.core.identity import Identity
-from reference_broker.core.lifecycle import Lifecycle
-from reference_broker.core.lifecycle import Lifecycle
+from reference_broker.core.lifecycle import BrokerState, Lifecycle
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
@@ -34,7 +32,6 @@ Answered = Callable[[Any, Now], None]
 """Takes a response, or null where none came."""
 
 _ALTER_PARTITION = "alter-partition"
-_HEARTBEAT = "heartbeat"
 _HEARTBEAT = "heartbeat"
 _ALTER_PARTITION_TIMEOUT_MS = 30_000
 
@@ -61,9 +58,7 @@ class Broker:
         self.groups = GroupOffsets(self.replicas, metadata.image)
         self.lifecycle = Lifecycle(runtime, partial(self.ask_controller, _HEARTBEAT), self._published_offset)
         self._has_metadata = False
-        self.lifecycle = Lifecycle(runtime, partial(self.ask_controller, _HEARTBEAT), lambda: metadata.offset)
         self.replicas.schedule(now)
-        self.lifecycle.start(now)
 
     @property
     def identity(self) -> Identity:
@@ -101,6 +96,11 @@ class Broker:
         """Follow the metadata; the image has taken the change in already."""
         self._has_metadata = True
         self.replicas.metadata_changed(delta, now)
+
+    def controller_found(self, now: Now) -> None:
+        """A leader of the quorum is known. The first one is who this broker registers with."""
+        if self.lifecycle.state is BrokerState.NOT_RUNNING:
+            self.lifecycle.start(now)
 
     def _published_offset(self) -> int:
         """How far this broker has followed the metadata, which it tells the controller: nowhere before it begins."""

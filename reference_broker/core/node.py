@@ -29,7 +29,6 @@ from reference_broker.core.controller.controller import Controller
 from reference_broker.core.disk import Disk
 from reference_broker.core.identity import Identity
 from reference_broker.core.layout import Layout
-from reference_broker.core.lifecycle import BrokerState
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.metadata_writer import MetadataWriter
@@ -249,9 +248,8 @@ class Node:
     def _change_leader(self, change: wanted.LeaderChanged, now: Now) -> None:
         self._stand_by(now)
         self._epoch_start_offset = change.epoch_start_offset
-        is_new = self.broker is not None and self.broker.lifecycle.state is BrokerState.NOT_RUNNING
-        if is_new and change.leader_id != messages.NO_LEADER:
-            self.broker.lifecycle.start(now)
+        if self.broker is not None and change.leader_id != messages.NO_LEADER:
+            self.broker.controller_found(now)
 
     def _stand_by_unless_leading(self, now: Now) -> None:
         """A leader that resigns is told of nobody else yet, and has to let go all the same."""
