@@ -75,18 +75,20 @@ def end_by_request(broker):
 
 
 @pytest.mark.parametrize(
-    ("words", "end"),
+    ("words", "nodes", "end"),
     [
-        ((), end_by_signal(signal.SIGTERM)),
-        ((), end_by_signal(signal.SIGINT)),
-        (("--exit-with-stdin",), lambda broker: broker.process.stdin.close()),
-        ((), end_by_request),
+        ((), 3, end_by_signal(signal.SIGTERM)),
+        (("--nodes=1",), 1, end_by_signal(signal.SIGINT)),
+        (("--nodes=1", "--exit-with-stdin"), 1, lambda broker: broker.process.stdin.close()),
+        (("--nodes=1",), 1, end_by_request),
     ],
     ids=["SIGTERM", "SIGINT", "stdin", "request"],
 )
-def test_it_says_where_it_is_and_ends_when_told(words, end, start):
+def test_it_says_where_it_is_and_ends_when_told(words, nodes, end, start):
     broker = start(*words)
-    assert re.fullmatch(r"127\.\d+\.\d+\.\d+:\d+", broker.bootstrap_servers)
+    addresses = broker.bootstrap_servers.split(",")
+    assert len(addresses) == nodes
+    assert all(re.fullmatch(r"127\.\d+\.\d+\.\d+:\d+", address) for address in addresses)
     assert re.fullmatch(r"control http://127\.0\.0\.1:\d+", broker.control)
     assert broker.started
     end(broker)
@@ -96,7 +98,7 @@ def test_it_says_where_it_is_and_ends_when_told(words, end, start):
 
 
 def test_nothing_outlives_a_sigkill(start):
-    broker = start()
+    broker = start("--nodes=1")
     broker.process.kill()
     broker.end()
     assert broker.left_running() == []
@@ -114,52 +116,56 @@ def test_the_way_to_the_first_line_is_short():
 def test_records_survive_in_a_data_directory(tmp_path, start):
     payload = uuid.uuid4().bytes
     for round_number in range(2):
-        broker = start("--data", str(tmp_path / "data"), "--exit-with-stdin")
+        broker = start("--nodes=1", "--data", str(tmp_path / "data"), "--exit-with-stdin")
         if round_number == 0:
-            write(broker.bootstrap_servers, payload)
+            assert write(broker.bootstrap_servers, payload) == 0
         else:
-            assert read(broker.bootstrap_servers) == payload
+            assert read(broker.bootstrap_servers, 0) == payload
         assert broker.end() == (0, "")
 
 
 def test_the_port_is_the_one_asked_for(start):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    broker = start("--port", str(port), "--exit-with-stdin")
+    broker = start("--nodes=1", "--port", str(port), "--exit-with-stdin")
     assert broker.bootstrap_servers.endswith(f":{port}")
     assert broker.end() == (0, "")
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    with KafkaCluster.start() as cluster:
+    with KafkaCluster.start(nodes=1) as cluster:
         yield cluster
 
 
 def write(servers, payload):
-    errors = []
+    """Returns the record's offset."""
+    reports = []
     producer = Producer({"bootstrap.servers": servers})
-    producer.produce("kept", payload, on_delivery=lambda error, _: errors.append(error))
+    producer.produce("kept", payload, on_delivery=lambda error, message: reports.append((error, message.offset())))
     producer.flush(30)
-    assert errors == [None]
+    ((error, offset),) = reports
+    assert error is None
+    return offset
 
 
-def read(servers):
+def read(servers, offset):
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "test", "auto.offset.reset": "earliest"})
-    consumer.assign([TopicPartition("kept", 0, 0)])
+    consumer.assign([TopicPartition("kept", 0, offset)])
     message = consumer.poll(30)
     consumer.close()
     return message.value()
 
 
-def test_a_killed_node_comes_back_with_its_records(cluster):
+@pytest.mark.parametrize(("end", "state"), [(KafkaCluster.kill, "killed"), (KafkaCluster.shut_down, "shut down")])
+def test_a_node_that_ended_comes_back_with_its_records(cluster, end, state):
     payload = uuid.uuid4().bytes
-    write(cluster.bootstrap_servers, payload)
-    cluster.kill(1)
-    assert [node.state for node in cluster.nodes] == ["killed"]
+    offset = write(cluster.bootstrap_servers, payload)
+    end(cluster, 1)
+    assert [node.state for node in cluster.nodes] == [state]
     cluster.restart(1)
     assert [node.state for node in cluster.nodes] == ["running"]
-    assert read(cluster.bootstrap_servers) == payload
+    assert read(cluster.bootstrap_servers, offset) == payload
 
 
 def test_a_paused_node_answers_once_it_is_resumed(cluster):
@@ -192,7 +198,7 @@ def test_a_cluster_that_does_not_start_says_why():
 
 def test_a_stopped_cluster_leaves_nothing():
     before = set(psutil.Process().children(recursive=True))
-    cluster = KafkaCluster.start()
+    cluster = KafkaCluster.start(nodes=1)
     started = set(psutil.Process().children(recursive=True)) - before
     assert started
     cluster.stop()
