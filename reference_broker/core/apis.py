@@ -117,10 +117,10 @@ CONTROLLER_APIS = _table(
         _of_node(58, 0, 0, envelope.handle),
         _of_node(59, 1, 1, quorum.fetch_snapshot),
         _of_controller(62, 0, 4, broker_registration.handle),
+        _of_controller(63, 0, 2, broker_heartbeat.handle),
         _of_controller(64, 0, 0, unregister_broker.handle),
         _of_controller(67, 0, 0, allocate_producer_ids.handle),
         _of_controller(70, 0, 0, controller_registration.handle),
-        _of_controller(63, 0, 2, broker_heartbeat.handle),
     )
 )
 """What a controller answers to brokers and to other controllers."""
