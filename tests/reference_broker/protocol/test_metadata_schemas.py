@@ -18,11 +18,6 @@ from tests.reference_broker.conftest import KAFKA_VERSION
 
 PYTHON_TYPES = {"string": str, "bool": bool, "uuid": UUID}
 DEFAULTS = {"null": None, "true": True, "false": False}
-    "bool": False,
-    "string": "",
-    "uuid": None,
-    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint16"), 0),
-}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,188 @@
+"""What becomes of a partition, told as short stories; and a slow way to find the same out, for any story.
+
+Partitions are written `replicas / ISR / leader`: `partition("123", "12", 1)`.
+"""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_broker.core.controller.partition_changes import (
+    Candidates,
+    Election,
+    LeaderRecoveryState,
+    Wanted,
+    partition_change,
+)
+from reference_broker.core.metadata.image import changed
+from reference_broker.protocol.metadata_records import NO_LEADER, NO_LEADER_CHANGE, PartitionRecord
+
+TOPIC = UUID(int=500)
+
+
+def brokers(digits):
+    return tuple(int(digit) for digit in digits)
+
+
+def directory(broker_id):
+    return UUID(int=1000 + broker_id)
+
+
+def partition(replicas, isr, leader, *, removing="", adding="", recovery=LeaderRecoveryState.RECOVERED):
+    return PartitionRecord(
+        partition_id=0,
+        topic_id=TOPIC,
+        replicas=brokers(replicas),
+        isr=brokers(isr),
+        removing_replicas=brokers(removing),
+        adding_replicas=brokers(adding),
+        leader=leader,
+        leader_recovery_state=recovery,
+        leader_epoch=5,
+        partition_epoch=9,
+        directories=tuple(map(directory, brokers(replicas))),
+    )
+
+
+def after(before, alive, **wanted):
+    """The partition after a change; null if nothing changes."""
+    wanted = {name: brokers(value) if isinstance(value, str) else value for name, value in wanted.items()}
+    change = partition_change(before, Wanted(**wanted), Candidates(lambda broker: str(broker) in alive, directory))
+    return None if change is None else changed(before, change)
+
+
+def test_a_leader_that_is_alive_and_in_sync_stays():
+    assert after(partition("123", "123", 2), "123") is None
+
+
+def test_a_leader_that_is_gone_is_followed_by_the_first_in_sync_replica():
+    now = after(partition("123", "123", 1), "23", isr="23")
+    assert (now.leader, now.isr, now.leader_epoch, now.partition_epoch) == (2, (2, 3), 6, 10)
+
+
+def test_order_is_that_of_the_replicas_not_of_the_isr():
+    assert after(partition("312", "213", 2), "13", isr="13").leader == 3
+
+
+def test_a_replica_out_of_sync_does_not_lead():
+    now = after(partition("123", "1", 1), "23", isr="")
+    assert (now.leader, now.isr, now.leader_epoch) == (NO_LEADER, (1,), 6)
+
+
+def test_unless_that_is_permitted_and_then_it_is_alone_and_recovering():
+    now = after(partition("123", "1", 1), "23", isr="", election=Election.UNCLEAN)
+    assert (now.leader, now.isr, now.leader_recovery_state) == (2, (2,), LeaderRecoveryState.RECOVERING)
+
+
+def test_where_an_unclean_election_is_permitted_a_clean_one_comes_first():
+    now = after(partition("123", "13", 1), "23", isr="3", election=Election.UNCLEAN)
+    assert (now.leader, now.isr, now.leader_recovery_state) == (3, (3,), LeaderRecoveryState.RECOVERED)
+
+
+def test_the_last_in_sync_replica_leads_again_when_it_is_back():
+    now = after(partition("123", "1", NO_LEADER), "123")
+    assert (now.leader, now.isr, now.leader_epoch) == (1, (1,), 6)
+
+
+def test_a_smaller_isr_is_no_new_leader_epoch():
+    now = after(partition("123", "123", 1), "123", isr="12")
+    assert (now.isr, now.leader, now.leader_epoch, now.partition_epoch) == ((1, 2), 1, 5, 10)
+
+
+def test_the_preferred_replica_leads_if_it_is_in_sync():
+    preferred = Election.PREFERRED
+    assert after(partition("123", "123", 2), "123", election=preferred).leader == 1
+    assert after(partition("123", "23", 2), "123", election=preferred) is None
+    assert after(partition("123", "123", 2), "23", election=preferred) is None
+    assert after(partition("123", "23", 2), "3", election=preferred).leader == 3
+
+
+def test_a_leader_has_recovered():
+    before = partition("123", "2", 2, recovery=LeaderRecoveryState.RECOVERING)
+    now = after(before, "123", isr="2", leader_recovery_state=LeaderRecoveryState.RECOVERED)
+    assert (now.leader_recovery_state, now.leader_epoch, now.partition_epoch) == (0, 5, 10)
+
+
+def test_a_reassignment_goes_on_until_all_new_replicas_are_in_sync():
+    before = partition("3412", "12", 1, removing="12", adding="34")
+    assert after(before, "1234", isr="123").replicas == (3, 4, 1, 2)
+
+
+def test_a_reassignment_is_completed_and_moves_the_leader():
+    before = partition("3412", "123", 1, removing="12", adding="34")
+    now = after(before, "1234", isr="1234")
+    assert (now.replicas, now.isr, now.leader) == ((3, 4), (3, 4), 3)
+    assert (now.removing_replicas, now.adding_replicas) == ((), ())
+    assert now.leader_epoch == 6
+    assert now.directories == (directory(3), directory(4))
+
+
+def test_a_leader_that_outlives_a_reassignment_begins_a_new_epoch_where_replicas_are_gone():
+    before = partition("123", "12", 1, removing="3")
+    now = after(before, "123", isr="12")
+    assert (now.replicas, now.leader, now.leader_epoch) == ((1, 2), 1, 6)
+
+
+def test_a_leader_that_outlives_a_reassignment_keeps_its_epoch_where_replicas_only_came():
+    now = after(partition("12", "12", 1), "123", replicas="123", adding="3")
+    assert (now.replicas, now.directories[-1], now.leader_epoch) == ((1, 2, 3), directory(3), 5)
+    done = after(now, "123", isr="123")
+    assert (done.adding_replicas, done.leader_epoch, done.partition_epoch) == ((), 5, 11)
+
+
+@pytest.mark.parametrize("election", Election)
+def test_nobody_alive_is_no_leader(election):
+    now = after(partition("123", "123", 1), "", isr="23", election=election)
+    assert (now.leader, now.isr) == (NO_LEADER, (2, 3))
+
+
+some_brokers = st.lists(st.integers(1, 5), unique=True)
+stories = st.builds(
+    lambda replicas, isr, leader, alive, election, shuffled: (
+        partition(
+            "".join(map(str, replicas)),
+            "".join(str(replica) for replica in shuffled if replica in isr and replica in replicas) or str(replicas[0]),
+            leader if leader in replicas else NO_LEADER,
+        ),
+        alive,
+        election,
+    ),
+    some_brokers.filter(bool),
+    some_brokers,
+    st.integers(1, 5),
+    some_brokers,
+    st.sampled_from(Election),
+    st.permutations(range(1, 6)),
+)
+
+
+@given(stories, some_brokers)
+def test_every_change_against_a_slow_way_to_choose(story, gone):
+    """Try every broker for leader, and keep the best by a rank that says nothing of how it is found."""
+    before, alive, election = story
+    isr = tuple(replica for replica in before.isr if replica not in gone)
+    change = partition_change(
+        before, Wanted(isr=isr, election=election), Candidates(lambda broker: broker in alive, directory)
+    )
+    now = before if change is None else changed(before, change)
+
+    def rank(replica):
+        return (
+            replica not in isr,
+            election is Election.PREFERRED and replica != before.replicas[0],
+            replica in isr and replica != before.leader,
+            before.replicas.index(replica),
+        )
+
+    may_lead = [
+        replica for replica in before.replicas if replica in alive and (replica in isr or election is Election.UNCLEAN)
+    ]
+    best = min(may_lead, key=rank, default=NO_LEADER)
+    unclean = best != NO_LEADER and best not in isr and best != before.leader
+    assert now.leader == best
+    assert now.isr == ((best,) if unclean else isr or before.isr)
+    assert now.leader_epoch - before.leader_epoch == (best != before.leader)
+    assert now.partition_epoch - before.partition_epoch == (change is not None)
+    assert change is None or change.leader in {best, NO_LEADER_CHANGE}
