@@ -63,11 +63,12 @@ def serve(
         envelope,
     )
     part = node if api.part is Part.NODE else node.broker if api.part is Part.BROKER else node.controller
+    connection.busy = True
     match api.handle(part, request, now):
         case Outcome.DEFERRED:
-            connection.busy = True
+            pass  # or answered meanwhile
         case Outcome.NO_RESPONSE:
-            pass
+            connection.busy = False
         case Outcome.CLOSE_CONNECTION:
             node.runtime.close_connection(connection, "a request without a response failed")
         case response:
