@@ -71,9 +71,10 @@ class Fetcher:
         if self._states.pop(key, None) is not None:
             self._request = None
 
-    def state_of(self, key: tuple[str, int]) -> FetchState | None:
-        """How far a partition is."""
-        return self._states.get(key)
+    def phase(self, key: tuple[str, int]) -> FetchPhase | None:
+        """How far a partition is; null for one that is not followed."""
+        state = self._states.get(key)
+        return None if state is None else state.phase
 
     def proceed(self, now: Now) -> None:
         """Ask for more, unless an answer is awaited."""

@@ -10,6 +10,7 @@ from typing import Any
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Channel
 from reference_broker.core.replication.fetch_settings import FetchSettings
+from reference_broker.core.replication.fetch_state import FetchPhase
 from reference_broker.core.replication.fetcher import Fetcher
 from reference_broker.core.replication.partition import Partition, Role
 from reference_broker.core.runtime import Runtime
@@ -51,6 +52,11 @@ class Fetchers:
         leader = self._leaders.pop(key, None)
         if leader is not None:
             self._fetchers[leader].leave(key)
+
+    def phase(self, key: tuple[str, int]) -> FetchPhase | None:
+        """How far a partition is; null for one that is not followed."""
+        leader = self._leaders.get(key)
+        return None if leader is None else self._fetchers[leader].phase(key)
 
     def proceed(self, now: Now) -> None:
         """Let every fetcher ask for what there is to follow now."""

@@ -1,0 +1,402 @@
+"""One partition on several brokers, in memory, with a controller that does as the test says.
+
+    group = Group(replicas=3)                   # 1 leads, all are in the ISR
+    group.produce("a", "b")                     # to the leader, acks=all
+    group.run()                                 # until nothing is under way
+    group.elect(2)                              # everybody learns of it, unless told otherwise
+
+The brokers are real, with their handlers, fetchers and logs; a message between them takes no time, but nothing moves
+before `run` or `step`. A broker learns metadata when it is told (`tell`). AlterPartition is decided here, by the rules
+that matter to a leader: current epochs, and members that are alive.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from kio.index import load_response_schema
+
+from fixtures.clients.raw import decode_response
+from fixtures.clients.record_batch import Record, RecordBatch, decode_batches, encode_batch
+from reference_broker.core.broker import Broker
+from reference_broker.core.clock import Now
+from reference_broker.core.configuration.configuration import BrokerConfiguration
+from reference_broker.core.connection import Channel, Connection, Disconnect, Respond, Send
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.handlers import fetch, list_offsets, produce
+from reference_broker.core.identity import Endpoint, Identity
+from reference_broker.core.metadata.delta import MetadataDelta
+from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.replication.partition import Partition
+from reference_broker.core.request import Outcome, Request
+from reference_broker.core.runtime import Runtime
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.messages import message_codec, read_header
+from reference_broker.protocol.metadata_records import (
+    BrokerEndpoint,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from tests.reference_broker.scripted import START_MS, request
+
+TOPIC, TOPIC_ID = "orders", UUID(int=7)
+LISTENER = "PLAINTEXT"
+LAG_MAX_MS = 3_000
+HANDLERS = {0: produce.handle, 1: fetch.handle, 2: list_offsets.handle}
+NEVER_ANSWERED = None
+
+
+@dataclass
+class Metadata:
+    """What one broker has been told."""
+
+    image: MetadataImage = field(default_factory=MetadataImage)
+    offset: int = -1
+
+
+@dataclass
+class Member:
+    """A broker that runs."""
+
+    broker: Broker
+    metadata: Metadata
+    connections: dict[int, Connection] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Produced:
+    """A produce under way; `error` once it is answered."""
+
+    values: tuple[str, ...]
+    leader: int
+    error: ErrorCode | None = NEVER_ANSWERED
+    base_offset: int = -1
+
+
+class Group:
+    def __init__(self, replicas: int = 3, *, min_isr: int = 1, isr: Iterable[int] | None = None) -> None:
+        self.ids = tuple(range(1, replicas + 1))
+        self.now = Now(START_MS, 1_000)
+        self.disks = {node: MemoryDisk() for node in self.ids}
+        self.members: dict[int, Member] = {}
+        self.records: list[MetadataRecord] = []
+        self.cuts: set[frozenset[int]] = set()
+        self.is_controller_reachable = True
+        self.refuse_with: ErrorCode | None = None
+        self.altered: list[tuple[int, ...]] = []
+        self.refused = 0
+        self._messages: deque[Callable[[], None]] = deque()
+        self._broker_epoch = 100
+        self._produced: dict[Connection, Produced] = {}
+        self.records += [
+            TopicRecord(name=TOPIC, topic_id=TOPIC_ID),
+            ConfigRecord(resource_type=2, resource_name=TOPIC, name="min.insync.replicas", value=str(min_isr)),
+            PartitionRecord(
+                partition_id=0,
+                topic_id=TOPIC_ID,
+                replicas=self.ids,
+                isr=tuple(isr or self.ids),
+                leader=1,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=tuple(UUID(int=1) for _ in self.ids),
+            ),
+        ]
+        for node in self.ids:
+            self._register(node)
+        for node in self.ids:
+            self._open(node)
+        self.tell()
+
+    # Brokers
+
+    def start(self, node: int) -> None:
+        """Start a broker that was killed; it registers anew. Nobody is told yet."""
+        self._register(node)
+        self._open(node)
+
+    def kill(self, node: int) -> None:
+        """End a broker at once. What is under way to and from it is lost."""
+        del self.members[node]
+        self._later(lambda: self._lose_channels(node))
+
+    def _register(self, node: int) -> None:
+        self._broker_epoch += 1
+        self.records.append(
+            RegisterBrokerRecord(
+                broker_id=node,
+                incarnation_id=UUID(int=self._broker_epoch),
+                broker_epoch=self._broker_epoch,
+                end_points=(BrokerEndpoint(name=LISTENER, host=f"b{node}", port=9092),),
+                features=(),
+                fenced=False,
+            )
+        )
+
+    def _open(self, node: int) -> None:
+        identity = Identity(
+            node, "cluster", (Endpoint(LISTENER, f"b{node}", 9092),), UUID(int=1), UUID(int=self._broker_epoch)
+        )
+        properties = {"replica.lag.time.max.ms": str(LAG_MAX_MS), "log.dirs": "/data", "node.id": str(node)}
+        runtime = Runtime(identity, BrokerConfiguration(properties), self.disks[node], lambda: UUID(int=9), lambda _: 0)
+        metadata = Metadata()
+        self.members[node] = Member(Broker(runtime, metadata, lambda: (99, "controller", 9093), self.now), metadata)
+
+    def partition(self, node: int) -> Partition:
+        partition = self.members[node].broker.replicas.get(TOPIC, 0)
+        assert partition is not None
+        return partition
+
+    def log(self, node: int) -> list[tuple[int, int, str]]:
+        """Offset, leader epoch and value of each record that a broker has."""
+        log = self.partition(node).log
+        records = []
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            for batch in decode_batches(log.read(offset, 1 << 20, log.log_end_offset)):
+                records += [(record.offset, batch.leader_epoch, record.value.decode()) for record in batch.records]
+            offset = records[-1][0] + 1
+        return records
+
+    def values(self, node: int) -> str:
+        """The values alone, in one text."""
+        return " ".join(value for _, _, value in self.log(node))
+
+    # The controller
+
+    @property
+    def state(self) -> PartitionRecord:
+        """The partition as the controller has it."""
+        return next(record for record in reversed(self.records) if isinstance(record, PartitionRecord))
+
+    def elect(self, leader: int, *, isr: Iterable[int] | None = None, tell: Iterable[int] | None = None) -> None:
+        """Make a broker the leader, in a new epoch."""
+        state = self.state
+        self.change(
+            leader=leader,
+            leader_epoch=state.leader_epoch + 1,
+            isr=tuple(state.isr if isr is None else isr),
+            tell=tell,
+        )
+
+    def change(self, *, tell: Iterable[int] | None = None, **fields: Any) -> None:
+        """Change the partition, and tell some brokers, or all."""
+        state = self.state
+        self.records.append(replace(state, partition_epoch=state.partition_epoch + 1, **fields))
+        self.tell(tell)
+
+    def alter_broker(self, node: int, *, tell: Iterable[int] | None = None, **fields: Any) -> None:
+        """Change the registration of a broker."""
+        registered = [
+            record for record in self.records if isinstance(record, RegisterBrokerRecord) and record.broker_id == node
+        ]
+        self.records.append(replace(registered[-1], **fields))
+        self.tell(tell)
+
+    def tell(self, nodes: Iterable[int] | None = None) -> None:
+        """Let brokers catch up with the metadata."""
+        for node in self.members if nodes is None else nodes:
+            if node in self.members:
+                self._tell(node)
+
+    def _tell(self, node: int) -> None:
+        member = self.members[node]
+        news = self.records[member.metadata.offset + 1 :]
+        for record in news:
+            member.metadata.image.apply(record)
+        is_first = member.metadata.offset < 0
+        member.metadata.offset = len(self.records) - 1
+        delta = MetadataDelta(everything=True) if is_first else MetadataDelta.of(news)
+        member.broker.metadata_changed(delta, self.now)
+        self._collect(node)
+
+    def _decide(self, body: Any) -> Any:
+        """AlterPartition, of one partition."""
+        new = message_codec(56, 3).replies
+        asked = body.topics[0].partitions[0]
+        state, isr = self.state, tuple(member.broker_id for member in asked.new_isr_with_epochs)
+        error = ErrorCode.none
+        if self.refuse_with is not None:
+            error = self.refuse_with
+            self.refused += 1
+        elif body.broker_id != state.leader or asked.leader_epoch != state.leader_epoch:
+            error = ErrorCode.fenced_leader_epoch
+        elif asked.partition_epoch != state.partition_epoch:
+            error = ErrorCode.invalid_update_version
+        elif not set(isr) <= set(self.members):
+            error = ErrorCode.ineligible_replica
+        else:
+            self.altered.append(isr)
+            self.change(isr=isr, tell=())
+        answer = new.PartitionData(
+            partition_index=0,
+            error_code=error,
+            leader_id=self.state.leader,
+            leader_epoch=self.state.leader_epoch,
+            isr=self.state.isr if error is ErrorCode.none else (),
+            partition_epoch=self.state.partition_epoch,
+        )
+        topic = new.TopicData(topic_id=TOPIC_ID, partitions=(answer,))
+        return new.AlterPartitionResponse(error_code=ErrorCode.none, topics=(topic,))
+
+    # Clients
+
+    def produce(self, *values: str, acks: int = -1, to: int | None = None, timeout_ms: int = 30_000) -> Produced:
+        """Send a batch to a broker, the leader unless said otherwise. The answer is in the result when it comes."""
+        node = self.state.leader if to is None else to
+        produced = Produced(values, node)
+        records = tuple(Record(value=value.encode(), timestamp_ms=START_MS) for value in values)
+        data = {"index": 0, "records": encode_batch(RecordBatch(records))}
+        body = request(
+            "Produce", 9, acks=acks, timeout=timeout_ms, topic_data=[{"name": TOPIC, "partition_data": [data]}]
+        )
+        connection = Connection()
+        self._produced[connection] = produced
+        self._serve(node, connection, 0, 9, 0, body)
+        return produced
+
+    # Messages and time
+
+    def cut(self, one: int, other: int) -> None:
+        """Nothing passes between two brokers any more; what they wait for is lost."""
+        self.cuts.add(frozenset({one, other}))
+        for node, peer in ((one, other), (other, one)):
+            if node in self.members:
+                self._lose(node, peer)
+
+    def heal(self) -> None:
+        self.cuts.clear()
+
+    def step(self) -> bool:
+        """Let one message arrive. False if none is under way."""
+        if not self._messages:
+            return False
+        self._messages.popleft()()
+        return True
+
+    def step_until(self, condition: Callable[[], object], *, within_ms: int = 5_000) -> None:
+        """Let single messages arrive, and time pass where there are none, until this is so."""
+        end_ms = self.now.monotonic_ms + within_ms
+        while not condition():
+            if not self.step():
+                due_ms = self._next_timer_ms()
+                assert due_ms is not None
+                assert due_ms <= end_ms, f"not within {within_ms} ms"
+                self._fire(due_ms)
+
+    def run(self, for_ms: int = 0) -> None:
+        """Let messages arrive until none is under way, and time pass."""
+        end_ms = self.now.monotonic_ms + for_ms
+        while self.step():
+            pass
+        while (due_ms := self._next_timer_ms()) is not None and due_ms <= end_ms:
+            self._fire(due_ms)
+            while self.step():
+                pass
+        self._set_clock(end_ms)
+
+    def _fire(self, at_ms: int) -> None:
+        self._set_clock(max(at_ms, self.now.monotonic_ms))
+        for node, member in tuple(self.members.items()):
+            member.broker.runtime.timers.fire(self.now)
+            self._collect(node)
+
+    def _next_timer_ms(self) -> int | None:
+        due = [member.broker.runtime.timers.next_ms for member in self.members.values()]
+        return min((at_ms for at_ms in due if at_ms is not None), default=None)
+
+    def _set_clock(self, monotonic_ms: int) -> None:
+        self.now = Now(self.now.wall_ms + monotonic_ms - self.now.monotonic_ms, monotonic_ms)
+
+    def _later(self, message: Callable[[], None]) -> None:
+        self._messages.append(message)
+
+    def _collect(self, node: int) -> None:
+        """Send what a broker wants sent."""
+        for effect in self.members[node].broker.runtime.take_effects():
+            match effect:
+                case Send(channel=channel, data=data):
+                    self._later(lambda channel=channel, data=data: self._arrive(node, channel, data[4:]))
+                case Respond(connection=connection, data=data):
+                    self._answer(node, connection, data[4:])
+                case Disconnect(channel=channel) if channel.node_id in self.members:
+                    self._hang_up(self.members[channel.node_id], node)
+
+    def _arrive(self, sender: int, channel: Channel, frame: bytes) -> None:
+        if sender not in self.members:
+            return
+        receiver = channel.node_id
+        header = read_header(frame)
+        _, body = message_codec(header.api_key, header.api_version).read(frame)
+        if channel.purpose == "alter-partition":
+            if self.is_controller_reachable:
+                response = self._decide(body)
+                data = message_codec(56, 3).write(header.correlation_id, response)
+                self.members[sender].broker.runtime.channels.answered(channel, data[4:], self.now)
+                self._collect(sender)
+                self._later(self.tell)
+            return
+        if receiver not in self.members or frozenset({sender, receiver}) in self.cuts:
+            self._lose(sender, receiver)
+            return
+        connection = self.members[receiver].connections.setdefault(sender, Connection())
+        self._serve(receiver, connection, header.api_key, header.api_version, header.correlation_id, body)
+
+    def _serve(
+        self, node: int, connection: Connection, api_key: int, version: int, correlation_id: int, body: Any
+    ) -> None:
+        broker = self.members[node].broker
+        codec = message_codec(api_key, version)
+        asked = Request(connection, api_key, version, correlation_id, None, body, codec.replies)
+        answer = HANDLERS[api_key](broker, asked, self.now)
+        if not isinstance(answer, Outcome):
+            broker.runtime.respond(asked, answer)
+        self._collect(node)
+
+    def _answer(self, node: int, connection: Connection, frame: bytes) -> None:
+        followers = {id(held): follower for follower, held in self.members[node].connections.items()}
+        follower = followers.get(id(connection))
+        if follower is not None:
+            self._later(lambda: self._deliver(node, follower, frame))
+        elif connection in self._produced:
+            self._settle(self._produced.pop(connection), frame)
+
+    def _deliver(self, leader: int, follower: int, frame: bytes) -> None:
+        if follower not in self.members or frozenset({leader, follower}) in self.cuts:
+            return
+        broker = self.members[follower].broker
+        broker.runtime.channels.answered(self._channel(leader), frame, self.now)
+        self._collect(follower)
+
+    def _settle(self, produced: Produced, frame: bytes) -> None:
+        response = decode_response(load_response_schema(0, 9), frame)
+        answer = response.responses[0].partition_responses[0]
+        produced.error, produced.base_offset = answer.error_code, answer.base_offset
+
+    def _lose(self, node: int, peer: int) -> None:
+        """The channel from a broker to another is gone."""
+        if peer in self.members:
+            self._hang_up(self.members[peer], node)
+        self.members[node].broker.runtime.channels.lost(self._channel(peer), self.now)
+        self._collect(node)
+
+    def _lose_channels(self, gone: int) -> None:
+        for node, member in tuple(self.members.items()):
+            self._hang_up(member, gone)
+            self._lose(node, gone)
+
+    @staticmethod
+    def _hang_up(member: Member, peer: int) -> None:
+        """The connection from another broker to this one is gone."""
+        connection = member.connections.pop(peer, None)
+        if connection is not None:
+            member.broker.purgatory.drop(connection)
+
+    @staticmethod
+    def _channel(node: int) -> Channel:
+        return Channel("replica-fetcher", node, f"b{node}", 9092)
