@@ -96,6 +96,12 @@ class Broker:
         """Follow the metadata; the image has taken the change in already."""
         self._has_metadata = True
         self.replicas.metadata_changed(delta, now)
+        if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
+            self.lifecycle.report(now)
+
+    def _is_leaving(self, broker_id: int) -> bool:
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and broker.in_controlled_shutdown
 
     def controller_found(self, now: Now) -> None:
         """A leader of the quorum is known. The first one is who this broker registers with."""

@@ -13,6 +13,8 @@
 
 - The epoch that the registration's answer gives is said in every request from then on, and does not change. A broker
   that is unregistered while it runs is told STALE_BROKER_EPOCH by the controller for the rest of its life.
+- While another broker is in its controlled shutdown, this one says at once how far it has come in the metadata (Kafka
+  waits for the next heartbeat): that is all which the other waits for.
 - A request that is refused is sent again after a delay that doubles, so is one that nobody answers.
 - A broker that nobody answers gives up on its controlled shutdown after two heartbeat intervals: where there is no
   controller there is nobody to move leaderships. Altogether it takes no longer than `broker.session.timeout.ms`, after
@@ -104,6 +106,7 @@ class Lifecycle:
         self._heartbeat_ms = runtime.configuration.integer("broker.heartbeat.interval.ms")
         self._session_ms = runtime.configuration.integer("broker.session.timeout.ms")
         self._is_asking = False
+        self._is_urgent = False
         self._next: Timer | None = None
         self._retry_ms = _FIRST_RETRY_MS
         self._give_up_ms = 0
@@ -131,17 +134,24 @@ class Lifecycle:
             self._runtime.timers.set(self._give_up_ms, self._let_go)
             self._communicate(now)
 
+    def report(self, now: Now) -> None:
+        """Say how far this broker has come, without waiting for its next heartbeat: one that leaves waits for that."""
+        if self.state is BrokerState.RUNNING:
+            self._communicate(now)
+
     # Talking to the controller
 
     def _communicate(self, now: Now) -> None:
         self._cancel_next()
-        if self._is_asking or self.state is BrokerState.SHUTTING_DOWN:
-            return  # what is to be said is said after the answer
-        self._is_asking = True
+        if self.state is BrokerState.SHUTTING_DOWN:
+            return
+        if self._is_asking:
+            self._is_urgent = True
+            return
+        self._is_asking, self._is_urgent = True, False
         is_registered = self.broker_epoch != UNKNOWN_EPOCH
         request = self._heartbeat() if is_registered else self._registration()
         then = self._heartbeat_answered if is_registered else self._registration_answered
-        said = self.state
 
         def answered(response: Any, now: Now) -> None:
             self._is_asking = False
@@ -150,7 +160,7 @@ class Lifecycle:
             else:
                 self._retry_ms = _FIRST_RETRY_MS
                 self._unanswered_since_ms = None
-                then(response, said, now)
+                then(response, now)
 
         self._ask(request, answered, timeout_ms=self._session_ms // 2, now=now)
 
@@ -182,7 +192,7 @@ class Lifecycle:
             previous_broker_epoch=self._previous_epoch,  # type: ignore[arg-type]
         )
 
-    def _registration_answered(self, response: Any, said: BrokerState, now: Now) -> None:
+    def _registration_answered(self, response: Any, now: Now) -> None:
         self.broker_epoch = int(response.broker_epoch)
         self._communicate(now)
 
@@ -195,10 +205,8 @@ class Lifecycle:
             want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
         )
 
-    def _heartbeat_answered(self, response: Any, said: BrokerState, now: Now) -> None:
-        if said is not self.state:
-            self._communicate(now)
-        elif self.state is BrokerState.STARTING:
+    def _heartbeat_answered(self, response: Any, now: Now) -> None:
+        if self.state is BrokerState.STARTING:
             if response.is_caught_up:
                 self._go(Trigger.CAUGHT_UP)
             self._communicate_in(0 if response.is_caught_up else _CATCH_UP_POLL_MS, now)
@@ -220,12 +228,15 @@ class Lifecycle:
         if is_leaving and now.monotonic_ms >= self._unanswered_since_ms + 2 * self._heartbeat_ms:
             self._let_go(now)
             return
+        self._is_urgent = False
         delay_ms, self._retry_ms = self._retry_ms, min(2 * self._retry_ms, _LAST_RETRY_MS)
         self._communicate_in(delay_ms, now)
 
     def _communicate_in(self, delay_ms: int, now: Now) -> None:
+        """Say the next thing after a while, or at once if something came up while an answer was awaited."""
         self._cancel_next()
-        self._next = self._runtime.timers.set(now.monotonic_ms + delay_ms, self._communicate)
+        at_ms = now.monotonic_ms + (0 if self._is_urgent else delay_ms)
+        self._next = self._runtime.timers.set(at_ms, self._communicate)
 
     def _cancel_next(self) -> None:
         if self._next is not None:
