@@ -4,13 +4,13 @@
     cluster.run_until(lambda: cluster.active_controller)
     cluster.ask(2, "CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 3, "replication_factor": 3}])
 
-Every message takes a millisecond; nothing else takes time. Equal scripts give equal runs.
+Every message takes a millisecond, or as long as is said; nothing else takes time. Equal scripts give equal runs.
 """
 
 import heapq
 import itertools
 import random
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,16 +20,15 @@ from kio.index import load_response_schema
 
 from fixtures.clients.raw import decode_response, encode_request
 from reference_broker.core.clock import Now
-from reference_broker.core.connection import Channel, Close, Connection, Disconnect, Respond, Send
+from reference_broker.core.connection import DEFAULT_LISTENER, Channel, Close, Connection, Disconnect, Respond, Send
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.identity import Identity
 from reference_broker.core.layout import Layout
 from reference_broker.core.node import Node
-from tests.reference_broker.scripted import START_MS, request
+from tests.reference_broker.requests import START_MS, request
 
-CLIENT, REPLICATION, CONTROLLER = "CLIENT", "REPLICATION", "CONTROLLER"
+CLIENT, REPLICATION, CONTROLLER = DEFAULT_LISTENER, "REPLICATION", "CONTROLLER"
 PORTS = {CLIENT: 9092, REPLICATION: 9093, CONTROLLER: 9094}
-LATENCY_MS = 1
 CLOSED = "closed"
 
 
@@ -55,7 +54,9 @@ class Pipe:
 class Cluster:
     """Nodes 1 to `size`, each broker and controller unless `roles` says otherwise; all voters are controllers."""
 
-    def __init__(self, size: int, *, roles: dict[int, str] | None = None, seed: int = 0, **properties: str) -> None:
+    def __init__(
+        self, size: int, *, roles: dict[int, str] | None = None, seed: int = 0, latency_ms: int = 1, **properties: str
+    ) -> None:
         ids = range(1, size + 1)
         self.roles = dict.fromkeys(ids, "broker,controller") | (roles or {})
         self.properties = {name.replace("_", "."): value for name, value in properties.items()}
@@ -63,6 +64,7 @@ class Cluster:
         self.nodes: dict[int, Node] = {}
         self.now = Now(START_MS, 1_000)
         self.cuts: set[frozenset[int]] = set()
+        self._latency_ms = latency_ms
         self._random = random.Random(seed)
         self._uuids = itertools.count(1)
         self._correlation_ids = itertools.count(1)
@@ -72,6 +74,7 @@ class Cluster:
         self._sequence = itertools.count()
         self._channels: dict[tuple[int, Channel], Pipe] = {}
         self._pipes: dict[Connection, Pipe] = {}
+        self._schemas: defaultdict[Connection, deque[Any]] = defaultdict(deque)
         for node_id in ids:
             self.start(node_id)
 
@@ -118,6 +121,15 @@ class Cluster:
             self._later(lambda pipe=pipe: self._close(pipe))
         for key in [key for key in self._channels if key[0] == node_id]:
             self._hang_up(self._channels.pop(key))
+
+    def stop(self, node_id: int) -> None:
+        """End a node in good order, as SIGTERM does."""
+        node = self.nodes[node_id]
+        node.shut_down(self.now)
+        self._carry_out(node_id)
+        self.run_until(lambda: node.is_stopped)
+        node.close()
+        self.kill(node_id)
 
     def cut(self, *nodes: int) -> None:
         """Nothing passes between these any more; `heal` ends it."""
@@ -169,7 +181,11 @@ class Cluster:
                 self._carry_out(node_id)
 
     def _later(self, action: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (self.now.monotonic_ms + LATENCY_MS, next(self._sequence), action))
+        heapq.heappush(self._events, (self.now.monotonic_ms + self._latency_ms, next(self._sequence), action))
+
+    def jump(self, by_ms: int) -> None:
+        """Let time pass all at once: what was due meanwhile is done late."""
+        self._set_clock(self.now.monotonic_ms + by_ms)
 
     # The network
 
@@ -214,12 +230,13 @@ class Cluster:
                 self._lose(node_id, incarnation, channel)
 
         listener = next(name for name, port in PORTS.items() if port == channel.port)
-        pipe = self._connect(to, listener, answer, closed)
+        pipe = self._connect(to, _connection(listener), answer, closed)
         self._channels[node_id, channel] = pipe
         return pipe
 
-    def _connect(self, to: int, listener: str, answer: Callable[[bytes], None], closed: Callable[[], None]) -> Pipe:
-        connection = Connection(listener, is_controller=listener == CONTROLLER)
+    def _connect(
+        self, to: int, connection: Connection, answer: Callable[[bytes], None], closed: Callable[[], None]
+    ) -> Pipe:
         pipe = Pipe(to, connection, answer, closed, self._running[to])
         self._pipes[connection] = pipe
         return pipe
@@ -279,11 +296,33 @@ class Cluster:
         entity = request(api, version, **fields)
         schema = load_response_schema(entity.__api_key__, entity.__version__)
         answers: list[Any] = []
-
-        def answer(frame: bytes) -> None:
-            answers.append(decode_response(schema, frame))
-
-        pipe = self._connect(node_id, listener, answer, lambda: answers.append(CLOSED))
         frame = encode_request(entity, next(self._correlation_ids), "test")
-        self._later(lambda: self._deliver(pipe, frame))
+        self.send_bytes(node_id, _connection(listener), frame, schema, lambda sent: answers.append(sent[1]))
         return answers
+
+    def send_bytes(
+        self, node_id: int, connection: Connection, frame: bytes, schema: Any, sent: Callable[[tuple[Any, Any]], None]
+    ) -> None:
+        """Send a frame by a connection that is the client's own; `sent` gets the connection and what came of it.
+
+        :param schema: of the response; null for one that is not to be decoded.
+        """
+
+        def answer(data: bytes) -> None:
+            schema = self._schemas[connection].popleft()
+            sent((connection, data if schema is None else decode_response(schema, data)))
+
+        pipe = self._pipes.get(connection)
+        if pipe is None:
+            pipe = self._connect(node_id, connection, answer, lambda: sent((connection, CLOSED)))
+        self._schemas[connection].append(schema)
+        self._later(lambda: self._deliver(pipe, frame))
+
+    def hang_up(self, connection: Connection) -> None:
+        """A client ends its connection."""
+        if pipe := self._pipes.get(connection):
+            self._hang_up(pipe)
+
+
+def _connection(listener: str) -> Connection:
+    return Connection(listener, is_controller=listener == CONTROLLER)

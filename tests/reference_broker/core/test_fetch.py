@@ -100,7 +100,7 @@ def test_deleting_the_topic_answers_who_waits_for_it(broker):
 
 def test_a_connection_that_is_gone_is_not_answered(broker):
     assert broker.send("Fetch", 12, **{**fetch_fields(0), "max_wait": 500, "min_bytes": 1}) == []
-    broker.broker.disconnected(broker.connection)
+    broker.disconnect(broker.connection)
     assert len(broker.broker.purgatory) == 0
     assert broker.advance(500) == []
 
