@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.connection import Channel
-from reference_broker.core.group_offsets import GroupOffsets
 from reference_broker.core.identity import Identity
 from reference_broker.core.lifecycle import BrokerState, Lifecycle
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
@@ -55,7 +54,6 @@ class Broker:
         self.replicas = Replicas(
             runtime, lambda: metadata.image, self._alter_partition, lambda: self.epoch, clean=self._take_clean_marker()
         )
-        self.groups = GroupOffsets(self.replicas, metadata.image)
         self.lifecycle = Lifecycle(runtime, partial(self.ask_controller, _HEARTBEAT), self._published_offset)
         self._has_metadata = False
         self.replicas.schedule(now)

@@ -73,7 +73,7 @@ class Produced:
     """A produce under way; `error` once it is answered."""
 
     values: tuple[str, ...]
-    leader: int
+    acks: int
     error: ErrorCode | None = NEVER_ANSWERED
     base_offset: int = -1
 
@@ -228,7 +228,7 @@ class Group:
             error = ErrorCode.fenced_leader_epoch
         elif asked.partition_epoch != state.partition_epoch:
             error = ErrorCode.invalid_update_version
-        elif not set(isr) <= set(self.members):
+        elif not all(self._is_eligible(member) for member in asked.new_isr_with_epochs):
             error = ErrorCode.ineligible_replica
         else:
             self.altered.append(isr)
@@ -244,12 +244,21 @@ class Group:
         topic = new.TopicData(topic_id=TOPIC_ID, partitions=(answer,))
         return new.AlterPartitionResponse(error_code=ErrorCode.none, topics=(topic,))
 
+    def _is_eligible(self, member: Any) -> bool:
+        """It runs, and this is the run that the leader means (KIP-903)."""
+        registered = [
+            record.broker_epoch
+            for record in self.records
+            if isinstance(record, RegisterBrokerRecord) and record.broker_id == member.broker_id
+        ]
+        return member.broker_id in self.members and member.broker_epoch in {-1, registered[-1]}
+
     # Clients
 
     def produce(self, *values: str, acks: int = -1, to: int | None = None, timeout_ms: int = 30_000) -> Produced:
         """Send a batch to a broker, the leader unless said otherwise. The answer is in the result when it comes."""
         node = self.state.leader if to is None else to
-        produced = Produced(values, node)
+        produced = Produced(values, acks)
         records = tuple(Record(value=value.encode(), timestamp_ms=START_MS) for value in values)
         data = {"index": 0, "records": encode_batch(RecordBatch(records))}
         body = request(
