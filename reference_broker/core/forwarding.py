@@ -5,6 +5,7 @@ Kafka does: a client may so be told TOPIC_ALREADY_EXISTS of a topic that its own
 the client is told REQUEST_TIMED_OUT.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,12 @@ _RETRY_BACKOFF_MS = 50
 
 def handle(broker: "Broker", request: Request, now: Now) -> Outcome:
     """Pass a request on; the handler of every API that is the controller's."""
-    _Forwarded(broker, request, now.monotonic_ms + _PATIENCE_MS).attempt(now)
+    return forward(broker, request, lambda answer: broker.runtime.relay(request, answer), now)
+
+
+def forward(broker: "Broker", request: Request, answered: Callable[[bytes], None], now: Now) -> Outcome:
+    """Pass a request on, and do something else with the controller's answer, a response with its header."""
+    _Forwarded(broker, request, answered, now.monotonic_ms + _PATIENCE_MS).attempt(now)
     return Outcome.DEFERRED
 
 
@@ -33,6 +39,7 @@ def handle(broker: "Broker", request: Request, now: Now) -> Outcome:
 class _Forwarded:
     broker: "Broker"
     request: Request
+    then: Callable[[bytes], None]
     deadline_ms: int
 
     def attempt(self, now: Now) -> None:
@@ -49,4 +56,4 @@ class _Forwarded:
         elif response.response_data is None:
             runtime.respond(self.request, refusal(self.request, ErrorCode.unknown_server_error))
         else:
-            runtime.relay(self.request, bytes(response.response_data))
+            self.then(bytes(response.response_data))

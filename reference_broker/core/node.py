@@ -23,6 +23,7 @@ from uuid import UUID
 from reference_broker.core import dispatch
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
+from reference_broker.core.configuration import dynamic
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.connection import Channel, Connection, Effect
 from reference_broker.core.controller.controller import Controller
@@ -80,6 +81,9 @@ class Node:
             now=now,
         )
         self.metadata = ClusterMetadata(self.quorum.log)
+        dynamic.follow(
+            self.runtime.configuration, self.metadata.image, MetadataDelta(everything=True), identity.node_id
+        )
         self._writer = MetadataWriter(self.quorum)
         self._epoch_start_offset: int | None = None
         self._asking: dict[Connection, Request] = {}
@@ -275,6 +279,7 @@ class Node:
             self.controller.activate(self.quorum.state.epoch, self.metadata.image.copy(), now)
 
     def _publish(self, delta: MetadataDelta, now: Now) -> None:
+        dynamic.follow(self.runtime.configuration, self.metadata.image, delta, self.runtime.identity.node_id)
         if self.broker is None:
             return
         if self._has_caught_up:

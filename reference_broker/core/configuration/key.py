@@ -3,6 +3,7 @@
 Types and messages are those of Kafka's `ConfigDef`, whose numbers DescribeConfigs shows (KIP-226, KIP-569).
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -38,12 +39,15 @@ class InvalidConfigError(Exception):
 
 
 Value = bool | int | float | str
+"""A list is a string whose parts are parted by commas, each once and without spaces around it."""
 
 _INTEGER_BOUNDS = {
     ConfigType.SHORT: (-(2**15), 2**15 - 1),
     ConfigType.INT: (-(2**31), INT_MAX),
     ConfigType.LONG: (-(2**63), LONG_MAX),
 }
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class ConfigKey:
     :param default: as text; null for a property that is unset unless somebody sets it.
     :param synonyms: broker properties that a topic takes the value from where it sets none, the strongest first, each
         with the number of its units that make one of this property's (`log.retention.hours` is in 3,600,000 ms).
+    :param objection: what is wrong with a value beyond type, bounds and what is allowed; null for nothing.
     """
 
     name: str
@@ -62,6 +67,7 @@ class ConfigKey:
     maximum: float | None = None
     allowed: tuple[str, ...] = ()
     synonyms: tuple[tuple[str, int], ...] = ()
+    objection: Callable[[Value], str | None] | None = None
 
     def parse(self, text: str) -> Value:
         """The value of a text. Raises `InvalidConfigError`."""
@@ -70,11 +76,22 @@ class ConfigKey:
             raise self._invalid(value, f"Value must be at least {self.minimum}")
         if self.maximum is not None and not isinstance(value, str) and value > self.maximum:
             raise self._invalid(value, f"Value must be no more than {self.maximum}")
-        if self.allowed:
-            chosen = (str(value).split(",") if value else []) if self.type is ConfigType.LIST else [str(value)]
-            if not all(part.strip() in self.allowed for part in chosen):
-                raise self._invalid(text, f"String must be one of: {', '.join(self.allowed)}")
+        for part in self._chosen(value) if self.allowed else ():
+            if part not in self.allowed:
+                raise self._invalid(part, f"String must be one of: {', '.join(self.allowed)}")
+        reason = None if self.objection is None else self.objection(value)
+        if reason is not None:
+            shown = f"[{', '.join(str(value).split(','))}]" if self.type is ConfigType.LIST else value
+            raise self._invalid(shown, reason)
         return value
+
+    def _chosen(self, value: Value) -> list[str]:
+        if self.type is not ConfigType.LIST:
+            return [str(value)]
+        parts = str(value).split(",") if value else []
+        if not all(parts):
+            raise InvalidConfigError(f"Configuration '{self.name}' values must not be empty.")
+        return parts
 
     def _typed(self, text: str) -> Value:
         match self.type:
@@ -82,22 +99,28 @@ class ConfigKey:
                 if text.lower() not in {"true", "false"}:
                     raise self._invalid(text, "Expected value to be either true or false")
                 return text.lower() == "true"
-            case ConfigType.STRING | ConfigType.LIST:
+            case ConfigType.STRING:
                 return text
+            case ConfigType.LIST:
+                return ",".join(dict.fromkeys(part.strip() for part in text.split(",")))
             case ConfigType.DOUBLE:
-                return self._read(text, float)
+                return float(self._number(text, _DOUBLE))
             case _:
-                value = int(self._read(text, int))
+                value = int(self._number(text, _INTEGER))
                 lowest, highest = _INTEGER_BOUNDS[self.type]
                 if not lowest <= value <= highest:
                     raise self._invalid(text, f"Not a number of type {self.type.name}")
                 return value
 
-    def _read(self, text: str, number: Callable[[str], float]) -> float:
-        try:
-            return number(text)
-        except ValueError:
-            raise self._invalid(text, f"Not a number of type {self.type.name}") from None
+    def _number(self, text: str, pattern: re.Pattern[str]) -> str:
+        if not pattern.fullmatch(text):
+            raise self._invalid(text, f"Not a number of type {self.type.name}")
+        return text
 
     def _invalid(self, text: Value, reason: str) -> InvalidConfigError:
         return InvalidConfigError(f"Invalid value {text} for configuration {self.name}: {reason}")
+
+
+def canonical(value: Value) -> str:
+    """A value as DescribeConfigs shows it, however it was written."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -4,12 +4,16 @@ A topic has all of Kafka's properties, those of features that are not here inclu
 A broker has those that this one heeds, and those that a topic's defaults come from.
 """
 
-from reference_broker.core.configuration.key import INT_MAX, LONG_MAX, ConfigKey, ConfigType
+import re
+from collections.abc import Callable
+
+from reference_broker.core.configuration.key import INT_MAX, LONG_MAX, ConfigKey, ConfigType, Value
 
 _BOOLEAN, _STRING, _INT, _SHORT, _LONG, _DOUBLE, _LIST = ConfigType
 
 _DAY_MS = 86_400_000
 _MEBIBYTE = 1024 * 1024
+_THROTTLED_REPLICAS = re.compile(r"([0-9]+:[0-9]+)?(,[0-9]+:[0-9]+)*|\*")
 _COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 
@@ -17,9 +21,21 @@ def _same(name: str) -> tuple[tuple[str, int], ...]:
     return ((name, 1),)
 
 
+def _no_gzip_level(value: Value) -> str | None:
+    return None if value == -1 or value in range(1, 10) else "Value must be between 1 and 9 or equal to -1"
+
+
+def _no_throttled_replicas(role: str) -> Callable[[Value], str | None]:
+    reason = (
+        f"{role}.replication.throttled.replicas must be the literal '*' or a list of replicas in the following format: "
+        "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+    )
+    return lambda value: None if _THROTTLED_REPLICAS.fullmatch(str(value).strip()) else reason
+
+
 _TOPIC = (
     ConfigKey("cleanup.policy", _LIST, "delete", allowed=("compact", "delete"), synonyms=_same("log.cleanup.policy")),
-    ConfigKey("compression.gzip.level", _INT, "-1", -1, 9, synonyms=_same("compression.gzip.level")),
+    ConfigKey("compression.gzip.level", _INT, "-1", synonyms=_same("compression.gzip.level"), objection=_no_gzip_level),
     ConfigKey("compression.lz4.level", _INT, "9", 1, 17, synonyms=_same("compression.lz4.level")),
     ConfigKey("compression.type", _STRING, "producer", allowed=_COMPRESSION_TYPES, synonyms=_same("compression.type")),
     ConfigKey("compression.zstd.level", _INT, "3", -131072, 22, synonyms=_same("compression.zstd.level")),
@@ -33,9 +49,9 @@ _TOPIC = (
         0,
         synonyms=(("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
     ),
-    ConfigKey("follower.replication.throttled.replicas", _LIST, ""),
+    ConfigKey("follower.replication.throttled.replicas", _LIST, "", objection=_no_throttled_replicas("follower")),
     ConfigKey("index.interval.bytes", _INT, "4096", 0, synonyms=_same("log.index.interval.bytes")),
-    ConfigKey("leader.replication.throttled.replicas", _LIST, ""),
+    ConfigKey("leader.replication.throttled.replicas", _LIST, "", objection=_no_throttled_replicas("leader")),
     ConfigKey("local.retention.bytes", _LONG, "-2", -2, synonyms=_same("log.local.retention.bytes")),
     ConfigKey("local.retention.ms", _LONG, "-2", -2, synonyms=_same("log.local.retention.ms")),
     ConfigKey("max.compaction.lag.ms", _LONG, f"{LONG_MAX}", 1, synonyms=_same("log.cleaner.max.compaction.lag.ms")),
@@ -92,7 +108,7 @@ TOPIC_CONFIG_KEYS = {key.name: key for key in _TOPIC}
 def _like(topic_property: str, name: str) -> ConfigKey:
     """The broker property that a topic property takes its value from, of the same type and bounds."""
     key = TOPIC_CONFIG_KEYS[topic_property]
-    return ConfigKey(name, key.type, key.default, key.minimum, key.maximum, key.allowed)
+    return ConfigKey(name, key.type, key.default, key.minimum, key.maximum, key.allowed, objection=key.objection)
 
 
 _SOLE_SYNONYMS = tuple(_like(key.name, key.synonyms[0][0]) for key in _TOPIC if len(key.synonyms) == 1)
@@ -165,3 +181,11 @@ DYNAMIC_BROKER_CONFIGS = frozenset(key.name for key in _SOLE_SYNONYMS) | {
     "producer.id.expiration.ms",
 }
 """Those that Kafka lets an administrator change while the broker runs; the others are read-only."""
+
+BROKER_SYNONYMS = {
+    name: names
+    for names in (tuple(name for name, _ in key.synonyms) for key in _TOPIC if len(key.synonyms) > 1)
+    for name in names
+    if name != "log.flush.scheduler.interval.ms"
+}
+"""Broker properties that mean the same as others: all of these, the strongest first."""

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from reference_broker.core.configuration.configuration import BrokerConfiguration, validate_topic_overrides
+from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.configuration.key import ConfigType, InvalidConfigError
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, TOPIC_CONFIG_KEYS
 from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.configuration.validation import validate_topic_overrides
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.metadata.image import CLUSTER_DEFAULT, MetadataImage
 from reference_broker.core.topic_names import illegal_topic_name

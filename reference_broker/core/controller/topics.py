@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 from uuid import UUID
 
-from reference_broker.core.configuration.configuration import BrokerConfiguration, validate_topic_overrides
+from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.configuration.validation import validate_topic_overrides
 from reference_broker.core.controller.assignments import check_assignment, new_partition
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.placement import RandomBelow, place_replicas, usable_brokers

@@ -1,12 +1,14 @@
 """DescribeConfigs (32), versions 1-4: the properties in force, and where they come from (KIP-133, KIP-226).
 
-- A topic: all of Kafka's properties, its own (source 1), the broker's (4) or the default (5). Illegal name
+- A topic: all of Kafka's properties, its own (source 1), the broker's (2-4) or the default (5). Illegal name
   INVALID_TOPIC_EXCEPTION(17), unknown topic UNKNOWN_TOPIC_OR_PARTITION(3).
-- This broker, by its id: those that it heeds. The empty id asks for what is set dynamically for all brokers: nothing.
+- This broker, by its id: those that it heeds, and all that are set while it runs. Another broker's id
+  INVALID_REQUEST(42). The empty id asks for what is set for all brokers while they run.
+- A property that this broker does not know may be a secret: its value is not told.
 - Synonyms on demand: every source that has a value, the one in force first. Version 3 adds types (KIP-569).
-- A resource of another type makes the whole request INVALID_REQUEST(42).
+- A resource of a type that does not exist makes the whole request INVALID_REQUEST(42).
 
-Gaps: no documentation texts; no properties of groups, client metrics and loggers.
+Gaps: no documentation texts; groups, client metrics and loggers have no properties.
 """
 
 from collections.abc import Iterable
@@ -15,20 +17,28 @@ from typing import Any
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import ConfigEntry
-from reference_broker.core.configuration.key import ConfigKey
+from reference_broker.core.configuration.key import ConfigSource, canonical
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, DYNAMIC_BROKER_CONFIGS, TOPIC_CONFIG_KEYS
 from reference_broker.core.configuration.resource import ResourceType
-from reference_broker.core.controller import ControllerError
+from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import illegal_topic_name
 from reference_broker.protocol.errors import ErrorCode
+
+_WITHOUT_PROPERTIES = {8, 16, 32}
+"""Loggers, client metrics and groups."""
+_UNKNOWN_TYPE = 0
+_MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """The properties of each resource."""
     resources = request.body.resources
-    if any(resource.resource_type not in set(ResourceType) for resource in resources):
-        refused = ControllerError(ErrorCode.invalid_request, "Only topics and brokers have properties here.")
+    if any(resource.resource_type not in {*ResourceType, *_WITHOUT_PROPERTIES} for resource in resources):
+        refused = ControllerError(ErrorCode.invalid_request, _MALFORMED)
         results = tuple(_refused(request, resource, refused) for resource in resources)
     else:
         results = tuple(_describe(broker, request, resource) for resource in resources)
@@ -36,9 +46,8 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _describe(broker: Broker, request: Request, resource: Any) -> Any:
-    describe = _topic if resource.resource_type == ResourceType.TOPIC else _broker
     try:
-        configs = tuple(describe(broker, request, resource))
+        configs = tuple(_properties(broker, request, resource))
     except ControllerError as error:
         return _refused(request, resource, error)
     return request.replies.DescribeConfigsResult(
@@ -60,6 +69,17 @@ def _refused(request: Request, resource: Any, error: ControllerError) -> Any:
     )
 
 
+def _properties(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
+    match resource.resource_type, resource.resource_name:
+        case ResourceType.TOPIC, _:
+            return _topic(broker, request, resource)
+        case ResourceType.BROKER, "":
+            return _cluster_wide(broker, request, resource)
+        case ResourceType.BROKER, _:
+            return _broker(broker, request, resource)
+    return ()
+
+
 def _topic(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
     name = resource.resource_name
     reason = illegal_topic_name(name)
@@ -69,45 +89,69 @@ def _topic(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
         raise ControllerError(ErrorCode.unknown_topic_or_partition, "")
     configuration = broker.replicas.configuration(name)
     for key in _asked(resource, TOPIC_CONFIG_KEYS):
-        yield _entry(request, key, configuration.entry(key.name), configuration.synonyms(key.name), read_only=False)
+        synonyms = configuration.synonyms(key)
+        yield _entry(request, configuration.entry(key), synonyms, TOPIC_CONFIG_KEYS[key].type, read_only=False)
 
 
 def _broker(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
     node_id = broker.identity.node_id
-    if not resource.resource_name:
-        return
     if not resource.resource_name.removeprefix("-").isdecimal():
         message = f"Broker id must be an integer, but it is: {resource.resource_name}"
         raise ControllerError(ErrorCode.invalid_request, message)
     if int(resource.resource_name) != node_id:
         message = f"Unexpected broker id, expected {node_id} or empty string, but received {resource.resource_name}"
         raise ControllerError(ErrorCode.invalid_request, message)
-    for key in _asked(resource, BROKER_CONFIG_KEYS):
-        entries = broker.configuration.entries(key.name)
-        entry = broker.configuration.entry(key.name)
-        yield _entry(request, key, entry, entries, read_only=key.name not in DYNAMIC_BROKER_CONFIGS)
+    configuration = broker.configuration
+    dynamic = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    names = {**BROKER_CONFIG_KEYS, **{name: None for source in dynamic for name in configuration.given(source)}}
+    for name in _asked(resource, names):
+        yield _broker_entry(request, configuration.entry(name), configuration.synonyms(name))
 
 
-def _asked(resource: Any, keys: dict[str, ConfigKey]) -> Iterable[ConfigKey]:
+def _cluster_wide(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+    given = broker.configuration.given(source)
+    for name in _asked(resource, given):
+        entry = ConfigEntry(name, given[name], source)
+        yield _broker_entry(request, entry, [entry])
+
+
+def _asked(resource: Any, names: Iterable[str]) -> Iterable[str]:
     """Those named, or all; names that do not exist are passed over."""
-    names = resource.configuration_keys
-    return [key for name, key in keys.items() if not names or name in names]
+    asked = resource.configuration_keys
+    return [name for name in names if not asked or name in asked]
+
+
+def _broker_entry(request: Request, entry: ConfigEntry, synonyms: list[ConfigEntry]) -> Any:
+    key = BROKER_CONFIG_KEYS.get(entry.name)
+    if key is None:
+        hidden = [ConfigEntry(synonym.name, None, synonym.source) for synonym in synonyms]
+        return _entry(request, hidden[0], hidden, _UNKNOWN_TYPE, read_only=True, is_sensitive=True)
+    if entry.value is not None:
+        entry = ConfigEntry(entry.name, canonical(key.parse(entry.value)), entry.source)
+    return _entry(request, entry, synonyms, key.type, read_only=key.name not in DYNAMIC_BROKER_CONFIGS)
 
 
 def _entry(
-    request: Request, key: ConfigKey, entry: ConfigEntry, synonyms: list[ConfigEntry], *, read_only: bool
+    request: Request,
+    entry: ConfigEntry,
+    synonyms: list[ConfigEntry],
+    config_type: int,
+    *,
+    read_only: bool,
+    is_sensitive: bool = False,
 ) -> Any:
     new = request.replies
     return new.DescribeConfigsResourceResult(
-        name=key.name,
+        name=entry.name,
         value=entry.value,
         read_only=read_only,
         config_source=entry.source,
-        is_sensitive=False,
+        is_sensitive=is_sensitive,
         synonyms=tuple(
             new.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
             for synonym in (synonyms if request.body.include_synonyms else ())
         ),
-        config_type=key.type,
+        config_type=config_type,
         documentation=None,
     )

@@ -1,0 +1,52 @@
+"""Whether properties may be set: a topic's own, and a broker's while it runs. The messages are Kafka's.
+
+A topic's properties are judged as by `LogConfig.validate`, a broker's as by `DynamicBrokerConfig.validate`. A name that
+no broker property has is taken: it may be meant for a plug-in.
+
+Gaps: `listeners` and its kin, threads and caches cannot be changed while the broker runs, as there are none to change;
+read-only properties of Kafka that this broker does not heed are taken as unknown names.
+"""
+
+from collections.abc import Mapping
+
+from reference_broker.core.configuration.configuration import BrokerConfiguration
+from reference_broker.core.configuration.key import InvalidConfigError
+from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, DYNAMIC_BROKER_CONFIGS, TOPIC_CONFIG_KEYS
+
+
+def validate_topic_overrides(overrides: Mapping[str, str | None], broker: BrokerConfiguration) -> dict[str, str]:
+    """A topic's own properties. Raises `InvalidConfigError` for the first that is wrong.
+
+    :param broker: where the properties come from that the topic does not set; some are judged together.
+    """
+    without_value = [name for name, text in overrides.items() if text is None]
+    if without_value:
+        raise InvalidConfigError(f"Null value not supported for topic configs: {','.join(without_value)}")
+    valid = {name: text for name, text in overrides.items() if text is not None}
+    for name in valid:
+        if name not in TOPIC_CONFIG_KEYS:
+            raise InvalidConfigError(f"Unknown topic config name: {name}")
+    for name, text in valid.items():
+        TOPIC_CONFIG_KEYS[name].parse(text)
+    topic = broker.topic(valid)
+    least, most = topic.integer("min.compaction.lag.ms"), topic.integer("max.compaction.lag.ms")
+    if least > most:
+        raise InvalidConfigError(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        )
+    if topic.value("remote.storage.enable"):
+        raise InvalidConfigError(
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log "
+            "storage."
+        )
+    return valid
+
+
+def validate_dynamic(properties: Mapping[str, str]) -> None:
+    """All that a broker, or all brokers, would have set while running. Raises `InvalidConfigError`."""
+    read_only = sorted(name for name in properties if name in BROKER_CONFIG_KEYS and name not in DYNAMIC_BROKER_CONFIGS)
+    if read_only:
+        raise InvalidConfigError(f"Cannot update these configs dynamically: [{', '.join(read_only)}]")
+    for name, text in properties.items():
+        if name in BROKER_CONFIG_KEYS:
+            BROKER_CONFIG_KEYS[name].parse(text)

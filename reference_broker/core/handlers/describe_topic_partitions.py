@@ -1,0 +1,83 @@
+"""DescribeTopicPartitions (75), version 0: partitions page by page (KIP-966).
+
+- Topics by name, ascending; an empty list asks for all. Unknown: UNKNOWN_TOPIC_OR_PARTITION(3), illegal:
+  INVALID_TOPIC_EXCEPTION(17).
+- At most `response_partition_limit` partitions, and never more than `max.request.partition.size.limit`, 2000. If there
+  are more, the cursor says where the next request goes on.
+- A cursor for a topic that is not asked for, or a partition below 0: the connection is closed, as there is no error
+  code for the request as a whole.
+"""
+
+from typing import Any
+
+from reference_broker.core.broker import Broker
+from reference_broker.core.clock import Now
+from reference_broker.core.handlers.cluster_view import ClusterView
+from reference_broker.core.handlers.operations import TOPIC_OPERATIONS
+from reference_broker.core.metadata.image import TopicImage
+from reference_broker.core.request import Outcome, Request
+from reference_broker.core.topic_names import INTERNAL_TOPICS, illegal_topic_name
+from reference_broker.protocol.errors import ErrorCode
+
+_PARTITIONS_MAX = 2000
+
+
+def handle(broker: Broker, request: Request, now: Now) -> Any:
+    """As many partitions as fit, and where to go on."""
+    new, cursor = request.replies, request.body.cursor
+    view = ClusterView(broker.image, request.connection.listener)
+    names = sorted({topic.name for topic in request.body.topics} or view.image.topics)
+    first = 0
+    if cursor is not None:
+        asked_elsewhere = request.body.topics and cursor.topic_name not in names
+        if asked_elsewhere or cursor.partition_index < 0:
+            return Outcome.CLOSE_CONNECTION
+        names = [name for name in names if name >= cursor.topic_name]
+        first = cursor.partition_index if names[:1] == [cursor.topic_name] else 0
+    left = max(min(_PARTITIONS_MAX, request.body.response_partition_limit), 1)
+    topics = []
+    next_cursor = None
+    for name in names:
+        if not left:
+            next_cursor = new.Cursor(topic_name=name, partition_index=0)
+            break
+        topic = view.image.topics.get(name)
+        indexes = range(0) if topic is None else range(first, min(len(topic.partitions), first + left))
+        topics.append(_topic(request, view, name, topic, indexes))
+        if topic is not None and indexes.stop < len(topic.partitions):
+            next_cursor = new.Cursor(topic_name=name, partition_index=indexes.stop)
+            break
+        left -= len(indexes)
+        first = 0
+    return new.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=next_cursor)
+
+
+def _topic(request: Request, view: ClusterView, name: str, topic: TopicImage | None, indexes: range) -> Any:
+    error = ErrorCode.none
+    if topic is None:
+        illegal = illegal_topic_name(name) is not None
+        error = ErrorCode.invalid_topic_exception if illegal else ErrorCode.unknown_topic_or_partition
+    return request.replies.DescribeTopicPartitionsResponseTopic(
+        error_code=error,
+        name=name,
+        topic_id=None if topic is None else topic.topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=() if topic is None else tuple(_partition(request, view, topic, index) for index in indexes),
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partition(request: Request, view: ClusterView, topic: TopicImage, index: int) -> Any:
+    partition = view.partition(topic.partitions[index])
+    record = partition.record
+    return request.replies.DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.none,
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=record.leader_epoch,
+        replica_nodes=record.replicas,
+        isr_nodes=record.isr,
+        eligible_leader_replicas=record.eligible_leader_replicas or (),
+        last_known_elr=record.last_known_elr or (),
+        offline_replicas=partition.offline,
+    )

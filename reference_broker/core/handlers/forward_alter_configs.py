@@ -1,0 +1,140 @@
+"""AlterConfigs (33), versions 0-2, and IncrementalAlterConfigs (44), versions 0-1: what a broker judges of them.
+
+The active controller changes properties. Before a request goes there, the broker looks at it (`ConfigAdminManager`):
+
+- a resource twice, a property twice, a property without a value, a type that does not exist: INVALID_REQUEST(42);
+- properties of a broker: only of this one, or of all; read-only ones and values that cannot be INVALID_REQUEST(42), a
+  list operation on what is no list INVALID_CONFIG(40).
+
+What it refuses does not go to the controller; what the controller says of the others is put together with that.
+
+Gaps: groups, client metrics and loggers have no properties: INVALID_REQUEST(42).
+"""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from reference_broker.core import forwarding
+from reference_broker.core.broker import Broker
+from reference_broker.core.clock import Now
+from reference_broker.core.configuration.key import ConfigType, InvalidConfigError
+from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
+from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.configuration.validation import validate_dynamic
+from reference_broker.core.controller.configs import Change, Operation, Resource, altered
+from reference_broker.core.controller.errors import ControllerError
+from reference_broker.core.request import Request
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.messages import client_codec
+
+_INCREMENTAL = 44
+
+
+def handle(broker: Broker, request: Request, now: Now) -> Any:
+    """Refuse what can be refused here, and pass on the rest."""
+    resources = request.body.resources
+    count = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    refused: dict[int, ControllerError] = {}
+    for position, resource in enumerate(resources):
+        try:
+            _check(broker, request, resource, repeated=count[resource.resource_type, resource.resource_name] > 1)
+        except ControllerError as error:
+            refused[position] = error
+    if not refused:
+        return forwarding.handle(broker, request, now)
+    if len(refused) == len(resources):
+        return _response(request, [_refused(request, resources[position], refused[position]) for position in refused])
+    return _forward_rest(broker, request, refused, now)
+
+
+def _forward_rest(broker: Broker, request: Request, refused: dict[int, ControllerError], now: Now) -> Any:
+    resources = request.body.resources
+    rest = tuple(resource for position, resource in enumerate(resources) if position not in refused)
+    body = replace(request.body, resources=rest)
+    request_type: type = type(body)
+    codec = client_codec(request_type)
+    frame = codec.write(request.correlation_id, request.client_id or "", body)[4:]
+
+    def answered(answer: bytes) -> None:
+        _, response = codec.read(answer)
+        by_resource = {(result.resource_type, result.resource_name): result for result in response.responses}
+        results = [
+            _refused(request, resource, refused[position])
+            if position in refused
+            else by_resource[resource.resource_type, resource.resource_name]
+            for position, resource in enumerate(resources)
+        ]
+        broker.runtime.respond(request, _response(request, results))
+
+    return forwarding.forward(broker, replace(request, body=body, frame=frame), answered, now)
+
+
+def _response(request: Request, results: list[Any]) -> Any:
+    new = request.replies
+    make = new.IncrementalAlterConfigsResponse if request.api_key == _INCREMENTAL else new.AlterConfigsResponse
+    return make(responses=tuple(results))
+
+
+def _refused(request: Request, resource: Any, error: ControllerError) -> Any:
+    return request.replies.AlterConfigsResourceResponse(
+        error_code=error.code,
+        error_message=error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _check(broker: Broker, request: Request, resource: Any, *, repeated: bool) -> None:
+    if repeated:
+        raise _invalid("Each resource must appear at most once.")
+    if len({config.name for config in resource.configs}) < len(resource.configs):
+        raise _invalid("Error due to duplicate config keys")
+    without_value = [config.name for config in resource.configs if config.value is None and not _is_delete(config)]
+    if without_value:
+        raise _invalid(f"Null value not supported for : {', '.join(without_value)}")
+    if resource.resource_type == ResourceType.BROKER:
+        _check_broker(broker, request, resource)
+    elif resource.resource_type != ResourceType.TOPIC:
+        raise _invalid(f"Unknown resource type {resource.resource_type}")
+
+
+def _is_delete(config: Any) -> bool:
+    return getattr(config, "config_operation", Operation.SET) == Operation.DELETE
+
+
+def _check_broker(broker: Broker, request: Request, resource: Any) -> None:
+    name, node_id = resource.resource_name, broker.identity.node_id
+    if name:
+        if not name.removeprefix("-").isdecimal():
+            raise _invalid(f"Node id must be an integer, but it is: {name}")
+        if int(name) != node_id:
+            raise _invalid(f"Unexpected broker id, expected {node_id}, but received {name}")
+    if request.api_key == _INCREMENTAL:
+        values = _altered(broker, resource)
+    else:
+        values = {config.name: config.value for config in resource.configs}
+    try:
+        validate_dynamic({name: value for name, value in values.items() if value is not None})
+    except InvalidConfigError as error:
+        raise _invalid(str(error)) from error
+
+
+def _altered(broker: Broker, resource: Any) -> dict[str, str | None]:
+    """All properties as they would be."""
+    for config in resource.configs:
+        if config.config_operation not in set(Operation):
+            raise _invalid(f"Unknown operations type {config.config_operation}")
+        operation = Operation(config.config_operation)
+        key = BROKER_CONFIG_KEYS.get(config.name)
+        if operation in {Operation.APPEND, Operation.SUBTRACT} and (key is None or key.type is not ConfigType.LIST):
+            message = f"Config value {operation.name.lower()} is not allowed for config key: {config.name}"
+            raise ControllerError(ErrorCode.invalid_config, message)
+    own = Resource(ResourceType.BROKER, resource.resource_name)
+    before = broker.image.overrides(own.type, own.name)
+    changes = [Change(config.name, Operation(config.config_operation), config.value) for config in resource.configs]
+    return {**before, **altered(own, changes, before)}
+
+
+def _invalid(message: str) -> ControllerError:
+    return ControllerError(ErrorCode.invalid_request, message)
