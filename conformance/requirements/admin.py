@@ -1,4 +1,4 @@
-"""CreateTopics and DeleteTopics: what is created, what is refused, and that a refusal leaves nothing behind."""
+"""Topics and partitions: what is created, deleted and added, and that a refusal leaves nothing behind."""
 
 from typing import Final
 
@@ -8,11 +8,23 @@ from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import REPLICAS_TOO_MANY, UNKNOWN_BROKER
-from conformance.sequential.steps import CreateTopic, DeleteTopic, Fetch, ListOffsets, Metadata, Produce
-from conformance.sequential.strategies import many, produces, script
+from conformance.sequential.steps import (
+    AwaitTopic,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    DeleteTopicById,
+    Fetch,
+    ListOffsets,
+    Metadata,
+    Placement,
+    Produce,
+)
+from conformance.sequential.strategies import many, placed, produces, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_REPLICATION: Final = _TOPICS | {Capability.REPLICATION}
 _CREATION: Final = judges("error", of=CreateTopic)
 _PRESENCE: Final = judges("topics", of=Metadata)
 
@@ -130,5 +142,115 @@ REQUIREMENTS: Final = (
             | judges("error", "base_offset", of=Produce),
         ),
         needs=_TOPICS,
+    ),
+    Requirement(
+        id="admin/topics-are-deleted-by-id",
+        level=Level.MUST,
+        text="DeleteTopics v6 deletes the topic that has the id; an id that no topic has, or had once, is answered "
+        "UNKNOWN_TOPIC_ID, and the topic that has its name by now stays.",
+        sources=(sources.KIP_516, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                CreateTopic(),
+                DeleteTopicById(-1),
+                st.sampled_from([DeleteTopicById(0), DeleteTopic()]),
+                many(st.sampled_from([DeleteTopicById(0), Metadata()]), at_most=2),
+                CreateTopic(),
+                DeleteTopicById(0),
+                Metadata(),
+                DeleteTopicById(1),
+                Metadata(),
+            ),
+            judges("error", of=DeleteTopicById) | _PRESENCE,
+            cost=3,
+        ),
+        needs=_TOPICS,
+        since="3.1.0",
+    ),
+    Requirement(
+        id="admin/partitions-are-added",
+        level=Level.MUST,
+        text="CreatePartitions raises a topic's number of partitions to the count given: the new ones are empty, the "
+        "others keep their records. A count that is not above the present one is answered INVALID_PARTITIONS, an "
+        "unknown topic UNKNOWN_TOPIC_OR_PARTITION, and validate_only adds nothing.",
+        sources=(sources.KIP_195,),
+        check=sequential(
+            script(
+                CreateTopic(partitions=2),
+                produces(),
+                many(
+                    st.builds(CreatePartitions, st.integers(0, 6), validate_only=st.booleans()).map(
+                        lambda step: (step, AwaitTopic())
+                    ),
+                    at_most=3,
+                ),
+                CreatePartitions(2),
+                CreatePartitions(7),
+                AwaitTopic(),
+                CreatePartitions(8, topic="trial-none"),
+                produces(partition=st.integers(0, 6)),
+                ListOffsets(),
+                ListOffsets(partition=6),
+                Metadata(),
+            ),
+            judges("error", of=CreatePartitions)
+            | judges("error", "base_offset", of=Produce)
+            | judges("error", "offset", of=ListOffsets)
+            | _PRESENCE,
+            cost=5,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="admin/added-partitions-lie-where-asked",
+        level=Level.MUST,
+        text="CreatePartitions with assignments puts each new partition on the brokers given, the first leading; "
+        "assignments that are not one for each new partition, or not as many different brokers as the others have, "
+        "are answered INVALID_REPLICA_ASSIGNMENT.",
+        sources=(sources.KIP_195, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                placed(1, 2),
+                many(
+                    st.sampled_from(
+                        [
+                            CreatePartitions(2, assignments=((1, 2), (2, 3))),
+                            CreatePartitions(3, assignments=((1, 2),)),
+                            CreatePartitions(2, assignments=((1, 1),)),
+                            CreatePartitions(2, assignments=((1, UNKNOWN_BROKER),)),
+                            CreatePartitions(2, assignments=((1, 2, 3),)),
+                            CreatePartitions(2, assignments=((3, 1),), validate_only=True),
+                        ]
+                    ),
+                    at_most=4,
+                ),
+                CreatePartitions(2, assignments=((1,),)),
+                CreatePartitions(3, assignments=((2, 3), (3, 1))),
+                AwaitTopic(),
+            ),
+            judges("error", of=CreatePartitions) | judges("partitions", "all_agree", of=AwaitTopic),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="admin/replicas-are-spread",
+        level=Level.SHOULD,
+        text="Where a topic's replicas are left to the cluster, those of one partition are on different brokers, and "
+        "leaders and replicas are spread evenly.",
+        sources=(sources.REPLICATION,),
+        check=sequential(
+            script(
+                st.builds(
+                    CreateTopic, partitions=st.sampled_from([3, 6]), replication_factor=st.sampled_from([1, 2, 3])
+                ),
+                Placement(),
+            ),
+            judges("replicas_are_distinct", "leaders_unevenness", "replicas_unevenness", of=Placement),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
     ),
 )

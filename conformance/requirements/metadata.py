@@ -1,4 +1,4 @@
-"""Metadata: which topics there are, under which ids, and who leads their partitions."""
+"""What brokers tell of the cluster: its topics, partitions, brokers and controllers; and that any of them does."""
 
 from typing import Final
 
@@ -7,11 +7,33 @@ from hypothesis import strategies as st
 from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.steps import CreateTopic, DeleteTopic, Metadata, MetadataById
-from conformance.sequential.strategies import many, script
+from conformance.sequential.steps import (
+    AlterReassignment,
+    AwaitTopic,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    DescribeCluster,
+    DescribeConfigs,
+    DescribeQuorum,
+    DescribeTopicPartitions,
+    ElectLeaders,
+    EndpointType,
+    Eventually,
+    IncrementalAlterConfigs,
+    InitProducerId,
+    ListReassignments,
+    Metadata,
+    MetadataById,
+    On,
+    Operation,
+)
+from conformance.sequential.strategies import many, placed, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_BROKERS: Final = st.integers(1, 3)
+_COMPACT: Final = IncrementalAlterConfigs((("cleanup.policy", Operation.SET, "compact"),))
 _NAMES: Final = ("trial", "trial-two", "trial-none", "a/b", "two words", ".", "..", "x" * 250)
 
 REQUIREMENTS: Final = (
@@ -70,5 +92,140 @@ REQUIREMENTS: Final = (
         ),
         needs=_TOPICS,
         since="3.1.0",
+    ),
+    Requirement(
+        id="metadata/every-broker-tells-the-same",
+        level=Level.MUST,
+        text="A topic that was created through any broker is described alike by all of them in the end: its id, its "
+        "partitions with leader, replicas and in-sync replicas. Each finds it by name and by id.",
+        sources=(sources.KIP_4_METADATA, sources.KIP_516),
+        check=sequential(
+            script(
+                st.sampled_from([(1, 2), (2, 3), (3, 1)]).map(lambda brokers: placed(*brokers, partitions=2)),
+                AwaitTopic(),
+                many(st.builds(On, _BROKERS, st.sampled_from([Metadata(), MetadataById(0)])), at_most=2),
+                *(On(broker, step) for broker in (1, 2, 3) for step in (Metadata(), MetadataById(0))),
+                DeleteTopic(),
+                *(On(broker, MetadataById(0)) for broker in (1, 2, 3)),
+            ),
+            judges("partitions", "all_agree", of=AwaitTopic)
+            | judges("topics", "topic_ids", of=Metadata)
+            | judges("error", "name", of=MetadataById),
+            cost=5,
+        ),
+        needs=_TOPICS | {Capability.REPLICATION},
+        nodes_min=3,
+        since="3.1.0",
+    ),
+    Requirement(
+        id="metadata/any-broker-administers",
+        level=Level.MUST,
+        text="A request that changes the cluster may be sent to any broker, whichever node the controller is.",
+        sources=(sources.KIP_590,),
+        check=sequential(
+            script(
+                st.builds(On, _BROKERS, st.just(placed(1, 2))),
+                AwaitTopic(),
+                st.builds(On, _BROKERS, st.just(CreatePartitions(2, assignments=((2, 3),)))),
+                AwaitTopic(),
+                st.builds(On, _BROKERS, st.just(_COMPACT)),
+                Eventually(DescribeConfigs(("cleanup.policy",))),
+                st.builds(On, _BROKERS, st.just(AlterReassignment((2, 1)))),
+                st.builds(On, _BROKERS, st.just(ElectLeaders())),
+                AwaitTopic(),
+                *(On(broker, InitProducerId()) for broker in (1, 2, 3)),
+                st.builds(On, _BROKERS, st.just(ListReassignments())),
+                st.builds(On, _BROKERS, st.just(DeleteTopic())),
+                Eventually(Metadata()),
+            ),
+            judges("error", of=CreateTopic)
+            | judges("partitions", of=AwaitTopic)
+            | judges("error", of=CreatePartitions)
+            | judges("error", of=IncrementalAlterConfigs)
+            | judges("set", of=DescribeConfigs)
+            | judges("error", of=AlterReassignment)
+            | judges("error", of=ElectLeaders)
+            | judges("error", "producer", of=InitProducerId)
+            | judges("error", "ongoing", of=ListReassignments)
+            | judges("error", of=DeleteTopic)
+            | judges("topics", of=Metadata),
+            cost=7,
+        ),
+        needs=_TOPICS | {Capability.REPLICATION},
+        nodes_min=3,
+    ),
+    Requirement(
+        id="metadata/partitions-are-paged",
+        level=Level.MUST,
+        text="DescribeTopicPartitions lists topics by name and partitions by index, at most the limit, and gives a "
+        "cursor where there are more; from that cursor on it lists the rest, and nothing twice.",
+        sources=(sources.KIP_966,),
+        check=sequential(
+            script(
+                CreateTopic("trial-a", partitions=2),
+                CreateTopic("trial-b", partitions=3),
+                many(
+                    st.builds(
+                        DescribeTopicPartitions,
+                        st.permutations(["trial-a", "trial-b", "trial-c"]).map(tuple),
+                        st.integers(1, 6),
+                        st.none() | st.tuples(st.sampled_from(["trial-a", "trial-b"]), st.integers(0, 2)),
+                    ),
+                    at_most=4,
+                ),
+                DescribeTopicPartitions(("trial-b", "trial-a"), 3),
+                DescribeTopicPartitions(("trial-b", "trial-a"), 3, ("trial-b", 1)),
+                DescribeTopicPartitions(("trial-none",)),
+            ),
+            judges("topics", "listed", "next", of=DescribeTopicPartitions),
+            cost=3,
+        ),
+        needs=_TOPICS,
+        since="3.9.0",
+    ),
+    Requirement(
+        id="metadata/cluster-is-described",
+        level=Level.MUST,
+        text="DescribeCluster names every broker with the address that clients reach it at, the cluster's id that "
+        "Metadata gives too, and a controller to send to; since v1 a broker asked for controllers answers "
+        "MISMATCHED_ENDPOINT_TYPE, and for an unknown kind UNSUPPORTED_ENDPOINT_TYPE.",
+        sources=(sources.KIP_700, sources.KIP_919),
+        check=sequential(
+            script(
+                Metadata(()),
+                many(st.sampled_from(EndpointType).map(DescribeCluster), at_most=2),
+                *map(DescribeCluster, EndpointType),
+                On(2, DescribeCluster()),
+                On(3, Metadata(())),
+            ),
+            judges("error", "cluster_id", "every_broker", "addresses", "controller_is_broker", of=DescribeCluster)
+            | judges("cluster_id", of=Metadata),
+            cost=5,
+        ),
+        since="3.7.0",
+    ),
+    Requirement(
+        id="metadata/quorum-is-described",
+        level=Level.MUST,
+        text="DescribeQuorum of the metadata's partition names, through any broker, a leader among the voters, its "
+        "epoch and a high watermark that it has reached; of any other partition it is UNKNOWN_TOPIC_OR_PARTITION.",
+        sources=(sources.KIP_595,),
+        check=sequential(
+            script(
+                st.builds(On, _BROKERS, st.just(DescribeQuorum())),
+                *(On(broker, DescribeQuorum()) for broker in (1, 2, 3)),
+                DescribeQuorum("trial-none"),
+            ),
+            judges(
+                "error",
+                "leader_is_voter",
+                "has_epoch",
+                "high_watermark_is_reached",
+                "observers_vote",
+                of=DescribeQuorum,
+            ),
+            cost=5,
+        ),
+        since="3.3.0",
     ),
 )

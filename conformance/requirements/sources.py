@@ -30,6 +30,7 @@ TOPIC_TIMESTAMP_TYPE: Final = Source(
     "https://kafka.apache.org/documentation/#topicconfigs_message.timestamp.type",
 )
 COMPACTION: Final = Source("Kafka documentation, Log Compaction", "https://kafka.apache.org/documentation/#compaction")
+REPLICATION: Final = Source("Kafka documentation, Replication", "https://kafka.apache.org/documentation/#replication")
 GUARANTEES: Final = Source(
     "Kafka documentation, Guarantees", "https://kafka.apache.org/documentation/#intro_guarantees"
 )
@@ -156,6 +157,11 @@ KIP_482: Final = kip(
     482,
     "The Kafka Protocol should Support Optional Tagged Fields",
     "KIP-482%3A+The+Kafka+Protocol+should+Support+Optional+Tagged+Fields",
+)
+KIP_590: Final = kip(
+    590,
+    "Redirect Zookeeper Mutation Protocols to The Controller",
+    "KIP-590%3A+Redirect+Zookeeper+Mutation+Protocols+to+The+Controller",
 )
 KIP_595: Final = kip(
     595, "A Raft Protocol for the Metadata Quorum", "KIP-595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"

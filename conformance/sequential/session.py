@@ -22,7 +22,7 @@ from conformance.liveness import answers
 from conformance.sequential import admin_answers, requests
 from conformance.sequential.answer import CLOSED, SILENT, Answer, malformed
 from conformance.sequential.answers import normalise
-from conformance.sequential.expectation import Expectation, mismatches
+from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.layout import build
 from conformance.sequential.model import expected
 from conformance.sequential.steps import (
@@ -61,6 +61,8 @@ ANSWER_TIMEOUT_S: Final = 10.0
 """For one answer. Above `requests.REQUEST_TIMEOUT_MS`, which the broker may lawfully use up."""
 READY_TIMEOUT_S: Final = 15.0
 """For a topic to have a leader, a group to have a coordinator, a broker to accept again."""
+EFFECT_TIMEOUT_S: Final = 10.0
+"""For what a script awaits. Once in a script: what follows an effect that never came is asked but once."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """For a broker to close a connection with malformed bytes."""
 NO_LEADER: Final = "no_leader"
@@ -70,7 +72,8 @@ _RETRY_DELAY_S: Final = 0.02
 _PARTITION_STEPS: Final = frozenset(
     {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DELETE_RECORDS}
 )
-_NOT_READY: Final = frozenset({"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
+_LOADING: Final = "COORDINATOR_LOAD_IN_PROGRESS"
+_NOT_READY: Final = frozenset({_LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
 
 
 class TargetDown(Exception):  # noqa: N818 - reads as what happened
@@ -146,6 +149,7 @@ class _ScriptRun:
         self._leaders: dict[tuple[str, int], int] = {}
         self._coordinators: dict[str, int] = {}
         self._created: set[str] = set()
+        self._patience_s = EFFECT_TIMEOUT_S
 
     # --- steps
 
@@ -166,7 +170,7 @@ class _ScriptRun:
     def _answer(self, step: Step, due: Expectation) -> Answer:
         match step:
             case On():
-                return self._request(step.step, step.broker)
+                return self._answer_of_broker(step)
             case Eventually():
                 return self._last_answer(lambda: self._answer(step.step, due), due)
             case AwaitTopic():
@@ -175,6 +179,14 @@ class _ScriptRun:
                 return admin_answers.placement(self._describe(step.topic), len(self._session.nodes))
             case _:
                 return self._answer_of_request(step)
+
+    def _answer_of_broker(self, step: On) -> Answer:
+        """A certain broker's; one that only says that it still loads is asked again."""
+        still_loads = Satisfies("not loading", _LOADING.__ne__)
+        answer = self._last_answer(lambda: self._request(step.step, step.broker), {"error": still_loads})
+        if isinstance(step.step, CreateTopic) and answer.get("error") == "NONE":
+            self._created.add(step.step.topic)
+        return answer
 
     def _answer_of_request(self, step: Step) -> Answer:
         match step:
@@ -261,8 +273,11 @@ class _ScriptRun:
 
     def _last_answer(self, ask: Callable[[], Answer], due: Expectation) -> Answer:
         """Ask until the answer is the one that is due, or the time is up; the last answer."""
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        while mismatches(due, answer := ask()) and time.monotonic() < deadline:
+        deadline = time.monotonic() + self._patience_s
+        while mismatches(due, answer := ask()):
+            if time.monotonic() > deadline:
+                self._patience_s = 0.0
+                break
             time.sleep(_RETRY_DELAY_S)
         return answer
 
@@ -270,16 +285,13 @@ class _ScriptRun:
         answer = self._last_answer(partial(self._described_by_all, step.topic), due)
         for index, leader, *_ in answer["partitions"]:
             self._leaders[step.topic, index] = self._symbols.broker(leader)
-            _comes(partial(self._serves, step.topic, index))
+            self._last_answer(partial(self._request, ListOffsets(topic=step.topic, partition=index)), {"error": "NONE"})
         return answer
 
     def _described_by_all(self, topic: str) -> Answer:
         """The first broker's description of a topic, and whether all others give the same."""
         described = [admin_answers.topic_state(self._describe(topic, n), self._symbols) for n in self._session.nodes]
         return {"all_agree": all(one == described[0] for one in described), **described[0]}
-
-    def _serves(self, topic: str, partition: int) -> bool:
-        return self._request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
 
     def _coordinator(self, group: str) -> int:
         """The group's coordinator, once it has loaded its partition of the offsets topic."""
@@ -316,7 +328,7 @@ class _ScriptRun:
         if len(leaders) != 1 or None in leaders:
             return False
         self._leaders[topic, partition] = next(leader for leader in leaders if leader is not None)
-        return self._serves(topic, partition)
+        return self._request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
 
     def _leader_known_to(self, node: Node, topic: str, partition: int) -> int | None:
         for described in self._describe(topic, node):

@@ -1,4 +1,4 @@
-"""One honest broker for all tests of this folder."""
+"""Honest brokers for all tests of this folder: one alone, and three."""
 
 from collections.abc import Iterator
 
@@ -11,4 +11,10 @@ from fixtures.targets.target import Target
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Target]:
     with start_target("reference", nodes=1) as target:
+        yield target
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Target]:
+    with start_target("reference", nodes=3) as target:
         yield target

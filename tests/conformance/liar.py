@@ -1,8 +1,8 @@
 """A broker that lies: a proxy before an honest one, which decodes requests and answers what a lie makes of them.
 
 A `Lie` is a function of a request and of `forward`, which asks the honest broker. It may alter the request, alter the
-answer, ask twice, or not ask at all. Clients stay behind the proxy, because the addresses in Metadata, FindCoordinator
-and DescribeCluster are replaced by its own.
+answer, ask twice, or not ask at all. There is a proxy for each broker of the honest target, and clients stay behind
+them, because the addresses in Metadata, FindCoordinator and DescribeCluster are replaced by the proxies'.
 """
 
 import io
@@ -52,39 +52,42 @@ class Liar:
         self._honest = honest
         self._lie = lie
         self._manners = manners
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listeners = [socket.create_server(("127.0.0.1", 0)) for _ in honest.nodes]
         self._connections: list[socket.socket] = []
-        self._upstream = honest.nodes[0]
         self.name = f"liar before {honest.name}"
         self.kind, self.version, self.versions = honest.kind, honest.version, honest.versions
         self.capabilities, self.cluster_properties = honest.capabilities, honest.cluster_properties
-        self.node_count = 1
-        self.nodes = (Node(self._upstream.id, "127.0.0.1", self._listener.getsockname()[1]),)
+        self.node_count = len(honest.nodes)
+        ports = [listener.getsockname()[1] for listener in self._listeners]
+        self.nodes = tuple(Node(node.id, "127.0.0.1", port) for node, port in zip(honest.nodes, ports, strict=True))
         self.bootstrap_servers = f"127.0.0.1:{self.nodes[0].port}"
+        self._proxies = {(node.host, node.port): mine for node, mine in zip(honest.nodes, self.nodes, strict=True)}
 
     def __enter__(self) -> "Liar":
-        threading.Thread(target=self._accept, daemon=True).start()
+        for listener, node in zip(self._listeners, self._honest.nodes, strict=True):
+            threading.Thread(target=self._accept, args=(listener, node), daemon=True).start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        for listener in self._listeners:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
         for connection in self._connections:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket, honest: Node) -> None:
         while True:
             try:
-                connection, _ = self._listener.accept()
+                connection, _ = listener.accept()
             except OSError:
                 return
             self._connections.append(connection)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            threading.Thread(target=self._serve, args=(connection, honest), daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
-        with connection, RawClient(self._upstream.host, self._upstream.port, timeout_s=10) as upstream:
+    def _serve(self, connection: socket.socket, honest: Node) -> None:
+        with connection, RawClient(honest.host, honest.port, timeout_s=10) as upstream:
             with suppress(OSError, RawClientError, ConnectionError):
                 while True:
                     frames = self._read_frames(connection)
@@ -119,7 +122,18 @@ class Liar:
         if getattr(request, "acks", None) == 0:
             upstream.send(request)
             return None
-        return _behind(self.nodes[0], upstream.request(request))
+        return self._behind(upstream.request(request))
+
+    def _behind(self, value: Any) -> Any:
+        """Every broker address in an answer becomes its proxy's."""
+        if isinstance(value, tuple):
+            return tuple(map(self._behind, value))
+        if not is_dataclass(value):
+            return value
+        changes = {item.name: self._behind(getattr(value, item.name)) for item in fields(value)}
+        if proxy := self._proxies.get((changes.get("host"), changes.get("port"))):
+            changes |= {"host": proxy.host, "port": proxy.port}
+        return replace(value, **changes)
 
 
 def _read_frame(connection: socket.socket) -> bytes:
@@ -161,18 +175,6 @@ def _encode_response(correlation_id: int, response: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _behind(node: Node, value: Any) -> Any:
-    """Every broker address in an answer becomes the proxy's."""
-    if isinstance(value, tuple):
-        return tuple(_behind(node, item) for item in value)
-    if not is_dataclass(value):
-        return value
-    changes = {item.name: _behind(node, getattr(value, item.name)) for item in fields(value)}
-    if "host" in changes and changes["port"] > 0:
-        changes |= {"host": node.host, "port": node.port}
-    return replace(value, **changes)
-
-
 # --- what lies are made of
 
 
@@ -202,6 +204,14 @@ PARTITIONS = {
     "DeleteTopics": "responses",
     "Metadata": "topics",
     "InitProducerId": "",
+    "OffsetFetch": "groups.topics.partitions",
+    "CreatePartitions": "results",
+    "AlterPartitionReassignments": "responses.partitions",
+    "DescribeQuorum": "topics.partitions",
+    "IncrementalAlterConfigs": "responses",
+    "AlterConfigs": "responses",
+    "DescribeConfigs": "results",
+    "DescribeLogDirs": "",
 }
 """Where the errors of an API are."""
 

@@ -138,6 +138,61 @@ def _creates_in_earnest(request: Any) -> Any:
     return replace(request, validate_only=False)
 
 
+def _without_isr(part: Any) -> Any:
+    return replace(part, isr_nodes=part.isr_nodes[:1])
+
+
+def _metadata_of_partitions(change: Callable[[Any], Any]) -> Lie:
+    def lie(request: Any, forward: Forward) -> Any:
+        response = forward(request)
+        return altered(response, "topics.partitions", change) if api(request) == "Metadata" else response
+
+    return lie
+
+
+def _in_the_first_epoch(part: Any) -> Any:
+    return replace(part, leader_epoch=0) if hasattr(part, "leader_epoch") else part
+
+
+def _puts_all_on_the_leader(part: Any) -> Any:
+    return replace(part, replica_nodes=(part.leader_id, part.leader_id))
+
+
+def _sends_to_the_controller(_request: Any, part: Any) -> Any:
+    return replace(part, error_code=ErrorCode.not_controller)
+
+
+def _only_validates(request: Any) -> Any:
+    return replace(request, validate_only=True)
+
+
+def _inherits_all(_request: Any, part: Any) -> Any:
+    return altered(part, "configs", lambda config: replace(config, config_source=5))
+
+
+# --- leaders
+
+
+def _forgets_past_epochs(batches: list[Any], _request: Any) -> list[Any]:
+    newest = max((batch.leader_epoch for batch in batches), default=0)
+    return [batch for batch in batches if batch.leader_epoch == newest]
+
+
+def _restamps_epochs(batches: list[Any], _request: Any) -> list[Any]:
+    newest = max((batch.leader_epoch for batch in batches), default=0)
+    return [replace(batch, leader_epoch=newest) for batch in batches]
+
+
+def _names_no_leader(_request: Any, part: Any) -> Any:
+    if not hasattr(part, "current_leader"):
+        return part
+    return replace(part, current_leader=replace(part.current_leader, leader_id=-1))
+
+
+def _reverses_replicas(part: Any) -> Any:
+    return part if part.replicas is None else replace(part, replicas=(*part.replicas[::-1], 1))
+
+
 # --- groups
 
 
@@ -206,9 +261,31 @@ LIES: dict[str, Planted] = {
             "ListOffsets", lambda _, part: replace(part, leader_epoch=-1) if hasattr(part, "leader_epoch") else part
         )
     ),
+    "epochs/old-epoch-is-fenced": Planted(_ignores_epoch),
+    "epochs/past-epochs-ended-where-the-next-began": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
+    "epochs/records-keep-their-epoch": Planted(_records(_restamps_epochs)),
+    "epochs/every-leader-has-a-new-one": Planted(_metadata_of_partitions(_in_the_first_epoch)),
+    "epochs/commits-carry-the-epoch": Planted(
+        answers("OffsetFetch", lambda _, part: replace(part, committed_leader_epoch=-1))
+    ),
+    "leadership/only-the-leader-serves": Planted(denies_errors("ListOffsets", offset=0)),
+    "leadership/current-leader-is-told": Planted(answers("Produce", _names_no_leader)),
+    "leadership/preferred-leader-is-elected": Planted(
+        asks("ElectLeaders", lambda request: replace(request, election_type=1))
+    ),
+    "leadership/records-outlive-a-leader": Planted(_records(_forgets_past_epochs)),
     "metadata/topics-are-described": Planted(answers("Metadata", _hides_errors_of_topics)),
     "metadata/null-asks-for-all-and-empty-for-none": Planted(asks("Metadata", _reads_empty_as_all)),
     "metadata/topic-id-names-one-creation": Planted(answers("Metadata", _same_topic_id)),
+    "metadata/every-broker-tells-the-same": Planted(_metadata_of_partitions(_without_isr)),
+    "metadata/any-broker-administers": Planted(answers("CreatePartitions", _sends_to_the_controller)),
+    "metadata/partitions-are-paged": Planted(
+        asks("DescribeTopicPartitions", lambda request: replace(request, response_partition_limit=2000))
+    ),
+    "metadata/cluster-is-described": Planted(
+        asks("DescribeCluster", lambda request: replace(request, endpoint_type=1))
+    ),
+    "metadata/quorum-is-described": Planted(answers("DescribeQuorum", lambda _, part: replace(part, leader_id=4711))),
     "groups/commit-is-read-back": Planted(
         asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
     ),
@@ -220,6 +297,29 @@ LIES: dict[str, Planted] = {
     "admin/validate-only-creates-nothing": Planted(asks("CreateTopics", _creates_in_earnest)),
     "admin/creation-is-described": Planted(_plus_one("CreateTopics", "num_partitions")),
     "admin/deleted-topic-is-gone": Planted(denies_errors("DeleteTopics")),
+    "admin/topics-are-deleted-by-id": Planted(denies_errors("DeleteTopics")),
+    "admin/partitions-are-added": Planted(denies_errors("CreatePartitions")),
+    "admin/added-partitions-lie-where-asked": Planted(
+        asks(
+            "CreatePartitions",
+            lambda request: altered(request, "topics", lambda topic: replace(topic, assignments=None)),
+        )
+    ),
+    "admin/replicas-are-spread": Planted(_metadata_of_partitions(_puts_all_on_the_leader)),
+    "configs/changes-leave-the-rest": Planted(asks("IncrementalAlterConfigs", _only_validates)),
+    "configs/lists-are-appended-to": Planted(asks("IncrementalAlterConfigs", _only_validates)),
+    "configs/bad-change-changes-nothing": Planted(denies_errors("IncrementalAlterConfigs")),
+    "configs/validate-only-changes-nothing": Planted(asks("IncrementalAlterConfigs", _creates_in_earnest)),
+    "configs/alter-configs-replaces-all": Planted(asks("AlterConfigs", _only_validates)),
+    "configs/description-says-who-set-it": Planted(answers("DescribeConfigs", _inherits_all)),
+    "reassignment/replicas-are-moved": Planted(
+        asks("AlterPartitionReassignments", lambda request: altered(request, "topics.partitions", _reverses_replicas))
+    ),
+    "reassignment/records-move-along": Planted(_records(_forgets_past_epochs)),
+    "reassignment/bad-reassignment-is-refused": Planted(denies_errors("AlterPartitionReassignments")),
+    "reassignment/brokers-hold-their-own-replicas": Planted(
+        answers("DescribeLogDirs", lambda _, part: replace(part, results=()))
+    ),
     "negotiation/every-version-is-served": Planted(answers("Fetch", _old_fetches_are_empty)),
     "negotiation/unknown-api-versions-is-answered": Planted(honest, Manners(refuses_unreadable=True)),
     "negotiation/malformed-client-name-is-refused": Planted(asks("ApiVersions", _politely_named)),
