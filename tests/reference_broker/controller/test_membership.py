@@ -1,0 +1,272 @@
+"""Brokers join, live, are fenced, and leave."""
+
+from uuid import UUID
+
+import pytest
+
+from reference_broker.core.controller.heartbeats import TRANSITIONS, BrokerControlState, Wish
+from reference_broker.protocol.errors import error_code
+from reference_broker.protocol.metadata_records import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+)
+from tests.reference_broker.controller.scripted_controller import (
+    FEATURES,
+    HEARTBEAT_MS,
+    SESSION_MS,
+    ScriptedController,
+    directory,
+    incarnation,
+)
+
+
+@pytest.fixture
+def controller():
+    return ScriptedController()
+
+
+# Registration
+
+
+def test_a_broker_starts_fenced_with_the_offset_of_its_registration_as_its_epoch(controller):
+    offset = controller.log.end_offset
+    assert controller.register(1, rack="a").broker_epoch == offset
+    record = controller.log.records[offset]
+    assert isinstance(record, RegisterBrokerRecord)
+    assert (record.broker_epoch, record.fenced, record.rack) == (offset, True, "a")
+    assert record.log_dirs == (directory(1),)
+    assert [(endpoint.name, endpoint.host, endpoint.port) for endpoint in record.end_points] == [
+        ("REPLICATION", "b1", 9093)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"cluster_id": "another"}, "INCONSISTENT_CLUSTER_ID"),
+        ({"is_migrating_zk_broker": True}, "BROKER_ID_NOT_REGISTERED"),
+        ({"log_dirs": ()}, "INVALID_REGISTRATION"),
+        ({"log_dirs": (None,)}, "INVALID_REGISTRATION"),
+        ({"log_dirs": (UUID(int=99),)}, "INVALID_REGISTRATION"),
+        ({"log_dirs": (directory(1), directory(1))}, "INVALID_REGISTRATION"),
+        ({"log_dirs": (directory(2),)}, "INVALID_REGISTRATION"),
+        ({"features": [FEATURES[0] | {"max_supported_version": 29}]}, "UNSUPPORTED_VERSION"),
+        ({"features": [*FEATURES, FEATURES[0] | {"name": "new", "min_supported_version": 1}]}, "UNSUPPORTED_VERSION"),
+        ({"features": []}, "INVALID_REGISTRATION"),
+    ],
+)
+def test_a_registration_is_refused(controller, wrong, error):
+    controller.serve(2)
+    end_offset = controller.log.end_offset
+    assert controller.register(1, **wrong).error_code == error_code(error)
+    assert controller.log.end_offset == end_offset
+
+
+def test_the_first_thing_that_is_wrong_is_the_answer(controller):
+    controller.serve(1)
+    wrong = {"cluster_id": "another", "log_dirs": (), "features": []}
+    assert controller.register(1, life=1, **wrong).error_code == error_code("INCONSISTENT_CLUSTER_ID")
+    del wrong["cluster_id"]
+    assert controller.register(1, life=1, **wrong).error_code == error_code("DUPLICATE_BROKER_REGISTRATION")
+
+
+def test_an_id_is_taken_while_the_session_of_its_broker_lasts(controller):
+    controller.serve(1)
+    controller.advance(SESSION_MS)
+    assert controller.register(1, life=1).error_code == error_code("DUPLICATE_BROKER_REGISTRATION")
+    controller.advance(1)
+    assert controller.register(1, life=1).error_code == 0
+
+
+def test_a_broker_that_was_let_go_is_back_at_once(controller):
+    controller.serve(1)
+    assert controller.heartbeat(1, want_shut_down=True).should_shut_down
+    epoch = controller.image.brokers[1].broker_epoch
+    assert controller.register(1, life=1).broker_epoch > epoch
+
+
+def test_the_same_incarnation_again_keeps_its_epoch_and_state(controller):
+    controller.serve(1)
+    epoch = controller.image.brokers[1].broker_epoch
+    assert controller.register(1, rack="b").broker_epoch == epoch
+    assert not controller.image.brokers[1].fenced
+    assert controller.image.brokers[1].rack == "b"
+
+
+def test_a_new_incarnation_is_in_no_isr_before_its_leader_says_so(controller):
+    controller.serve(1, 2)
+    controller.create("orders", "12")
+    controller.create("alone", "1")
+    controller.keep_alive(2, for_ms=SESSION_MS - 1_000)
+    controller.heartbeat(1, want_fence=True)
+    controller.image.apply(  # as an older controller may have left it: fenced, and in an ISR
+        PartitionChangeRecord(partition_id=0, topic_id=controller.partition("orders").topic_id, isr=(1, 2), leader=1)
+    )
+    controller.register(1, life=1)
+    assert controller.told("orders") == "12/2/2"
+    assert controller.told("alone") == "1/1/-"
+    assert isinstance(controller.log.records[-1], RegisterBrokerRecord)
+
+
+# Sessions
+
+
+def test_a_broker_is_unfenced_when_it_knows_its_own_registration(controller):
+    epoch = controller.register(1).broker_epoch
+    answer = controller.heartbeat(1, current_metadata_offset=epoch - 1)
+    assert (answer.is_caught_up, answer.is_fenced) == (False, True)
+    answer = controller.heartbeat(1, current_metadata_offset=epoch, want_fence=True)
+    assert (answer.is_caught_up, answer.is_fenced) == (True, True)
+    answer = controller.heartbeat(1, current_metadata_offset=epoch)
+    assert (answer.is_caught_up, answer.is_fenced) == (True, False)
+    assert controller.log.records[-1] == BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, fenced=-1)
+
+
+def test_heartbeats_of_a_broker_that_is_unfenced_write_nothing(controller):
+    controller.serve(1)
+    end_offset = controller.log.end_offset
+    controller.keep_alive(1, for_ms=3 * SESSION_MS)
+    assert controller.log.end_offset == end_offset
+
+
+@pytest.mark.parametrize("epoch", [-1, 0, 99])
+def test_another_epoch_than_that_of_the_registration_is_stale(controller, epoch):
+    controller.serve(1)
+    assert controller.heartbeat(1, broker_epoch=epoch).error_code == error_code("STALE_BROKER_EPOCH")
+
+
+def test_a_broker_that_is_not_registered_is_stale(controller):
+    answer = controller.ask("BrokerHeartbeat", 1, broker_id=9, broker_epoch=0, current_metadata_offset=0)
+    assert answer.error_code == error_code("STALE_BROKER_EPOCH")
+
+
+def test_a_broker_that_is_silent_is_fenced_and_leads_no_more_in_one_batch(controller):
+    controller.serve(1, 2, 3)
+    topic_id = controller.create("orders", "123")
+    controller.keep_alive(2, 3, for_ms=SESSION_MS - 1_000)
+    end_offset = controller.log.end_offset
+    controller.advance(1_000)
+    assert controller.log.end_offset == end_offset
+    controller.advance(1)
+    assert controller.log.records[end_offset:] == [
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, isr=(2, 3), leader=2),
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=controller.image.brokers[1].broker_epoch, fenced=1),
+    ]
+
+
+def test_a_broker_asks_to_be_fenced(controller):
+    controller.serve(1, 2)
+    controller.create("orders", "12")
+    assert controller.heartbeat(1, want_fence=True).is_fenced
+    assert controller.told("orders") == "12/2/2"
+
+
+def test_the_last_in_sync_replica_stays_in_the_isr_and_leads_when_it_is_back(controller):
+    controller.serve(1, 2)
+    controller.create("orders", "12")
+    controller.kill(2)
+    controller.keep_alive(for_ms=SESSION_MS + HEARTBEAT_MS)
+    assert controller.told("orders") == "12/1/-"
+    controller.serve(2, life=1)
+    assert controller.told("orders") == "12/1/-"
+    controller.serve(1, life=1)
+    assert controller.told("orders") == "12/1/1"
+    assert controller.partition("orders").leader_epoch == 2
+
+
+def test_a_new_controller_gives_every_broker_the_time_of_a_session(controller):
+    controller.serve(1, 2)
+    controller.keep_alive(2, for_ms=SESSION_MS - 1_000)
+    controller.fail_over()
+    controller.keep_alive(2, for_ms=SESSION_MS - 1_000)
+    assert not controller.image.brokers[1].fenced
+    controller.keep_alive(2, for_ms=HEARTBEAT_MS)
+    assert controller.image.brokers[1].fenced
+    assert not controller.image.brokers[2].fenced
+
+
+# Controlled shutdown
+
+
+def test_a_broker_that_leads_nothing_may_go_at_once(controller):
+    controller.serve(1, 2)
+    controller.create("orders", "21")
+    answer = controller.heartbeat(1, want_shut_down=True)
+    assert (answer.should_shut_down, answer.is_fenced) == (True, True)
+    assert controller.told("orders") == "21/2/2"
+
+
+def test_a_leader_goes_when_every_other_broker_knows_that_it_leads_no_more(controller):
+    controller.serve(1, 2, 3)
+    controller.create("orders", "123")
+    before = controller.log.end_offset - 1
+    answer = controller.heartbeat(1, want_shut_down=True)
+    assert (answer.should_shut_down, answer.is_fenced) == (False, False)
+    assert controller.image.brokers[1].in_controlled_shutdown
+    assert controller.told("orders") == "123/23/2"
+    controller.heartbeat(2)
+    controller.heartbeat(3, current_metadata_offset=before)
+    assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
+    controller.heartbeat(3)
+    answer = controller.heartbeat(1, want_shut_down=True)
+    assert (answer.should_shut_down, answer.is_fenced) == (True, True)
+    assert controller.image.brokers[1].fenced
+
+
+def test_a_leader_goes_when_nobody_can_take_over(controller):
+    controller.serve(1, 2)
+    controller.create("orders", "12", isr="1")
+    assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
+    assert controller.told("orders") == "12/1/-"
+    controller.heartbeat(2)
+    assert controller.heartbeat(1, want_shut_down=True).should_shut_down
+
+
+def test_a_controlled_shutdown_goes_on_under_a_new_controller(controller):
+    controller.serve(1, 2)
+    controller.create("orders", "12")
+    controller.heartbeat(1, want_shut_down=True)
+    controller.fail_over()
+    assert controller.heartbeat(1, want_shut_down=True).should_shut_down
+
+
+def test_the_table_has_an_answer_for_every_state_and_wish():
+    states = set(BrokerControlState) - {BrokerControlState.SHUTDOWN_NOW}
+    assert set(TRANSITIONS) == {(state, wish) for state in states for wish in Wish}
+    assert all(rows[-1][0].name == "ALWAYS" for rows in TRANSITIONS.values())
+
+
+# Unregistration, controllers, producer ids
+
+
+def test_a_broker_is_taken_out(controller):
+    controller.serve(1, 2)
+    controller.create("orders", "12")
+    epoch = controller.image.brokers[1].broker_epoch
+    assert controller.ask("UnregisterBroker", 0, broker_id=1).error_code == 0
+    assert 1 not in controller.image.brokers
+    assert controller.told("orders") == "12/2/2"
+    answer = controller.ask("BrokerHeartbeat", 1, broker_id=1, broker_epoch=epoch, current_metadata_offset=9)
+    assert answer.error_code == error_code("STALE_BROKER_EPOCH")
+    answer = controller.ask("UnregisterBroker", 0, broker_id=1)
+    assert answer.error_code == error_code("BROKER_ID_NOT_REGISTERED")
+
+
+def test_a_controller_tells_of_itself(controller):
+    asked = {"controller_id": 3, "incarnation_id": incarnation(3), "features": FEATURES, "listeners": []}
+    assert controller.ask("ControllerRegistration", 0, **asked).error_code == 0
+    assert controller.image.controllers[3].incarnation_id == incarnation(3)
+
+
+def test_producer_ids_are_never_given_twice(controller):
+    controller.serve(1, 2)
+    blocks = []
+    for broker_id in (1, 2, 1):
+        epoch = controller.image.brokers[broker_id].broker_epoch
+        answer = controller.ask("AllocateProducerIds", 0, broker_id=broker_id, broker_epoch=epoch)
+        blocks.append((answer.producer_id_start, answer.producer_id_len))
+        controller.fail_over()
+    assert blocks == [(0, 1000), (1000, 1000), (2000, 1000)]
+    answer = controller.ask("AllocateProducerIds", 0, broker_id=1, broker_epoch=99)
+    assert answer.error_code == error_code("STALE_BROKER_EPOCH")
