@@ -229,6 +229,9 @@ class QuorumNode:
             return Follower(epoch, leader_id, voted, now.monotonic_ms + self.config.fetch_timeout_ms)
         if voted == self.local and self.is_voter:
             return Candidate(epoch, self.local, self._election_deadline_ms(now), self._ballot())
+        first_ms = self.config.first_election_max_ms
+        if epoch == 0 and self.is_voter and first_ms is not None:
+            return Unattached(epoch, leader_id, voted, now.monotonic_ms + self.random_below(first_ms))
         return Unattached(epoch, leader_id, voted, self._election_deadline_ms(now))
 
     def _start(self, now: Now) -> None:
