@@ -35,7 +35,7 @@ from linearizability.anomalies.transactions import Transactions
 
 OPERATION_FIELDS: Final = (
     "op_id", "process", "invoke_ns", "complete_ns", "outcome", "acks", "isolation", "producer_id", "producer_epoch",
-    "txn_seq", "node",
+    "txn_seq", "node", "f",
 )  # fmt: skip
 """What the checks read of an operation."""
 RECORD_FIELDS: Final = ("op_id", "seq", "offset", "value", "key", "leader_epoch", "intact")
@@ -80,6 +80,7 @@ def operation_columns(
         producer_epoch=numbers(table["producer_epoch"], -1).astype(np.int32),
         transaction=transactions.index_of(process, numbers(table["txn_seq"], 0), in_transaction),
         node=numbers(table["node"], NO_NODE).astype(np.int32),
+        polls=_flags(pc.equal(table["f"], "poll")),
     )
 
 

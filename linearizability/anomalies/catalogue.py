@@ -19,6 +19,8 @@ from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.lost_write import LOST_WRITE
 from linearizability.anomalies.offset_mismatch import OFFSET_MISMATCH
 from linearizability.anomalies.phantom_read import PHANTOM_READ
+from linearizability.anomalies.poll_regress import POLL_REGRESS
+from linearizability.anomalies.poll_skip import POLL_SKIP
 from linearizability.anomalies.producer_order import PRODUCER_ORDER
 from linearizability.anomalies.read_above_watermark import READ_ABOVE_WATERMARK
 from linearizability.anomalies.realtime_order import REALTIME_ORDER
@@ -37,6 +39,8 @@ ANOMALIES: Final[tuple[Definition, ...]] = (
     CORRUPT_RECORD,
     PRODUCER_ORDER,
     REALTIME_ORDER,
+    POLL_SKIP,
+    POLL_REGRESS,
     STALE_END_OFFSET,
     WATERMARK_REGRESS,
     READ_ABOVE_WATERMARK,

@@ -61,6 +61,8 @@ class OperationColumns(_Columns):
     """Index into the run's `Transactions`, -1 where there is none."""
     node: Int32s
     """The broker that answered, NO_NODE where unknown."""
+    polls: Flags
+    """Whether it is a consumer's poll: a read that goes on where the last one ended."""
 
 
 @dataclass(frozen=True, slots=True)

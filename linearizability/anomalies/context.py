@@ -51,8 +51,10 @@ class Context:
     """Per topic name, the ids that any row gave it, sorted."""
     deletions: tuple[Deletion, ...] = ()
     log_start_requests: tuple[LogStartRequest, ...] = ()
-    moves_ns: Mapping[int, Int64s] | None = None
-    """Where `positions` is absent: per process, sorted, when it was assigned or sought. None where it is there."""
+    moves_ns: Mapping[int, Int64s] = field(default_factory=dict)
+    """Per process, sorted, when it was assigned or sought."""
+    derives_positions: bool = False
+    """The table `positions` is absent: what a read covered follows from what it returned."""
     clients: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Per process, its client properties: what a row leaves open (acks, isolation) they may say."""
     _rules: dict[str, TopicRules] = field(default_factory=dict)

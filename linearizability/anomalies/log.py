@@ -130,7 +130,7 @@ class PartitionLog:
     @cached_property
     def coverage(self) -> Coverage:
         """What the log's reads passed over."""
-        return coverage_of(self.rows, self.context.moves_ns)
+        return coverage_of(self.rows, self.context.moves_ns if self.context.derives_positions else None)
 
     @cached_property
     def promise(self) -> Promise:

@@ -47,6 +47,10 @@ class Pairs:
     covering: Flags
     """The read covers the offset; else it returned another record there."""
 
+    def take(self, rows: Flags) -> "Pairs":
+        """Some of them."""
+        return Pairs(*(getattr(self, name)[rows] for name in Pairs.__slots__))
+
 
 def losses(log: PartitionLog) -> Losses:
     """Judge every committed record of a log."""
@@ -61,13 +65,24 @@ def losses(log: PartitionLog) -> Losses:
 
 
 def _from_reads(log: PartitionLog, eligible: Flags, found: Losses) -> None:
-    suspects = np.flatnonzero(eligible & (_has_deficit(log) | _shares_offset(log)))
-    suspects = suspects[np.argsort(log.records.offset[suspects], kind="stable")]
+    suspects = _suspects(log, eligible)
     for pairs in _pairs(log, suspects, log.records.offset[suspects], lambda: _is_done(log, found)):
         held, promised = judge_pairs(log, pairs)
         found.violation[pairs.record[promised]] = True
         found.permitted[pairs.record[held]] = True
         found.covered[pairs.record[pairs.covering & counts_against(log, pairs.record, pairs.reader)]] = True
+
+
+def unreturned(log: PartitionLog, eligible: Flags) -> Iterator[Pairs]:
+    """Every pair of an eligible record and a read that covers its offset and does not return it, or contradicts it."""
+    suspects = _suspects(log, eligible)
+    return pairs_at(log, suspects, log.records.offset[suspects])
+
+
+def _suspects(log: PartitionLog, eligible: Flags) -> Indexes:
+    """Eligible records that some read may not have returned, by offset."""
+    suspects = np.flatnonzero(eligible & (log.once(_has_deficit) | log.once(_shares_offset)))
+    return suspects[np.argsort(log.records.offset[suspects], kind="stable")]
 
 
 def _has_deficit(log: PartitionLog) -> Flags:

@@ -102,9 +102,8 @@ def context_of(run: RunInfo, faults: pa.Table, summary: Summary) -> Context:
         topic_ids={topic: tuple(own) for topic, own in ids.items()},
         deletions=summary.deletions,
         log_start_requests=summary.log_start_requests,
-        moves_ns=None
-        if summary.positions
-        else {process: np.array(sorted(own), np.int64) for process, own in moves.items()},
+        moves_ns={process: np.array(sorted(own), np.int64) for process, own in moves.items()},
+        derives_positions=not summary.positions,
         clients=run.clients,
     )
 

@@ -4,7 +4,7 @@ Every function here is a sentence of the definitions as a loop. It knows no arra
 """
 
 from collections import defaultdict
-from itertools import product
+from itertools import pairwise, product
 
 FOREVER = 2**63 - 1
 NEVER = -(2**63)
@@ -478,6 +478,7 @@ class Log:
             self.read_above_watermark()
             self.epoch_regress()
             self.leaders()
+            self.polls()
 
     def lost_write_and_unseen(self):
         for r in self.all.values():
@@ -789,6 +790,97 @@ class Log:
             if newer:
                 verdict = "violation" if self.o.acks_all(op_id) else "permitted"
                 self.add("fenced-leader-write", verdict, (newer[0], op_id), offset, None)
+
+    def moved(self, earlier, later):
+        """Whether a consumer was, or may have been, moved between two of its polls."""
+        o, process = self.o, self.o.op[later]["process"]
+        moves = ("assign", "seek", "subscribe", "unsubscribe", "unassign", "incremental_assign", "incremental_unassign")
+        moments = [a["at_ns"] for a in o.t["assignments"] if a["process"] == process]
+        moments += [p["invoke_ns"] for p in o.op.values() if p["process"] == process and p["f"] in moves]
+        end = o.op[later]["complete_ns"]
+        end = o.invoke(later) if end is None else end
+        return any(o.invoke(earlier) <= at <= end for at in moments)
+
+    def polls(self):
+        o = self.o
+        polls = sorted(op_id for op_id, op in o.op.items() if op["f"] == "poll")
+        gave = {
+            op_id: [
+                row["offset"]
+                for row in sorted((r for r in self.reads if r["op_id"] == op_id), key=lambda r: r["seq"])
+                if row["offset"] is not None
+            ]
+            for op_id in polls
+        }
+        steps = []  # (earlier, later, left, reached)
+        for process in {o.op[op_id]["process"] for op_id in polls}:
+            stays = []
+            for op_id in (op for op in polls if o.op[op]["process"] == process):
+                if self.positions is not None:
+                    own = [p for p in self.positions if p["op_id"] == op_id]
+                    own.sort(key=lambda p: (p["before"], p["after"]))
+                    one_way = all(p["cause"] == "read" for p in own)
+                    one_way = one_way and all(one["after"] == two["before"] for one, two in pairwise(own))
+                    if own:
+                        stays.append((op_id, own[0]["before"], own[-1]["after"], one_way))
+                elif gave[op_id]:
+                    stays.append((op_id, gave[op_id][0], gave[op_id][-1] + 1, True))
+            for one, two in pairwise(stays):
+                if one[3] and two[3] and not self.moved(one[0], two[0]):
+                    steps.append((one[0], two[0], one[2], two[1]))
+        inside = [
+            (op_id, op_id, one + 1, two)
+            for op_id in polls
+            for one, two in pairwise(gave[op_id])
+            if not self.moved(op_id, op_id)
+            and not any(p["op_id"] == op_id and p["cause"] != "read" for p in self.all_positions)
+        ]
+        for earlier, later, left, reached in [*steps, *inside]:
+            at = o.complete(later)
+            if reached < left and self.log_start_by(at) <= left:
+                end = self.promise_end(o.complete(earlier), 1)
+                verdict = "violation" if end != NEVER and within(at, end) else "permitted"
+                self.add("poll-regress", verdict, (earlier,) if earlier == later else (earlier, later), reached, None)
+        self.poll_skip(polls, gave, steps if self.positions is not None else [])
+
+    def poll_skip(self, polls, gave, steps):
+        o, jumps = self.o, defaultdict(list)
+        for r in self.all.values():
+            if not r["read"] or not r["committed"] or r["aborted"] or r["offset"] is None:
+                continue
+            here = r["offset"]
+            for op_id, stable in self.covering(here).items():
+                returned = any(row["op_id"] == op_id for row in r["reads"]) or here in gave.get(op_id, ())
+                if op_id in polls and not returned:
+                    begins = [before for op, before, after, _ in self.ranges if op == op_id and before <= here < after]
+                    begins = [self.merged_begin(op_id, here)] if begins else begins
+                    left = max([offset + 1 for offset in gave[op_id] if offset < here] + begins)
+                    jumps["inside", op_id, left].append((r, op_id, stable))
+            for number, (_, later, left, reached) in enumerate(steps):
+                if left <= here < reached:
+                    jumps["between", number, left].append((r, later, FOREVER))
+        for (_, _, left), skipped in jumps.items():
+            missed = []
+            for r, op_id, stable in skipped:
+                if not self.counts(r, op_id) or self.absent_from(r, r["offset"], op_id, stable):
+                    continue
+                at = o.complete(op_id)
+                promised = (r["strong"] and within(at, r["ack_end"])) or (
+                    o.invoke(op_id) >= r["first_read"] and within(at, r["read_end"])
+                )
+                if self.log_start_by(at) <= left:
+                    first = min(row["op_id"] for row in r["reads"])
+                    missed.append((not promised, r["offset"], first, r["value"] is None, r["value"] or 0, op_id, r))
+            if missed:
+                permitted, offset, first, *_, op_id, r = min(missed, key=lambda m: m[:-1])
+                self.add("poll-skip", "permitted" if permitted else "violation", (first, op_id), offset, r["value"])
+
+    def merged_begin(self, op_id, offset):
+        """Where the stretch of a read begins in which an offset lies."""
+        begin = offset
+        while any(op == op_id and before <= begin - 1 < after for op, before, after, _ in self.ranges):
+            begin -= 1
+        return begin
 
 
 def within(at, end):

@@ -239,6 +239,48 @@ def epoch_regress(tables, rng):
     return True
 
 
+def poll_skip(tables, rng):
+    """A third reader that skips one record between two polls."""
+    sends, _ = _acknowledged(tables)
+    if not sends or not tables.rows["positions"]:
+        return False
+    skipped = rng.choice(sends)["offset"]
+    return _poll_again(tables, [(0, skipped), (skipped + 1, skipped + 1)])
+
+
+def poll_regress(tables, rng):
+    sends, _ = _acknowledged(tables)
+    if not sends or not tables.rows["positions"]:
+        return False
+    end = rng.choice(sends)["offset"] + 1
+    return _poll_again(tables, [(0, end), (end - 1, end)])
+
+
+def _poll_again(tables, ranges):
+    """A consumer of its own that reads ranges of what the last reader of the drain had, one poll each."""
+    final = max(row["op_id"] for row in tables.rows["operations"] if row["f"] == "poll")
+    read = [row for row in _reads(tables) if row["op_id"] == final]
+    now = max(row["complete_ns"] or row["invoke_ns"] for row in tables.rows["operations"]) + 10
+    start = max((row["log_start_offset"] or 0 for row in tables.rows["positions"]), default=0)
+    for low, high in ranges:
+        now += 10
+        op_id = tables.op(50, "poll", now, now + 1, isolation="read_uncommitted")
+        before, after = max(low, start), max(high, start)
+        tables.add(
+            "positions",
+            op_id=op_id,
+            topic=TOPIC,
+            topic_id=read[0]["topic_id"] if read else None,
+            partition=0,
+            before=before,
+            after=after,
+            cause="read",
+        )
+        for seq, row in enumerate(row for row in read if before <= row["offset"] < after):
+            tables.rows["records"].append({**row, "op_id": op_id, "seq": seq})
+    return bool(read)
+
+
 PLANTS = {
     "lost-write": lost_write,
     "divergent-offset": divergent_offset,
@@ -249,6 +291,8 @@ PLANTS = {
     "producer-order": producer_order,
     "realtime-order": realtime_order,
     "aborted-read": aborted_read,
+    "poll-skip": poll_skip,
+    "poll-regress": poll_regress,
     "stale-end-offset": stale_end_offset,
     "watermark-regress": watermark_regress,
     "read-above-watermark": read_above_watermark,

@@ -11,7 +11,7 @@ def found(tmp_path, tables):
 
 
 def read(tables, at_ns, rows, *, upto, key=None):
-    op = tables.op(9, "poll", at_ns, at_ns + 5, isolation="read_uncommitted")
+    op = tables.op(at_ns, "poll", at_ns, at_ns + 5, isolation="read_uncommitted")
     for seq, (offset, value) in enumerate(rows):
         tables.record(op, seq, "read", TOPIC, 0, offset, value, key=key)
     tables.add("positions", op_id=op, topic=TOPIC, partition=0, before=0, after=upto, cause="read")

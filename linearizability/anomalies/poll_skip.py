@@ -1,0 +1,178 @@
+"""`poll-skip`: a consumer goes on behind a record that is there.
+
+It is there if some read returned it, it is committed, and it is not lawfully absent from what this consumer reads. A
+record that a poll covers and does not return is skipped inside it (and is a lost write too); one between the end of a
+poll and the begin of the next is covered by neither.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.absence import log_starts
+from linearizability.anomalies.columns import NO_OFFSET, Flags, Indexes, Int64s
+from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.loss import Pairs, judge_pairs, unreturned
+from linearizability.anomalies.polls import returned_rows, steps_between
+from linearizability.judgement import Verdict
+
+NAME = "poll-skip"
+
+
+@dataclass(frozen=True, slots=True)
+class _Jumps:
+    """What jumps skipped: one element per jump, the lowest record that it skipped, of those promised if any was."""
+
+    record: Indexes
+    reader: Indexes
+    left: Int64s
+    promised: Flags
+
+    def take(self, rows: Indexes | Flags) -> "_Jumps":
+        """Some of them."""
+        return _Jumps(self.record[rows], self.reader[rows], self.left[rows], self.promised[rows])
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per jump."""
+    if log.ambiguous:
+        return
+    records = log.records
+    standing = records.committed & records.read & ~records.aborted & (records.offset != NO_OFFSET)
+    parts = [_inside(log, standing)]
+    if not log.context.derives_positions:  # else the later poll covers from the end of the earlier one on
+        parts.append(_between(log, standing))
+    jumps = _join(parts)
+    offsets = records.offset[jumps.record]
+    for verdict, found in ((Verdict.VIOLATION, jumps.promised), (Verdict.PERMITTED, ~jumps.promised)):
+        yield from finding(log, NAME, verdict, found, offsets=offsets, show=partial(_show, log, jumps))
+
+
+def _inside(log: PartitionLog, standing: Flags) -> _Jumps:
+    """Jumps over records that a poll covers and does not return, nor anything else in their place."""
+    skipped = _join(_held(log, pairs) for pairs in unreturned(log, standing))
+    starts = log.once(log_starts).by(log.rows.operations.complete_ns[skipped.reader])
+    skipped = skipped.take(starts <= skipped.left)
+    reader, left = skipped.reader, skipped.left
+    order = np.lexsort((_rank(log)[skipped.record], ~skipped.promised, left, reader))
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (np.diff(reader[order]) != 0) | (np.diff(left[order]) != 0)
+    return skipped.take(order[fresh])
+
+
+def _rank(log: PartitionLog) -> Int64s:
+    """The records in the order in which they are shown: by offset, lowest read, value."""
+    records = log.records
+    rank = np.empty(len(records), np.int64)
+    order = np.lexsort((records.value, ~records.valued, records.first_reader, records.offset))
+    rank[order] = np.arange(len(records))
+    return rank
+
+
+def _held(log: PartitionLog, pairs: Pairs) -> _Jumps:
+    """The pairs in which a poll skipped a record, one element for each record."""
+    own = pairs.take(pairs.covering & log.rows.operations.polls[pairs.reader] & ~_returned_there(log, pairs))
+    held, promised = judge_pairs(log, own)
+    return _Jumps(own.record, own.reader, _left(log, own.reader, own.offset), promised).take(held)
+
+
+def _join(parts: Iterable[_Jumps]) -> _Jumps:
+    nothing = np.empty(0, np.intp)
+    every = [_Jumps(nothing, nothing, np.empty(0, np.int64), np.empty(0, np.bool_)), *parts]
+    return _Jumps(*(np.concatenate([getattr(part, name) for part in every]) for name in _Jumps.__slots__))
+
+
+def _returned_there(log: PartitionLog, pairs: Pairs) -> Flags:
+    """Whether the poll returned something at the offset itself."""
+    rows, reads = returned_rows(log), log.rows.reads
+    operation = reads.operation[rows].astype(np.intp)
+    returned, wanted = _keys(operation, reads.offset[rows], pairs.reader, pairs.offset)
+    there: Flags = np.isin(wanted, returned)
+    return there
+
+
+def _left(log: PartitionLog, reader: Indexes, offset: Int64s) -> Int64s:
+    """Where a poll was before it jumped over an offset: behind the last record that it returned, or at its begin."""
+    rows, reads, coverage = returned_rows(log), log.rows.reads, log.coverage
+    left = np.full(len(reader), NO_OFFSET, np.int64)
+    for operation, position in (
+        (reads.operation[rows].astype(np.intp), reads.offset[rows] + 1),
+        (coverage.operation, coverage.before),
+    ):
+        known, wanted = _keys(operation, position, reader, offset)
+        order = np.argsort(known)
+        nearest = np.searchsorted(known[order], wanted, side="right") - 1
+        has = nearest >= 0
+        nearest = order[np.maximum(nearest, 0)] if len(order) else np.zeros(len(reader), np.intp)
+        has[has] = operation[nearest[has]] == reader[has]
+        left[has] = np.maximum(left[has], position[nearest[has]])
+    return left
+
+
+def _keys(operation: Indexes, offset: Int64s, other: Indexes, other_offset: Int64s) -> tuple[Int64s, Int64s]:
+    """Pairs of an operation and an offset as numbers that compare as the pairs do."""
+    offsets, rank = np.unique(np.concatenate([offset, other_offset]), return_inverse=True)
+    count = max(len(offsets), 1)
+    keys = np.concatenate([operation, other]).astype(np.int64) * count + rank
+    return keys[: len(operation)], keys[len(operation) :]
+
+
+def _between(log: PartitionLog, standing: Flags) -> _Jumps:
+    """Jumps from the end of a poll to the begin of the next, over records that some read returned."""
+    steps = log.once(steps_between)
+    steps = steps.take(steps.reached > steps.left)
+    steps = steps.take(log.once(log_starts).by(log.rows.operations.complete_ns[steps.later]) <= steps.left)
+    sorted_records = np.flatnonzero(standing)
+    sorted_records = sorted_records[np.argsort(_rank(log)[sorted_records])]
+    offset = log.records.offset[sorted_records]
+    at, end = np.searchsorted(offset, steps.left), np.searchsorted(offset, steps.reached)
+    count = len(steps.later)
+    jumps = _Jumps(np.full(count, -1, np.intp), steps.later, steps.left, np.zeros(count, np.bool_))
+    width = 1
+    # A jump is known by the first promised record in it: look at more and more of those that have shown none yet.
+    while len(open_steps := np.flatnonzero((at < end) & ~jumps.promised)):
+        taken = np.minimum(end[open_steps] - at[open_steps], width)
+        step = np.repeat(open_steps, taken)
+        nth = np.arange(len(step)) - np.repeat(np.cumsum(taken) - taken, taken)
+        _note_first(log, jumps, step, sorted_records[at[step] + nth])
+        at[open_steps] += taken
+        width *= 2
+    return jumps.take(jumps.record >= 0)
+
+
+def _note_first(log: PartitionLog, jumps: _Jumps, jump: Indexes, record: Indexes) -> None:
+    """Keep the lowest record that each jump misses, promised ones before all others; `record` is by jump and offset."""
+    everywhere = np.full(len(jump), NEVER_NS, np.int64)
+    pairs = Pairs(record, jumps.reader[jump], log.records.offset[record], everywhere, np.ones(len(jump), np.bool_))
+    held, promised = judge_pairs(log, pairs)
+    for rows in (np.flatnonzero(held & (jumps.record[jump] < 0))[::-1], np.flatnonzero(promised)[::-1]):
+        jumps.record[jump[rows]] = record[rows]  # backwards: the lowest is written last
+    jumps.promised[jump[promised]] = True
+
+
+def _show(log: PartitionLog, jumps: _Jumps, index: int) -> Shown:
+    record, reader = int(jumps.record[index]), int(jumps.reader[index])
+    other = int(log.records.first_reader[record])
+    process = int(log.rows.operations.process[reader])
+    text = (
+        f"operation {op(log, other)} read {name_of(log, record)} ({place(log, int(log.records.offset[record]))});"
+        f" process {process}, which was at {int(jumps.left[index])}, went on behind it in operation {op(log, reader)}"
+    )
+    return Shown((other, reader), value_of(log, record), text)
+
+
+POLL_SKIP = Definition(
+    name=NAME,
+    text="A consumer jumped, between two polls or inside one, over a record that some read returned, that is committed"
+    " and not lawfully absent, with no seek, reset or assignment event of the process between, nor a log start answered"
+    " above the position it left.",
+    levels="A violation if the record was promised then; else permitted.",
+    counted="jumps",
+    evidence="the lowest read of the lowest such record, and the poll that went on behind it",
+    find=find,
+)

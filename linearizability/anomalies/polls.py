@@ -1,0 +1,105 @@
+"""What each consumer passed over from one poll to the next: the steps of its way through a log.
+
+A step leads from where a poll left a consumer to where the next one found it. It is no step of one way if the process
+had a seek, reset or assignment event between (or at a time that may have been between): then it may lawfully be
+anywhere. Only polls count: a fetch says itself where it reads.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_OFFSET, Flags, Indexes, Int64s
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.log import PartitionLog
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """One element per pair of successive reads of one consumer, in no particular order."""
+
+    earlier: Indexes
+    later: Indexes
+    left: Int64s
+    """Where the earlier read ended."""
+    reached: Int64s
+    """Where the later one began."""
+
+    def take(self, rows: Indexes | Flags) -> "Steps":
+        """Some of them."""
+        return Steps(self.earlier[rows], self.later[rows], self.left[rows], self.reached[rows])
+
+
+def steps_between(log: PartitionLog) -> Steps:
+    """From the end of each read of a consumer to the begin of its next."""
+    operation, begin, end, is_read = _read_ranges(log) if log.context.derives_positions else _recorded_ranges(log)
+    process = log.rows.operations.process[operation]
+    order = np.argsort(process, kind="stable")
+    follows = (process[order[1:]] == process[order[:-1]]) & is_read[order[1:]] & is_read[order[:-1]]
+    earlier, later = order[:-1][follows], order[1:][follows]
+    steps = Steps(operation[earlier], operation[later], end[earlier], begin[later])
+    return steps.take(~_moved_between(log, steps.earlier, steps.later))
+
+
+def _recorded_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
+    """Where each poll began and ended by its rows of `positions`, and whether that is one way; in the order of calls.
+
+    Rows of a table have no order: a poll that was moved, or whose rows do not lead from one to the next, went ways that
+    nobody knows.
+    """
+    positions = log.rows.positions
+    rows = np.flatnonzero(log.rows.operations.polls[positions.operation])
+    rows = rows[np.lexsort((positions.after[rows], positions.before[rows], positions.operation[rows]))]
+    operation, before, after = positions.operation[rows], positions.before[rows], positions.after[rows]
+    begins = np.flatnonzero(np.diff(operation, prepend=-1))
+    leads_on = positions.is_read[rows] & (after != NO_OFFSET)
+    leads_on[1:] &= (np.diff(operation) != 0) | (before[1:] == after[:-1])
+    is_one_way = np.logical_and.reduceat(leads_on, begins) if len(begins) else leads_on
+    ends = np.append(begins[1:], len(rows))[: len(begins)] - 1
+    return operation[begins].astype(np.intp), before[begins], after[ends], is_one_way
+
+
+def _read_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
+    """The same from what was read: from the first record of each poll to behind its last."""
+    reads = log.rows.reads
+    rows = returned_rows(log)
+    begins = rows[np.flatnonzero(np.diff(reads.operation[rows], prepend=-1))]
+    ends = rows[np.flatnonzero(np.diff(reads.operation[rows], append=len(log.rows.operations)))]
+    operation = reads.operation[begins].astype(np.intp)
+    return operation, reads.offset[begins], reads.offset[ends] + 1, np.ones(len(begins), np.bool_)
+
+
+def returned_rows(log: PartitionLog) -> Indexes:
+    """Rows of records that polls returned at a known offset, in the order in which they gave them."""
+    reads = log.rows.reads
+    rows = np.flatnonzero(log.rows.operations.polls[reads.operation] & (reads.offset != NO_OFFSET))
+    return rows[np.lexsort((reads.seq[rows], reads.operation[rows]))]
+
+
+def steps_inside(log: PartitionLog) -> Steps:
+    """From behind each record that a poll returned to the next record that the same poll returned."""
+    reads = log.rows.reads
+    rows = returned_rows(log)
+    later = np.flatnonzero(reads.operation[rows[1:]] == reads.operation[rows[:-1]]) + 1
+    operation = reads.operation[rows[later]].astype(np.intp)
+    steps = Steps(operation, operation, reads.offset[rows[later - 1]] + 1, reads.offset[rows[later]])
+    positions = log.rows.positions
+    moved = np.zeros(len(log.rows.operations), np.bool_)
+    moved[positions.operation[~positions.is_read]] = True
+    return steps.take(~moved[operation] & ~_moved_between(log, operation, operation))
+
+
+def _moved_between(log: PartitionLog, earlier: Indexes, later: Indexes) -> Flags:
+    """Whether a process moved from the invocation of one of its reads to the return of another."""
+    operations = log.rows.operations
+    begin_ns, complete_ns = operations.invoke_ns[earlier], operations.complete_ns[later]
+    end_ns = np.where(complete_ns == NEVER_NS, operations.invoke_ns[later], complete_ns)
+    process = operations.process[later]
+    moved = np.zeros(len(later), np.bool_)
+    for number in np.unique(process).tolist():
+        moves = log.context.moves_ns.get(number)
+        if moves is not None:
+            own = np.flatnonzero(process == number)
+            before = np.searchsorted(moves, begin_ns[own], side="left")
+            moved[own] = np.searchsorted(moves, end_ns[own], side="right") > before
+    return moved
