@@ -16,14 +16,17 @@ from typing import Any, Protocol
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.connection import Channel
+from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.identity import Identity
 from reference_broker.core.lifecycle import BrokerState, Lifecycle
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.producer_ids import ProducerIds
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.replication.replicas import Replicas
 from reference_broker.core.runtime import Runtime
+from reference_broker.core.topic_creation import TopicCreation
 
 ControllerEndpoint = Callable[[], tuple[int, str, int] | None]
 """Id, host and port of the active controller; null while none is known."""
@@ -33,6 +36,8 @@ Answered = Callable[[Any, Now], None]
 _ALTER_PARTITION = "alter-partition"
 _HEARTBEAT = "heartbeat"
 _ALTER_PARTITION_TIMEOUT_MS = 30_000
+_PRODUCER_IDS = "producer-ids"
+_PRODUCER_IDS_TIMEOUT_MS = 5_000
 
 
 class CommittedMetadata(Protocol):
@@ -54,6 +59,9 @@ class Broker:
         self.replicas = Replicas(
             runtime, lambda: metadata.image, self._alter_partition, lambda: self.epoch, clean=self._take_clean_marker()
         )
+        self.topic_creation = TopicCreation(self)
+        self.groups = GroupCoordinator(runtime, self.replicas, lambda: metadata.image)
+        self.producer_ids = ProducerIds(self.identity.node_id, lambda: self.epoch, self._ask_for_producer_ids)
         self.lifecycle = Lifecycle(runtime, partial(self.ask_controller, _HEARTBEAT), self._published_offset)
         self._has_metadata = False
         self.replicas.schedule(now)
@@ -94,6 +102,7 @@ class Broker:
         """Follow the metadata; the image has taken the change in already."""
         self._has_metadata = True
         self.replicas.metadata_changed(delta, now)
+        self.groups.metadata_changed(delta, now)
         if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
             self.lifecycle.report(now)
 
@@ -117,6 +126,9 @@ class Broker:
             self.runtime.timers.set(now.monotonic_ms, lambda later: then(None, later))
         else:
             self.runtime.channels.ask(Channel(purpose, *endpoint), request, then, timeout_ms=timeout_ms, now=now)
+
+    def _ask_for_producer_ids(self, request: Any, then: Answered, now: Now) -> None:
+        self.ask_controller(_PRODUCER_IDS, request, then, timeout_ms=_PRODUCER_IDS_TIMEOUT_MS, now=now)
 
     def _alter_partition(self, request: Any, then: Answered, now: Now) -> None:
         self.ask_controller(_ALTER_PARTITION, request, then, timeout_ms=_ALTER_PARTITION_TIMEOUT_MS, now=now)

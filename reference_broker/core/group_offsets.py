@@ -1,90 +1,79 @@
-"""What groups have committed: the half of the group coordinator that a consumer without membership needs.
+"""What the groups of one partition of `__consumer_offsets` have committed, on the broker that leads it.
 
 Rules of this file:
-- A commit is a record in `__consumer_offsets`, in the partition that the group's name hashes to; the state here is what
-  these records say, so it survives a restart. `records` and `apply` are the two halves, as everywhere in the core.
-- There are no members yet, so every group is empty and only a commit without a member is lawful (KIP-211's simple
-  consumer). Membership (JoinGroup, KIP-848) brings the other half.
+- The state is what the partition's records say. It is read from the log, piece by piece, when leadership begins, and
+  goes with it; so the next leader comes to the same.
+- A commit counts once it is committed itself: what lies above the high watermark is kept back, and is looked through
+  when somebody asks. Before, a new leader might still lose it (Kafka's timeline of the coordinator's state).
+- Groups that exist are those with an offset. There are no members yet.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 
-from reference_broker.core.clock import Now
-from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.replication.replicas import Replicas
-from reference_broker.core.replay import records_of
-from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
-from reference_broker.protocol.group_records import (
-    OffsetCommitKey,
-    OffsetCommitValue,
-    decode_offset_commit,
-    encode_offset_commit,
-)
-from reference_broker.protocol.records import KeyValue, encode_batch
+from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommitValue, decode_offset_commit
+from reference_broker.protocol.records import decode_batches
 
+Commit = tuple[OffsetCommitKey, OffsetCommitValue | None]
+"""What is committed for a group and a partition; null takes it away."""
 
-def java_hash(text: str) -> int:
-    """Java's `String.hashCode`, on UTF-16 units, which decides a group's partition in every Kafka cluster."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for position in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[position : position + 2], "big")) & 0xFFFFFFFF
-    return value - 2**32 if value >= 2**31 else value
-
-
-def partition_for_group(group: str, num_partitions: int) -> int:
-    """The partition of `__consumer_offsets` that keeps a group. Kafka's `Utils.abs` makes 0 of the lowest integer."""
-    hashed = java_hash(group)
-    return (0 if hashed == -(2**31) else abs(hashed)) % num_partitions
+_LOAD_SIZE_BYTES = 256 * 1024
 
 
 class GroupOffsets:
     """Committed offsets by group, topic and partition."""
 
-    def __init__(self, partitions: Replicas, image: MetadataImage) -> None:
-        self._partitions = partitions
-        self._image = image
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
         self._committed: defaultdict[str, dict[tuple[str, int], OffsetCommitValue]] = defaultdict(dict)
+        self._uncommitted: deque[tuple[int, Commit]] = deque()
+        self._loaded_to = partition.log_start_offset
+        self._load_to = partition.log.log_end_offset
 
-    def load(self) -> None:
-        """Read `__consumer_offsets` from its start."""
-        for partition in self._partitions:
-            if partition.topic == CONSUMER_OFFSETS_TOPIC:
-                for record in records_of(partition.log):
-                    commit = None if record.key is None else decode_offset_commit(record.key, record.value)
-                    if commit is not None:
-                        self._apply(*commit)
+    # Loading
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all that was in the log when leadership began has been read."""
+        return self._loaded_to >= self._load_to
+
+    def load_more(self) -> None:
+        """Read the next piece of the log."""
+        batches = self.partition.log.read(self._loaded_to, _LOAD_SIZE_BYTES, self._load_to)
+        for end_offset, commit in _commits(batches, self._loaded_to):
+            self._loaded_to = end_offset
+            if commit is not None:
+                self.appended(end_offset, [commit])
+        if not batches:
+            self._loaded_to = self._load_to
+
+    # What the groups have
 
     def exists(self, group: str) -> bool:
-        """Whether the group has committed anything that still stands."""
-        return group in self._committed
+        """Whether the group has an offset."""
+        return bool(self.committed(group)) or any(commit[0].group == group for _, commit in self._uncommitted)
 
     def committed(self, group: str) -> Mapping[tuple[str, int], OffsetCommitValue]:
-        """All that a group has committed."""
+        """All offsets of a group."""
+        self._take_over_committed()
         return self._committed.get(group, {})
 
-    def commit(self, offsets: Iterable[tuple[OffsetCommitKey, OffsetCommitValue | None]], group: str, now: Now) -> None:
-        """Write commits of one group down, null taking one away, and hold them. Raises `AppendError`."""
-        offsets = list(offsets)
-        if not offsets:
-            return
-        records = [KeyValue(*encode_offset_commit(key, value)) for key, value in offsets]
-        partition = self._partition_of(group)
-        partition.log.append(
-            encode_batch(records, now.wall_ms), leader_epoch=partition.leader_epoch, now_ms=now.wall_ms
-        )
-        for key, value in offsets:
-            self._apply(key, value)
+    def of_topics_without(self, topics: Iterable[str]) -> Iterator[OffsetCommitKey]:
+        """What is committed for other topics than these."""
+        self._take_over_committed()
+        for group, offsets in self._committed.items():
+            for topic, index in offsets:
+                if topic not in topics:
+                    yield OffsetCommitKey(group=group, topic=topic, partition=index)
 
-    def forget_topic(self, topic: str, now: Now) -> None:
-        """A deleted topic's offsets go with it."""
-        for group, offsets in tuple(self._committed.items()):
-            gone = [
-                OffsetCommitKey(group=group, topic=topic, partition=index) for name, index in offsets if name == topic
-            ]
-            self.commit([(key, None) for key in gone], group, now)
+    def appended(self, end_offset: int, commits: Iterable[Commit]) -> None:
+        """These are in the log, below this offset."""
+        self._uncommitted.extend((end_offset, commit) for commit in commits)
+
+    def _take_over_committed(self) -> None:
+        while self._uncommitted and self._uncommitted[0][0] <= self.partition.high_watermark:
+            self._apply(*self._uncommitted.popleft()[1])
 
     def _apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         if value is not None:
@@ -94,8 +83,9 @@ class GroupOffsets:
             if not self._committed[key.group]:
                 del self._committed[key.group]
 
-    def _partition_of(self, group: str) -> Partition:
-        num_partitions = len(self._image.topics[CONSUMER_OFFSETS_TOPIC].partitions)
-        partition = self._partitions.get(CONSUMER_OFFSETS_TOPIC, partition_for_group(group, num_partitions))
-        assert partition is not None
-        return partition
+
+def _commits(batches: bytes, from_offset: int) -> Iterator[tuple[int, Commit | None]]:
+    """The offset behind each record, and its commit; null for the other records of the topic."""
+    for offset, record in decode_batches(batches):
+        if offset >= from_offset:
+            yield offset + 1, None if record.key is None else decode_offset_commit(record.key, record.value)

@@ -1,28 +1,61 @@
 """Producer ids, taken from the controller in blocks so that not every one costs a metadata record (KIP-730).
 
-What is left of a block when the broker stops is never used: an id is unique for the life of the cluster.
+What is left of a block when the broker stops is never used: an id is unique for the life of the cluster. Who asks
+while no block is left waits for the next; if none comes, everybody who waits is told so, and may ask again.
 """
 
+from collections import deque
 from collections.abc import Callable
+from typing import Any
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller import PRODUCER_ID_BLOCK_SIZE
+from reference_broker.protocol.errors import ErrorCode
+
+Taken = Callable[[int | None, Now], None]
+"""Takes a producer id, or null where none came."""
+AskController = Callable[[Any, Callable[[Any, Now], None], Now], None]
 
 
 class ProducerIds:
-    """The block that this broker holds.
+    """The block that this broker holds, and who waits for the next.
 
-    :param take_block: gets the first id of a new block, committed to the metadata.
+    :param broker_epoch: gives this broker's epoch.
     """
 
-    def __init__(self, take_block: Callable[[Now], int]) -> None:
-        self._take_block = take_block
+    def __init__(self, node_id: int, broker_epoch: Callable[[], int], ask_controller: AskController) -> None:
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._ask_controller = ask_controller
         self._block = range(0)
+        self._waiting: deque[Taken] = deque()
 
-    def next(self, now: Now) -> int:
-        """An id that nobody has had."""
-        if not self._block:
-            first = self._take_block(now)
-            self._block = range(first, first + PRODUCER_ID_BLOCK_SIZE)
-        producer_id, self._block = self._block[0], self._block[1:]
-        return producer_id
+    def take(self, taken: Taken, now: Now) -> None:
+        """Give `taken` an id that nobody has had, perhaps at once."""
+        self._waiting.append(taken)
+        if self._block:
+            self._serve(now)
+        elif len(self._waiting) == 1:
+            self._ask(now)
+
+    def _serve(self, now: Now) -> None:
+        while self._waiting and self._block:
+            producer_id, self._block = self._block[0], self._block[1:]
+            self._waiting.popleft()(producer_id, now)
+        if self._waiting:
+            self._ask(now)
+
+    def _ask(self, now: Now) -> None:
+        make: Any = AllocateProducerIdsRequest
+        request = make(broker_id=self._node_id, broker_epoch=self._broker_epoch())
+        self._ask_controller(request, self._answered, now)
+
+    def _answered(self, response: Any, now: Now) -> None:
+        if response is not None and response.error_code is ErrorCode.none:
+            self._block = range(response.producer_id_start, response.producer_id_start + response.producer_id_len)
+            self._serve(now)
+        else:
+            waiting, self._waiting = self._waiting, deque()
+            for taken in waiting:
+                taken(None, now)

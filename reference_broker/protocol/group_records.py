@@ -1,19 +1,26 @@
 """The records of `__consumer_offsets` that say what a group has committed, in kio's manner.
 
 Source: `common/message/OffsetCommit{Key,Value}.json` in Kafka's `kafka-group-coordinator` jar, version 4.3. A key is
-led by its record type (1), a value by its version (3), each an int16. A null value (a tombstone) takes the offset away.
+led by its record type (1, in very old logs 0), a value by its version, each an int16. A null value (a tombstone) takes
+the offset away.
+
+Values are written in version 3. Those of others are read: up to 2 without a leader epoch, and an expiry behind the rest
+that we do not heed; from 4 with a topic id among the tagged fields.
 """
 
 import io
 import struct
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+from uuid import UUID
 
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
 _VERSION = struct.Struct(">h")
 _OFFSET_COMMIT = 1
+_LEGACY_OFFSET_COMMIT = 0
+_WITH_LEADER_EPOCH = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +48,32 @@ class OffsetCommitValue:
     commit_timestamp: int = field(metadata={"kafka_type": "int64"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ValueWithoutEpoch:
+    """Versions 0 to 2, up to where they differ."""
+
+    __type__: ClassVar = EntityType.data
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = False
+    offset: int = field(metadata={"kafka_type": "int64"})
+    metadata: str = field(metadata={"kafka_type": "string"})
+    commit_timestamp: int = field(metadata={"kafka_type": "int64"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ValueWithTopicId:
+    """Version 4."""
+
+    __type__: ClassVar = EntityType.data
+    __version__: ClassVar[int] = 4
+    __flexible__: ClassVar[bool] = True
+    offset: int = field(metadata={"kafka_type": "int64"})
+    leader_epoch: int = field(metadata={"kafka_type": "int32"}, default=-1)
+    metadata: str = field(metadata={"kafka_type": "string"})
+    commit_timestamp: int = field(metadata={"kafka_type": "int64"})
+    topic_id: UUID | None = field(metadata={"kafka_type": "uuid", "tag": 0}, default=None)
+
+
 def encode_offset_commit(key: OffsetCommitKey, value: OffsetCommitValue | None) -> tuple[bytes, bytes | None]:
     """Key and value of a record; no value is a tombstone."""
     return _encode(_OFFSET_COMMIT, key), None if value is None else _encode(OffsetCommitValue.__version__, value)
@@ -48,9 +81,23 @@ def encode_offset_commit(key: OffsetCommitKey, value: OffsetCommitValue | None) 
 
 def decode_offset_commit(key: bytes, value: bytes | None) -> tuple[OffsetCommitKey, OffsetCommitValue | None] | None:
     """The commit in a record; null for the other record types of the topic."""
-    if _VERSION.unpack_from(key)[0] != _OFFSET_COMMIT:
+    if _VERSION.unpack_from(key)[0] not in {_OFFSET_COMMIT, _LEGACY_OFFSET_COMMIT}:
         return None
-    return _decode(OffsetCommitKey, key), None if value is None else _decode(OffsetCommitValue, value)
+    return _decode(OffsetCommitKey, key), None if value is None else _decode_value(value)
+
+
+def _decode_value(data: bytes) -> OffsetCommitValue:
+    version = _VERSION.unpack_from(data)[0]
+    if version == _WITH_LEADER_EPOCH:
+        value: OffsetCommitValue = _decode(OffsetCommitValue, data)
+        return value
+    found = _decode(_ValueWithoutEpoch if version < _WITH_LEADER_EPOCH else _ValueWithTopicId, data)
+    return OffsetCommitValue(
+        offset=found.offset,
+        leader_epoch=getattr(found, "leader_epoch", -1),
+        metadata=found.metadata,
+        commit_timestamp=found.commit_timestamp,
+    )
 
 
 def _encode(leading: int, entity: Any) -> bytes:

@@ -153,6 +153,7 @@ _BROKER = (
     ConfigKey("node.id", _INT, None, 0),
     ConfigKey("num.partitions", _INT, "1", 1),
     ConfigKey("offset.metadata.max.bytes", _INT, "4096"),
+    ConfigKey("offsets.commit.timeout.ms", _INT, "5000", 1),
     ConfigKey("offsets.topic.num.partitions", _INT, "50", 1),
     ConfigKey("offsets.topic.replication.factor", _SHORT, "1", 1),  # Kafka: 3, which one node cannot give
     ConfigKey("offsets.topic.segment.bytes", _INT, f"{100 * _MEBIBYTE}", 1),

@@ -1,47 +1,68 @@
 """FindCoordinator (10), versions 0-6: the broker that keeps a group's offsets.
 
-- Groups (key type 0): this broker, which creates `__consumer_offsets` at the first question. From version 4 a request
-  asks for several (KIP-699).
+- Groups (key type 0): the leader of the group's partition of `__consumer_offsets`. From version 4 a request asks for
+  several (KIP-699).
+- COORDINATOR_NOT_AVAILABLE(15) while that partition has no live leader, or the topic is not there: then it is created.
 - Another key type: INVALID_REQUEST(42).
 
-Gaps: transactions (key type 1) and share groups (2) are INVALID_REQUEST(42). Kafka answers
-COORDINATOR_NOT_AVAILABLE(15) while it creates the topic; here it exists at once.
+Gaps: transactions (key type 1) and share groups (2) are INVALID_REQUEST(42).
 """
 
 from typing import Any
 
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
-from reference_broker.core.controller import ControllerError
+from reference_broker.core.handlers.cluster_view import BrokerView, ClusterView
 from reference_broker.core.request import Request
+from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.errors import ErrorCode
 
 _GROUP = 0
-_NOWHERE = {"node_id": -1, "host": "", "port": -1}
+_SEVERAL_VERSION = 4
+_MESSAGES = {
+    ErrorCode.none: "NONE",
+    ErrorCode.coordinator_not_available: "The coordinator is not available.",
+    ErrorCode.invalid_request: (
+        "This most likely occurs because of a request being malformed by the client library or the message was sent to"
+        " an incompatible broker. See the broker logs for more details."
+    ),
+}
+"""What Kafka writes beside an error; from version 4 on nothing."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """The coordinator of each key."""
     new, body = request.replies, request.body
-    error, message = _error(broker, getattr(body, "key_type", _GROUP), now)
-    no_error = "NONE" if request.api_version < 4 else ""  # what Kafka writes there
-    found = {"error_code": error, "error_message": message or no_error, **_NOWHERE}
-    if error is ErrorCode.none:
-        endpoint = broker.identity.endpoint(request.connection.listener)
-        assert endpoint is not None
-        found |= {"node_id": broker.identity.node_id, "host": endpoint.host, "port": endpoint.port}
-    if request.api_version < 4:
-        return new.FindCoordinatorResponse(**found)
+    key_type = getattr(body, "key_type", _GROUP)
+    if request.api_version < _SEVERAL_VERSION:
+        found = _find(broker, request, key_type, body.key, now)
+        return new.FindCoordinatorResponse(error_message=_MESSAGES[found["error_code"]], **found)
     return new.FindCoordinatorResponse(
-        coordinators=tuple(new.Coordinator(key=key, **found) for key in body.coordinator_keys)
+        coordinators=tuple(
+            new.Coordinator(key=key, error_message="", **_find(broker, request, key_type, key, now))
+            for key in body.coordinator_keys
+        )
     )
 
 
-def _error(broker: Broker, key_type: int, now: Now) -> tuple[ErrorCode, str | None]:
+def _find(broker: Broker, request: Request, key_type: int, key: str, now: Now) -> dict[str, Any]:
+    error, node_id, host, port = ErrorCode.none, -1, "", -1
     if key_type != _GROUP:
-        return ErrorCode.invalid_request, f"this broker coordinates groups, not key type {key_type}"
-    try:
-        broker.ensure_offsets_topic(now)
-    except ControllerError as error:
-        return ErrorCode.coordinator_not_available, error.message
-    return ErrorCode.none, None
+        error = ErrorCode.invalid_request
+    elif CONSUMER_OFFSETS_TOPIC not in broker.image.topics:
+        broker.topic_creation.create([CONSUMER_OFFSETS_TOPIC], now)
+        error = ErrorCode.coordinator_not_available
+    else:
+        coordinator = _coordinator(broker, request.connection.listener, key)
+        if coordinator is None:
+            error = ErrorCode.coordinator_not_available
+        else:
+            node_id, host, port = coordinator.node_id, coordinator.host, coordinator.port
+    return {"error_code": error, "node_id": node_id, "host": host, "port": port}
+
+
+def _coordinator(broker: Broker, listener: str, group: str) -> BrokerView | None:
+    """The leader of a group's partition, if it is listed."""
+    partition = broker.image.partition(CONSUMER_OFFSETS_TOPIC, broker.groups.partition_of(group))
+    leader = None if partition is None else partition.leader
+    return next((found for found in ClusterView(broker.image, listener).brokers() if found.node_id == leader), None)

@@ -3,7 +3,10 @@
 - A partition without an offset is -1 with empty metadata and no error, be it that the group, or the topic, is unknown.
 - From version 2 null topics ask for all that the group has; from version 8 for several groups at once (KIP-709); in
   version 10 topics go by id, unknown id UNKNOWN_TOPIC_ID(100) (KIP-848).
-- `require_stable` (KIP-447) never waits: there is no transaction.
+- `require_stable` (KIP-447, from version 7): no commit may be under way. The answer waits until all that is written is
+  committed.
+- A group that another broker coordinates: NOT_COORDINATOR(16), one whose offsets are being read
+  COORDINATOR_LOAD_IN_PROGRESS(14): of each group, before version 8 of the whole, in version 1 of every partition.
 """
 
 from collections import defaultdict
@@ -12,38 +15,76 @@ from typing import Any
 
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
+from reference_broker.core.group_offsets import GroupOffsets
 from reference_broker.core.handlers.lookup import find_topic
 from reference_broker.core.metadata.image import TopicImage
 from reference_broker.core.replication.partition import NO_EPOCH
-from reference_broker.core.request import Request
+from reference_broker.core.request import Outcome, Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.group_records import OffsetCommitValue
 
 _NO_OFFSET = -1
+_SEVERAL_GROUPS_VERSION = 8
+_ERROR_OF_THE_WHOLE_VERSION = 2
 _Committed = Mapping[tuple[str, int], OffsetCommitValue]
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """The offsets asked for."""
-    new, body = request.replies, request.body
-    if request.api_version < 8:
-        return new.OffsetFetchResponse(
-            topics=_group(broker, request, body.group_id, body.topics), error_code=ErrorCode.none
-        )
+    if not getattr(request.body, "require_stable", False):
+        return _response(broker, request, {})
+    groups = [broker.groups.find(group.group_id) for group in _asked_groups(request)]
+
+    def settled(errors: Mapping[int, ErrorCode], _: Now) -> None:
+        broker.runtime.respond(request, _response(broker, request, errors))
+
+    broker.groups.await_stable([group for group in groups if isinstance(group, GroupOffsets)], settled, now)
+    return Outcome.DEFERRED
+
+
+def _asked_groups(request: Request) -> Any:
+    """Elements with a `group_id` and `topics`, of which the request itself is one in older versions."""
+    return request.body.groups if request.api_version >= _SEVERAL_GROUPS_VERSION else (request.body,)
+
+
+def _response(broker: Broker, request: Request, unstable: Mapping[int, ErrorCode]) -> Any:
+    """`unstable`: why what is written could not be waited for, by partition of `__consumer_offsets`."""
+    new = request.replies
+    answers = [_group(broker, request, group, unstable) for group in _asked_groups(request)]
+    if request.api_version < _SEVERAL_GROUPS_VERSION:
+        [(topics, error)] = answers
+        return new.OffsetFetchResponse(topics=topics, error_code=error)
     return new.OffsetFetchResponse(
         groups=tuple(
-            new.OffsetFetchResponseGroup(
-                group_id=group.group_id,
-                topics=_group(broker, request, group.group_id, group.topics),
-                error_code=ErrorCode.none,
-            )
-            for group in body.groups
+            new.OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=error)
+            for asked, (topics, error) in zip(request.body.groups, answers, strict=True)
         )
     )
 
 
-def _group(broker: Broker, request: Request, group: str, asked: Any) -> tuple[Any, ...]:
-    committed = broker.groups.committed(group)
+def _group(
+    broker: Broker, request: Request, asked: Any, unstable: Mapping[int, ErrorCode]
+) -> tuple[tuple[Any, ...], ErrorCode]:
+    """The topics of one group, and its error."""
+    found = broker.groups.find(asked.group_id)
+    if isinstance(found, GroupOffsets):
+        error = unstable.get(found.partition.index, ErrorCode.none)
+        if error is ErrorCode.none:
+            return _topics(broker, request, found.committed(asked.group_id), asked.topics), error
+    else:
+        error = found
+    if request.api_version >= _ERROR_OF_THE_WHOLE_VERSION:
+        return (), error
+    return tuple(
+        _new(request, "Topic")(
+            name=topic.name,
+            partitions=tuple(_partition(request, index, None, error) for index in topic.partition_indexes),
+        )
+        for topic in asked.topics
+    ), error
+
+
+def _topics(broker: Broker, request: Request, committed: _Committed, asked: Any) -> tuple[Any, ...]:
     if asked is not None:
         return tuple(_asked_topic(broker, request, committed, topic) for topic in asked)
     by_topic: defaultdict[str, list[int]] = defaultdict(list)

@@ -1,0 +1,154 @@
+"""Which groups this broker coordinates: those whose partition of `__consumer_offsets` it leads.
+
+A group's partition is the hash of its name, by the number of partitions. Where this broker does not lead it, the group
+is NOT_COORDINATOR(16); while what its groups have committed is being read, COORDINATOR_LOAD_IN_PROGRESS(14).
+
+A commit is appended with acks=all and answered when it is committed. What goes wrong with the partition is told to the
+client as an error of the coordinator, which it knows how to go on from (`_COORDINATOR_ERRORS`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from reference_broker.core.clock import Now
+from reference_broker.core.group_offsets import Commit, GroupOffsets
+from reference_broker.core.log.errors import AppendError
+from reference_broker.core.metadata.delta import MetadataDelta
+from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.replication.acknowledgement import Acknowledgement
+from reference_broker.core.replication.partition import Partition
+from reference_broker.core.replication.replicas import Replicas
+from reference_broker.core.runtime import Runtime
+from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
+from reference_broker.protocol.errors import ErrorCode, error_code
+from reference_broker.protocol.group_records import encode_offset_commit
+from reference_broker.protocol.records import KeyValue, encode_batch
+
+Settled = Callable[[ErrorCode, Now], None]
+"""Takes what became of a commit."""
+Stable = Callable[[Mapping[int, ErrorCode], Now], None]
+"""Takes what became of the wait, by partition of the topic."""
+
+_COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
+    {
+        ErrorCode.unknown_topic_or_partition: ErrorCode.coordinator_not_available,
+        ErrorCode.not_enough_replicas: ErrorCode.coordinator_not_available,
+        ErrorCode.request_timed_out: ErrorCode.coordinator_not_available,
+        ErrorCode.not_leader_or_follower: ErrorCode.not_coordinator,
+        ErrorCode.kafka_storage_error: ErrorCode.not_coordinator,
+        ErrorCode.message_too_large: ErrorCode.unknown_server_error,
+        ErrorCode.record_list_too_large: ErrorCode.unknown_server_error,
+        ErrorCode.not_enough_replicas_after_append: ErrorCode.none,
+    }
+)
+"""What an error of the partition is to the client. The last of them is committed, and the coordinator asks no more."""
+
+
+def java_hash(text: str) -> int:
+    """Java's `String.hashCode`, on UTF-16 units, which decides a group's partition in every Kafka cluster."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for position in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[position : position + 2], "big")) & 0xFFFFFFFF
+    return value - 2**32 if value >= 2**31 else value
+
+
+def partition_for_group(group: str, num_partitions: int) -> int:
+    """The partition of `__consumer_offsets` that keeps a group. Kafka's `Utils.abs` makes 0 of the lowest integer."""
+    hashed = java_hash(group)
+    return (0 if hashed == -(2**31) else abs(hashed)) % num_partitions
+
+
+class GroupCoordinator:
+    """The groups of the partitions that this broker leads.
+
+    :param image: gives the latest image.
+    """
+
+    def __init__(self, runtime: Runtime, replicas: Replicas, image: Callable[[], MetadataImage]) -> None:
+        self._runtime = runtime
+        self._replicas = replicas
+        self._image = image
+        self._led: dict[int, GroupOffsets] = {}
+        self._timeout_ms = runtime.configuration.integer("offsets.commit.timeout.ms")
+        replicas.listen(CONSUMER_OFFSETS_TOPIC, self)
+
+    # Leadership
+
+    def elected(self, partition: Partition, now: Now) -> None:
+        """Lead a partition of the topic. What is in it is known already if this broker led it before."""
+        known = self._led.get(partition.index)
+        if known is None or known.partition is not partition:
+            self._led[partition.index] = GroupOffsets(partition)
+            self._load(self._led[partition.index], now)
+
+    def resigned(self, partition: Partition, now: Now) -> None:
+        """Lead it no more: another one does, and has what was committed."""
+        self._led.pop(partition.index, None)
+
+    def _load(self, offsets: GroupOffsets, now: Now) -> None:
+        """Piece by piece, so that other requests are not kept waiting."""
+        if self._led.get(offsets.partition.index) is offsets:
+            offsets.load_more()
+            if not offsets.is_loaded:
+                self._runtime.timers.set(now.monotonic_ms, lambda later: self._load(offsets, later))
+
+    def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
+        """The offsets of a deleted topic go with it."""
+        if delta.deleted_topics or delta.everything:
+            for offsets in tuple(self._led.values()):
+                gone = list(offsets.of_topics_without(self._image().topics))
+                if gone:
+                    self._append(offsets, [(key, None) for key in gone], lambda *_: None, now)
+
+    # Groups
+
+    def partition_of(self, group: str) -> int:
+        """The partition of the topic, be it there or not, that keeps a group."""
+        topic = self._image().topics.get(CONSUMER_OFFSETS_TOPIC)
+        configured = self._runtime.configuration.integer("offsets.topic.num.partitions")
+        return partition_for_group(group, configured if topic is None else len(topic.partitions))
+
+    def find(self, group: str) -> GroupOffsets | ErrorCode:
+        """What keeps a group, if that is here and has been read."""
+        offsets = self._led.get(self.partition_of(group))
+        if offsets is None:
+            return ErrorCode.not_coordinator
+        return offsets if offsets.is_loaded else ErrorCode.coordinator_load_in_progress
+
+    def commit(self, offsets: GroupOffsets, commits: Sequence[Commit], settled: Settled, now: Now) -> None:
+        """Write commits down. `settled` is told, perhaps at once, when they count or why they do not."""
+        if commits:
+            self._append(offsets, commits, settled, now)
+        else:
+            settled(ErrorCode.none, now)
+
+    def await_stable(self, groups: Iterable[GroupOffsets], settled: Stable, now: Now) -> None:
+        """Wait until all that is written for these groups is committed."""
+        required = {offsets.partition.key: offsets.partition.log.log_end_offset for offsets in groups}
+
+        def told(errors: Mapping[tuple[str, int], ErrorCode], then: Now) -> None:
+            settled({index: _COORDINATOR_ERRORS.get(error, error) for (_, index), error in errors.items()}, then)
+
+        waiting = Acknowledgement(required, self._replicas.find, told)
+        if not self._replicas.wait(waiting, self._timeout_ms, now):
+            told(waiting.errors, now)
+
+    def _append(self, offsets: GroupOffsets, commits: Sequence[Commit], settled: Settled, now: Now) -> None:
+        batch = encode_batch([KeyValue(*encode_offset_commit(*commit)) for commit in commits], now.wall_ms)
+
+        def told(error: ErrorCode, then: Now) -> None:
+            settled(_COORDINATOR_ERRORS.get(error, error), then)
+
+        try:
+            appended = self._replicas.append(
+                offsets.partition,
+                batch,
+                told,
+                timeout_ms=self._timeout_ms,
+                now=now,
+            )
+        except AppendError as refused:
+            told(error_code(refused.error), now)
+        else:
+            offsets.appended(appended.last_offset + 1, commits)
