@@ -139,6 +139,10 @@ class Lifecycle:
         if self.state is BrokerState.RUNNING:
             self._communicate(now)
 
+    def give_up(self, now: Now) -> None:
+        """Go without having handed over: there is no quorum that could be asked for it."""
+        self._let_go(now)
+
     # Talking to the controller
 
     def _communicate(self, now: Now) -> None:

@@ -49,6 +49,10 @@ _RAFT = "raft"
 _RESIGNATION_MAX_MS = 1_000
 """How long a leader of the quorum that stops waits for another one; an election takes a fraction of it."""
 
+_ALONE_MAX_MS = 2_000
+"""How long a broker that stops waits for a quorum to hand over to; a new leader is found in less, unless it crashed."""
+_WATCH_MS = 100
+
 
 class Node:
     """A node as its disk has it after the last stop or crash.
@@ -130,7 +134,19 @@ class Node:
             self._leave_quorum(now)
         else:
             self.broker.lifecycle.stop(self._leave_quorum, now)
+            self._watch_quorum(now.monotonic_ms, now)
         self._settle(now)
+
+    def _watch_quorum(self, heard_ms: int, now: Now) -> None:
+        """Nothing can be handed over where no quorum decides about it: the last nodes of a cluster that stops."""
+        assert self.broker is not None
+        if self.quorum.is_stopping:
+            return
+        heard_ms = max(heard_ms, self.quorum.heard_ms or 0)
+        if now.monotonic_ms >= heard_ms + _ALONE_MAX_MS:
+            self.broker.lifecycle.give_up(now)
+        else:
+            self.runtime.timers.set(now.monotonic_ms + _WATCH_MS, lambda now: self._watch_quorum(heard_ms, now))
 
     def _leave_quorum(self, now: Now) -> None:
         self.quorum.shut_down(now)

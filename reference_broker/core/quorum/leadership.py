@@ -64,7 +64,7 @@ class Leadership:
         self.epoch_start_offset = epoch_start_offset
         self.high_watermark = UNKNOWN_HIGH_WATERMARK
         self.begin_quorum_epoch_deadline_ms = now.monotonic_ms
-        self.check_quorum_deadline_ms = now.monotonic_ms + config.check_quorum_timeout_ms
+        self.heard_ms = now.monotonic_ms
         self._local = local
         self._epoch = epoch
         self._voters = voters
@@ -97,7 +97,12 @@ class Leadership:
             self._fetched.add(replica.id)
         if len(self._fetched) >= self._voters.majority - 1:
             self._fetched.clear()
-            self.check_quorum_deadline_ms = now.monotonic_ms + self._config.check_quorum_timeout_ms
+            self.heard_ms = now.monotonic_ms
+
+    @property
+    def check_quorum_deadline_ms(self) -> int:
+        """When the leader has to resign, unless a majority fetches before."""
+        return self.heard_ms + self._config.check_quorum_timeout_ms
 
     def _advance_high_watermark(self) -> bool:
         reached = self._reached_by_majority()

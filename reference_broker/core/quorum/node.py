@@ -178,6 +178,16 @@ class QuorumNode:
         return not self.is_voter or self.voters.ids == (self.local.id,) or has_remote_leader
 
     @property
+    def heard_ms(self) -> int | None:
+        """When this node last knew to be part of a majority; null if its state does not tell."""
+        match self.state:
+            case Leader():
+                return self.state.leadership.heard_ms
+            case Follower():
+                return self.state.fetch_deadline_ms - self.config.fetch_timeout_ms
+        return None
+
+    @property
     def election(self) -> ElectionState:
         """What of the state has to outlive a crash."""
         return ElectionState(self.state.epoch, self.state.leader_id, self.state.voted)
