@@ -225,7 +225,7 @@ class _Run:
         return Trial(
             requirement_id=requirement.id,
             targets=targets,
-            seed=seed_of(self.seed, requirement.id),
+            seed=seed_of(self.seed, requirement.family or requirement.id),
             scripts_max=self.profile.scripts_max,
             shrink_seconds=self.profile.shrink_seconds,
             history_dirs={target.name: self._history_dir(requirement, target) for target in targets},

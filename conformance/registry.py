@@ -34,6 +34,9 @@ _AREAS: Final = (
     "configs",
     "reassignment",
     "replication",
+    "membership",
+    "quorum",
+    "storage",
     "negotiation",
 )
 

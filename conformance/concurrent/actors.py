@@ -6,8 +6,7 @@ all phases and is closed after the last, which for a pipelined producer means: a
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
 from conformance.concurrent.script import (
@@ -21,65 +20,25 @@ from conformance.concurrent.script import (
     PipelinedProducer,
     Send,
     Step,
+    TopicCreator,
+    Trickle,
     WatermarkReader,
 )
+from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.answers import ProducerIdentity
 from fixtures.clients.confluent import RecordedConsumer, RecordedProducer
 from fixtures.clients.outcomes import Outcome
-from fixtures.clients.payload import to_record
-from fixtures.clients.raw import RawClient
-from fixtures.clients.record_batch import Record
-from fixtures.clients.recorded import RecordedRawClient
-from fixtures.clients.recorded_connection import TopicIds
-from fixtures.targets.target import Target
-from linearizability.history.recorder import Recorder
 
 PRODUCE_TIMEOUT_MS = 30_000
 """How long a record may wait for its outcome: longer than any cut of a script, and than an ISR takes to shrink."""
+_WATCHER_TIMEOUT_S = 2.0
+"""A node that is paused or cut off holds up its watcher for no longer than this."""
+_CREATED_REPLICAS = 2
+"""As many as there are brokers when one is dead."""
+_CREATE_TIMEOUT_MS = 3_000
+_ONE = Send(1)
 _INIT_ATTEMPTS_MAX = 20
 _INIT_PAUSE_S = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Replicas:
-    """Who leads a partition, and who else is in its ISR."""
-
-    leader: int
-    followers: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the actors of one script stand on."""
-
-    target: Target
-    recorder: Recorder
-    topic: str
-    topic_ids: TopicIds
-    replicas: Mapping[int, Replicas]
-    """Of each partition, when the script started."""
-    processes: Iterator[int]
-    """Process numbers that nobody had yet."""
-    values: Iterator[int]
-    """Values that nobody sent yet."""
-
-    def raw_client(self, node: int | None = None) -> RecordedRawClient:
-        """A new process, connected to a node; to the first one where null."""
-        nodes = {each.id: each for each in self.target.nodes}
-        chosen = nodes[min(nodes) if node is None else node]
-        return RecordedRawClient(
-            RawClient(chosen.host, chosen.port),
-            self.recorder,
-            next(self.processes),
-            topic_ids=self.topic_ids,
-            node=chosen.id,
-        )
-
-    def records(self, step: Send) -> Iterator[Record]:
-        """The records of one step."""
-        for _ in range(step.records):
-            value = next(self.values)
-            yield to_record(value, key=f"k{value % 10}", timestamp_ms=int(time.time() * 1000), size=step.size)
 
 
 class Actor(Protocol):
@@ -112,6 +71,8 @@ def actor_of(client: Client, surroundings: Surroundings) -> Actor:
             return _WatermarkReading(client, surroundings)
         case MetadataWatcher():
             return _Watching(client, surroundings)
+        case TopicCreator():
+            return _Creating(client, surroundings)
 
 
 def _steps(client: PipelinedProducer | OneShotProducer, phase: Phase) -> Sequence[Step]:
@@ -144,12 +105,19 @@ class _Pipelined:
         for step in _steps(self._client, phase):
             match step:
                 case Send():
-                    for record in self._surroundings.records(step):
-                        self._producer.send(self._surroundings.topic, self._client.partition, record)
+                    self._send(step)
+                case Trickle():
+                    for _ in self._surroundings.until_moved(step):
+                        self._send(_ONE)
+                        self._producer.poll(step.pause_ms / 1000)
                 case Pause():
                     self._producer.poll(step.duration_ms / 1000)
                 case AwaitOutcomes():
                     self._producer.flush(PRODUCE_TIMEOUT_MS / 1000)
+
+    def _send(self, step: Send) -> None:
+        for record in self._surroundings.records(step):
+            self._producer.send(self._surroundings.topic, self._client.partition, record)
 
     def close(self) -> None:
         self._producer.close()
@@ -170,6 +138,10 @@ class _OneShot:
             match step:
                 case Send():
                     self._send(step)
+                case Trickle():
+                    for _ in self._surroundings.until_moved(step):
+                        self._send(_ONE)
+                        time.sleep(step.pause_ms / 1000)
                 case Pause():
                     time.sleep(step.duration_ms / 1000)
                 case AwaitOutcomes():
@@ -189,7 +161,8 @@ class _OneShot:
             timeout_ms=PRODUCE_TIMEOUT_MS,
             producer=self._identity,
             base_sequence=self._sequence,
-            bracket=self._client.acks == -1,  # after acks=1 the end offset lawfully lags behind
+            bracket=self._client.asks_epoch
+            and self._client.acks == -1,  # after acks=1 the end offset lawfully lags behind
         )
         if self._identity is not None:
             self._sequence += step.records
@@ -258,14 +231,35 @@ class _Watching:
     is_writer = False
 
     def __init__(self, client: MetadataWatcher, surroundings: Surroundings) -> None:
-        self._period_s = client.period_ms / 1000
+        self._client = client
         self._topic = surroundings.topic
-        self._raw = surroundings.raw_client(surroundings.replicas[0].leader)
+        self._raw = surroundings.raw_client(surroundings.node_of(client.node), timeout_s=_WATCHER_TIMEOUT_S)
 
     def act(self, phase: Phase, over: threading.Event) -> None:
         while not over.is_set():
             self._raw.metadata([self._topic])
-            over.wait(self._period_s)
+            if self._client.cluster:
+                self._raw.describe_cluster()
+                self._raw.describe_quorum()
+            over.wait(self._client.period_ms / 1000)
+
+    def close(self) -> None:
+        self._raw.client.close()
+
+
+class _Creating:
+    is_writer = True
+
+    def __init__(self, client: TopicCreator, surroundings: Surroundings) -> None:
+        self._client = client
+        self._surroundings = surroundings
+        self._raw = surroundings.raw_client(surroundings.node_of(client.node))
+
+    def act(self, phase: Phase, over: threading.Event) -> None:
+        for _ in range(self._client.topics_max if phase is Phase.FAULTY else 0):
+            name = self._surroundings.new_topic()
+            self._raw.create_topic(name, replication_factor=_CREATED_REPLICAS, timeout_ms=_CREATE_TIMEOUT_MS)
+            time.sleep(self._client.pause_ms / 1000)
 
     def close(self) -> None:
         self._raw.client.close()

@@ -1,9 +1,10 @@
 """From scripts to a finding: run them on a target, judge the one history, and shrink what violates.
 
-All drawn scripts go into the history of the requirement's run directory, which is judged once. After a violation each
-script that it points to runs again by itself, in a directory of its own; one that violates again is shrunk by
-Hypothesis for as long as the profile allows, and only verdicts that were really seen count. A violation that no single
-script shows again is *flaky*: it stays a violation, because it was in the history.
+All drawn scripts go into the history of the requirement's run directory, which is judged once. Requirements of one
+family are judged by one history, since a script that kills brokers costs half a minute. After a violation each script
+that it points to runs again by itself, in a directory of its own; one that violates again is shrunk by Hypothesis for
+as long as the profile allows, and only verdicts that were really seen count. A violation that no single script shows
+again is *flaky*: it stays a violation, because it was in the history.
 """
 
 import time
@@ -19,8 +20,9 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance.concurrent.examinations import Examination, Shortcoming
 from conformance.concurrent.program import program_of
-from conformance.concurrent.run import HistoryRun, ScriptNotRunError
+from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.script import Script
+from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.reproducible import search_settings
 from conformance.trial import Check, Finding, Trial
 from fixtures.targets.target import Target
@@ -82,21 +84,62 @@ Examinations = Callable[[Target], Sequence[Examination]]
 Scripts = Callable[[Target], SearchStrategy[Script]]
 
 
-def concurrent_check(scripts: Scripts, examinations: Examinations = lambda _: (), *, scripts_max: int = 1000) -> Check:
-    """The check of a requirement that is judged by histories.
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A history: where it lies, for which requirement it was made, and the scripts in it by their topics."""
+
+    run_dir: Path
+    requirement_id: str
+    scripts: Mapping[str, Script]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Scripts whose history one requirement, or several, are judged by.
+
+    Those of one family draw from one seed (`Requirement.family`), so that in one run the first of them makes the
+    history on a target, and the others find it there. A requirement that is tried again makes another one.
 
     :param scripts: what to draw for a target, by its settings.
-    :param examinations: on top of the checkers.
     :param scripts_max: for scripts that take long.
     """
 
+    name: str
+    scripts: Scripts
+    scripts_max: int = 1000
+    _ran: dict[tuple[Path, str], Ran] = field(default_factory=dict, repr=False)
+    """By the run's directory of histories on a target, and the target's name."""
+
+    def drawn_max(self, trial: Trial) -> int:
+        """How many scripts a trial draws."""
+        return min(self.scripts_max, max(1, trial.scripts_max // SCRIPTS_DIVISOR))
+
+    def history(self, trial: Trial, target: Target) -> Ran:
+        """The history of this family in a run, made now where there is none. Raises `ScriptNotRunError`."""
+        run_dir = trial.history_dirs[target.name]
+        key = (run_dir.parent, target.name)
+        ran = self._ran.get(key)
+        if ran is None or ran.requirement_id == trial.requirement_id:
+            ran = self._ran[key] = Ran(run_dir, trial.requirement_id, self._run(trial, target, run_dir))
+        return ran
+
+    def _run(self, trial: Trial, target: Target, run_dir: Path) -> Mapping[str, Script]:
+        drawn = draw_scripts(self.scripts(target), trial.seed, self.drawn_max(trial))
+        topics: dict[str, Script] = {}
+        with HistoryRun(target, run_dir, trial.seed) as run:
+            for done, script in enumerate(drawn, start=1):
+                topics[run.run(script)] = script
+                trial.script_ran(target.name, done, len(drawn))
+        return topics
+
+
+def concurrent_check(family: Family, examinations: Examinations = lambda _: ()) -> Check:
+    """The check of a requirement that is judged by histories of a family, with examinations on top of the checkers."""
+
     def check(trial: Trial) -> Mapping[str, Finding]:
-        found = {}
-        for target in trial.targets:
-            drawn_max = min(scripts_max, max(1, trial.scripts_max // SCRIPTS_DIVISOR))
-            case = _Case(trial, target, scripts(target), tuple(examinations(target)), drawn_max)
-            found[target.name] = case.find()
-        return found
+        return {
+            target.name: _Case(trial, target, family, tuple(examinations(target))).find() for target in trial.targets
+        }
 
     return check
 
@@ -107,30 +150,20 @@ class _Case:
 
     trial: Trial
     target: Target
-    scripts: SearchStrategy[Script]
+    family: Family
     examinations: tuple[Examination, ...]
-    scripts_max: int
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def find(self) -> Finding:
-        drawn = draw_scripts(self.scripts, self.trial.seed, self.scripts_max)
-        topics: dict[str, Script] = {}
         try:
-            with HistoryRun(self.target, self._run_dir, self.trial.seed) as run:
-                for done, script in enumerate(drawn, start=1):
-                    topics[run.run(script)] = script
-                    self.trial.script_ran(self.target.name, done, len(drawn))
+            ran = self.family.history(self.trial, self.target)
         except ScriptNotRunError as error:
-            return Finding(Verdict.UNKNOWN, str(error), scripts=len(topics))
-        result = judge_history(self._run_dir, self.examinations)
+            return Finding(Verdict.UNKNOWN, str(error))
+        result = judge_history(ran.run_dir, self.examinations)
         if result.verdict is not Verdict.VIOLATION:
-            return Finding(result.verdict, result.reason, scripts=len(drawn), judgement=result.judgement)
-        suspects = [script for topic, script in topics.items() if topic in result.topics] or list(topics.values())
-        return self._explain(result, suspects, len(drawn))
-
-    @property
-    def _run_dir(self) -> Path:
-        return self.trial.history_dirs[self.target.name]
+            return Finding(result.verdict, result.reason, scripts=len(ran.scripts), judgement=result.judgement)
+        pointed_to = [script for topic, script in ran.scripts.items() if topic in result.topics]
+        return self._explain(result, pointed_to or list(ran.scripts.values()), len(ran.scripts))
 
     def _explain(self, result: HistoryVerdict, suspects: Sequence[Script], scripts_run: int) -> Finding:
         deadline = time.monotonic() + self.trial.shrink_seconds
@@ -139,10 +172,10 @@ class _Case:
         if culprit is not None:
             shown = shrink(
                 culprit,
-                self.scripts,
+                self.family.scripts(self.target),
                 self._violates,
                 seed=self.trial.seed,
-                scripts_max=self.scripts_max,
+                scripts_max=self.family.drawn_max(self.trial),
                 deadline=deadline,
             )
         return Finding(
@@ -166,7 +199,7 @@ class _Case:
 
     def _violates(self, script: Script) -> bool:
         """Run one script in a run directory of its own, below the requirement's."""
-        run_dir = self._run_dir / "again" / str(next(self._numbers))
+        run_dir = self.trial.history_dirs[self.target.name] / "again" / str(next(self._numbers))
         try:
             with HistoryRun(self.target, run_dir, self.trial.seed) as run:
                 run.run(script)

@@ -28,11 +28,13 @@ class Shortcoming:
 Examination = Callable[[History], Sequence[Shortcoming]]
 
 
-def _violation(topic: str | None, text: str) -> Shortcoming:
+def violation(topic: str | None, text: str) -> Shortcoming:
+    """What must not be was seen."""
     return Shortcoming(Verdict.VIOLATION, text, topic)
 
 
-def _unknown(text: str) -> Shortcoming:
+def unknown(text: str) -> Shortcoming:
+    """The history does not show what is to be examined."""
     return Shortcoming(Verdict.UNKNOWN, text)
 
 
@@ -58,14 +60,14 @@ def reads_ascend(history: History) -> Sequence[Shortcoming]:
         before = last.get(place)
         if before is not None and read["offset"] <= before:
             found.append(
-                _violation(
+                violation(
                     read["topic"],
                     f"process {process} read offset {read['offset']} of {read['topic']}-{read['partition']} "
                     f"after offset {before} (op {read['op_id']})",
                 )
             )
         last[place] = read["offset"]
-    return found or ([] if last else [_unknown("nothing was read")])
+    return found or ([] if last else [unknown("nothing was read")])
 
 
 def reads_stay_below_watermark(history: History) -> Sequence[Shortcoming]:
@@ -88,11 +90,11 @@ def reads_stay_below_watermark(history: History) -> Sequence[Shortcoming]:
         watermark = answered.get((read["op_id"], *partition))
         seen = seen or watermark is not None
         if watermark is not None and read["offset"] >= watermark:
-            found.append(_violation(read["topic"], f"{place} came with a high watermark of {watermark}"))
+            found.append(violation(read["topic"], f"{place} came with a high watermark of {watermark}"))
         end = _first_asked_after(ends[partition], operations[read["op_id"]]["complete_ns"])
         if end is not None and read["offset"] >= end:
-            found.append(_violation(read["topic"], f"{place} was read before ListOffsets answered an end of {end}"))
-    return found or ([] if seen else [_unknown("no fetch answered a record and a high watermark")])
+            found.append(violation(read["topic"], f"{place} was read before ListOffsets answered an end of {end}"))
+    return found or ([] if seen else [unknown("no fetch answered a record and a high watermark")])
 
 
 def _end_offsets(history: History) -> Mapping[tuple[str, int], list[tuple[int, int]]]:
@@ -128,14 +130,14 @@ def acknowledged_offsets_are_unique(history: History) -> Sequence[Shortcoming]:
         place = (row["topic"], row["partition"], row["offset"])
         if place in values and values[place] != row["value"]:
             found.append(
-                _violation(
+                violation(
                     row["topic"],
                     f"values {values[place]} and {row['value']} were both acknowledged at offset {row['offset']} "
                     f"of {row['topic']}-{row['partition']}",
                 )
             )
         values[place] = row["value"]
-    return found or ([] if values else [_unknown("nothing was acknowledged with an offset")])
+    return found or ([] if values else [unknown("nothing was acknowledged with an offset")])
 
 
 # --- replication, while the link from a follower to the leader is cut
@@ -181,12 +183,12 @@ def isr_shrinks_and_heals(history: History) -> Sequence[Shortcoming]:
         cut_s = (cut.heal_ns - cut.inject_ns) / 1e9
         if not any(asked_ns <= cut.heal_ns for asked_ns in cut.shrunk):
             found.append(
-                _violation(cut.topic, f"node {cut.follower} was in every ISR while it was cut for {cut_s:.1f} s")
+                violation(cut.topic, f"node {cut.follower} was in every ISR while it was cut for {cut_s:.1f} s")
             )
         elif cut.follower not in cut.isrs[-1][1]:
             healed_s = (cut.isrs[-1][0] - cut.heal_ns) / 1e9
-            found.append(_violation(cut.topic, f"node {cut.follower} is not in the ISR {healed_s:.1f} s after healing"))
-    return found or ([] if cuts else [_unknown("no follower's link was cut")])
+            found.append(violation(cut.topic, f"node {cut.follower} is not in the ISR {healed_s:.1f} s after healing"))
+    return found or ([] if cuts else [unknown("no follower's link was cut")])
 
 
 def acks_all_waits_for_isr(lag_time_max_ms: int) -> Examination:
@@ -213,12 +215,12 @@ def acks_all_waits_for_isr(lag_time_max_ms: int) -> Examination:
                 if row["complete_ns"] < earliest_ns:
                     after_s = (row["complete_ns"] - cut.inject_ns) / 1e9
                     found.append(
-                        _violation(
+                        violation(
                             cut.topic,
                             f"op {row['op_id']} was acknowledged {after_s:.2f} s after node {cut.follower} was cut, "
                             f"while it was in the ISR",
                         )
                     )
-        return found or ([] if held else [_unknown("no acks=all record was acknowledged that was sent during the cut")])
+        return found or ([] if held else [unknown("no acks=all record was acknowledged that was sent during the cut")])
 
     return examine

@@ -12,21 +12,8 @@ import kafkatrial.suite
 kafkatrial.suite.activate()
 
 from conformance.concurrent.replay import run_program
-from conformance.concurrent.script import (
-    AwaitOutcomes,
-    Consumer,
-    Cut,
-    Lost,
-    MetadataWatcher,
-    OneShotProducer,
-    Pause,
-    PipelinedProducer,
-    Role,
-    Script,
-    Send,
-    TopicSettings,
-    WatermarkReader,
-)
+from conformance.concurrent.moves import *
+from conformance.concurrent.script import *
 
 script = {script}
 

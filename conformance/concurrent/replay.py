@@ -7,8 +7,9 @@ from pathlib import Path
 
 from conformance.concurrent.check import judge_history
 from conformance.concurrent.requirements import EXAMINATIONS
-from conformance.concurrent.run import HistoryRun, ScriptNotRunError
+from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.script import Script
+from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
 from fixtures.targets.target import TargetError
 

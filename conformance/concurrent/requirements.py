@@ -4,37 +4,20 @@ Each says which scripts to draw for a target, and what to examine besides the ch
 violation here: a history in which a record was lost breaks the promise under trial, whichever that is.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from conformance.concurrent import strategies
-from conformance.concurrent.check import Examinations, Scripts, concurrent_check
+from conformance.concurrent.check import Examinations
 from conformance.concurrent.examinations import (
-    Examination,
     acknowledged_offsets_are_unique,
-    acks_all_waits_for_isr,
-    isr_shrinks_and_heals,
     reads_ascend,
     reads_stay_below_watermark,
 )
-from conformance.concurrent.script import (
-    AwaitOutcomes,
-    Client,
-    Cut,
-    MetadataWatcher,
-    OneShotProducer,
-    Pause,
-    PipelinedProducer,
-    Role,
-    Script,
-    Send,
-    TopicSettings,
-    WatermarkReader,
-)
-from conformance.requirements.requirement import Level, Requirement, Source
+from conformance.concurrent.fault_requirements import PROMISES as FAULT_PROMISES
+from conformance.concurrent.promise import Promise, always
+from conformance.concurrent.script import Client, Script, WatermarkReader
+from conformance.requirements.requirement import Requirement, Source
 from fixtures.targets.target import Capability, Target
 
 _DOCUMENTATION = "https://kafka.apache.org/documentation/"
@@ -52,16 +35,7 @@ _IN_FLIGHT = Source(
     "Producer configuration: max.in.flight.requests.per.connection",
     f"{_DOCUMENTATION}#producerconfigs_max.in.flight.requests.per.connection",
 )
-_LAG_TIME = Source(
-    "Broker configuration: replica.lag.time.max.ms", f"{_DOCUMENTATION}#brokerconfigs_replica.lag.time.max.ms"
-)
 _PRODUCE_MESSAGE = Source("Kafka protocol guide: Produce", "https://kafka.apache.org/protocol#The_Messages_Produce")
-
-_LAG_TIME_MAX_MS_DEFAULT = 30_000
-
-
-def _lag_time_max_ms(target: Target) -> int:
-    return int(target.cluster_properties.get("replica.lag.time.max.ms", _LAG_TIME_MAX_MS_DEFAULT))
 
 
 def _replicas(target: Target) -> int:
@@ -109,7 +83,7 @@ def _retrying_producers(target: Target) -> SearchStrategy[Script]:
     """Idempotent producers whose link to the leader is cut while they send."""
     producer = strategies.pipelined_producers(1, idempotent=st.just(True), faulty=True)
     clients: SearchStrategy[list[Client]] = st.lists(producer, min_size=1, max_size=2)
-    return strategies.scripts(clients=clients, replication_factor=_replicas(target), cuts=strategies.client_cuts())
+    return strategies.scripts(clients=clients, replication_factor=_replicas(target), nemesis=strategies.client_cuts())
 
 
 def _watermark_readers(target: Target) -> SearchStrategy[Script]:
@@ -123,106 +97,48 @@ def _watermark_readers(target: Target) -> SearchStrategy[Script]:
     return strategies.scripts(clients=clients, replication_factor=_replicas(target))
 
 
-def _follower_cut(target: Target) -> SearchStrategy[Script]:
-    """One follower's link to the leader is cut for longer than the leader waits for it, with records in flight.
-
-    The leader looks for lagging followers every half of the lag time, so one and a half of it is the longest that a
-    follower stays; the rest of the cut is for a busy machine.
-    """
-    lag_ms = _lag_time_max_ms(target)
-    cut = Cut(Role.FOLLOWER, Role.LEADER, at_ms=0, for_ms=2 * lag_ms + 3_000)
-
-    def of(sends: tuple[int, int, int]) -> Script:
-        held = (Pause(100), Send(sends[1]), Pause(lag_ms), Send(sends[2]))
-        clients: list[Client] = [
-            OneShotProducer(idempotent=True, steady=(Send(sends[0]),), faulty=held, healed=(Send(1),)),
-            PipelinedProducer(linger_ms=5, steady=(Send(sends[0]), AwaitOutcomes()), faulty=held, healed=(Send(1),)),
-            MetadataWatcher(),
-        ]
-        settings = TopicSettings(1, 3, (("min.insync.replicas", "2"),))
-        return Script(settings, tuple(clients), (cut,))
-
-    count = st.integers(1, 40)
-    return st.tuples(count, count, count).map(of)
-
-
 # --- requirements
 
 
-@dataclass(frozen=True, slots=True)
-class _Promise:
-    """One row of the table below."""
-
-    id: str
-    text: str
-    sources: tuple[Source, ...]
-    scripts: Scripts
-    examinations: Examinations = lambda _: ()
-    needs: frozenset[Capability] = field(default=frozenset())
-    nodes_min: int = 1
-    scripts_max: int = 1000
-
-    def requirement(self) -> Requirement:
-        """The row as the registry wants it."""
-        return Requirement(
-            id=self.id,
-            level=Level.MUST,
-            text=self.text,
-            sources=self.sources,
-            check=concurrent_check(self.scripts, self.examinations, scripts_max=self.scripts_max),
-            needs=self.needs | {Capability.TOPIC_ADMIN},
-            nodes_min=self.nodes_min,
-        )
-
-
-def _always(*examinations: Examination) -> Examinations:
-    def of(_: Target) -> Sequence[Examination]:
-        return examinations
-
-    return of
-
-
-_FOLLOWER_CUT = frozenset({Capability.REPLICATION, Capability.LINK_FAULTS})
-
-_PROMISES = (
-    _Promise(
+PROMISES = (
+    Promise(
         id="ordering/read-order-is-append-order",
         text="Every consumer of a partition reads its records in the order of their offsets, and every consumer finds "
         "the same record at the same offset, whatever the producers do meanwhile.",
         sources=(_CONCEPTS,),
         scripts=_producers_and_consumers,
-        examinations=_always(reads_ascend),
+        examinations=always(reads_ascend),
     ),
-    _Promise(
+    Promise(
         id="ordering/later-record-gets-higher-offset",
         text="A record that is sent after another one of the same partition was acknowledged gets the higher offset, "
         "also where two clients send them.",
         sources=(_SEMANTICS, _CONCEPTS),
         scripts=_one_shot_producers,
     ),
-    _Promise(
+    Promise(
         id="ordering/idempotent-producer-keeps-send-order",
         text="With five requests in flight, the records of an idempotent producer stand in a partition in the order in "
         "which it sent them.",
         sources=(_KIP_98, _IN_FLIGHT),
         scripts=_idempotent_producers,
     ),
-    _Promise(
+    Promise(
         id="produce/acknowledged-records-are-read-back",
         text="Every record that was acknowledged under acks=all is read back, with the key, headers, timestamp and "
         "value that were sent.",
         sources=(_ACKS, _SEMANTICS),
         scripts=_producers_and_consumers,
     ),
-    _Promise(
+    Promise(
         id="produce/acknowledged-offsets-are-where-records-are-read",
         text="A record is read at the offset that the Produce answer gave it, and no two acknowledged records of a "
         "partition have one offset.",
         sources=(_PRODUCE_MESSAGE,),
         scripts=_producers_and_consumers,
-        examinations=_always(acknowledged_offsets_are_unique),
+        examinations=always(acknowledged_offsets_are_unique),
     ),
-    _Promise(
+    Promise(
         id="idempotence/no-duplicates-on-retry",
         text="An idempotent producer that does not get the leader's answers and sends its batches again writes no "
         "record twice.",
@@ -230,40 +146,19 @@ _PROMISES = (
         scripts=_retrying_producers,
         needs=frozenset({Capability.CLIENT_LINK_FAULTS}),
     ),
-    _Promise(
+    Promise(
         id="fetch/never-above-high-watermark",
         text="A consumer gets no record at or above the high watermark: neither that of the same Fetch answer, nor an "
         "end offset that ListOffsets answers later.",
         sources=(_REPLICATION,),
         scripts=_watermark_readers,
-        examinations=_always(reads_stay_below_watermark),
+        examinations=always(reads_stay_below_watermark),
     ),
-    _Promise(
-        id="replication/isr-shrinks-and-heals",
-        text="A follower that does not fetch while records come in leaves the ISR after replica.lag.time.max.ms, and "
-        "comes back to it once it has caught up.",
-        sources=(_REPLICATION, _LAG_TIME),
-        scripts=_follower_cut,
-        examinations=_always(isr_shrinks_and_heals),
-        needs=_FOLLOWER_CUT,
-        nodes_min=3,
-        scripts_max=1,
-    ),
-    _Promise(
-        id="produce/acks-all-holds-for-isr",
-        text="An acks=all Produce is acknowledged only once every replica in the ISR has the record: while one of them "
-        "does not fetch, not before it has left the ISR. The record is then there to stay.",
-        sources=(_ACKS, _REPLICATION),
-        scripts=_follower_cut,
-        examinations=lambda target: (acks_all_waits_for_isr(_lag_time_max_ms(target)),),
-        needs=_FOLLOWER_CUT,
-        nodes_min=3,
-        scripts_max=1,
-    ),
+    *FAULT_PROMISES,
 )
 
-REQUIREMENTS: tuple[Requirement, ...] = tuple(promise.requirement() for promise in _PROMISES)
+REQUIREMENTS: tuple[Requirement, ...] = tuple(promise.requirement() for promise in PROMISES)
 """For the registry."""
 
-EXAMINATIONS: dict[str, Examinations] = {promise.id: promise.examinations for promise in _PROMISES}
+EXAMINATIONS: dict[str, Examinations] = {promise.id: promise.examinations for promise in PROMISES}
 """By requirement id: for a script that is run again."""

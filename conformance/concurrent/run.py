@@ -15,14 +15,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from conformance.concurrent.actors import Actor, Replicas, Surroundings, actor_of
-from conformance.concurrent.script import Cut, Phase, Role, Script, TopicSettings
+from conformance.concurrent.actors import Actor, actor_of
+from conformance.concurrent.nemesis import Moves
+from conformance.concurrent.replica_reads import record_replicas
+from conformance.concurrent.script import Phase, Placement, Script, TopicSettings
+from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
 from fixtures.clients.answers import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from fixtures.clients.confluent import RecordedConsumer
 from fixtures.clients.outcomes import Outcome
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
-from fixtures.targets.target import LinkControl, Listener, Target
+from fixtures.clients.recorded_admin import RecordedAdminClient
+from fixtures.targets.target import Target
 from linearizability.history.recorder import Recorder
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
@@ -43,10 +47,6 @@ class Injection(Protocol):
     def __call__(self) -> None:
         """Inject and heal."""
         ...
-
-
-class ScriptNotRunError(Exception):
-    """A script could not be run: the topic was not made, or a link cannot be cut. One line for a person."""
 
 
 class HistoryRun:
@@ -87,20 +87,23 @@ class HistoryRun:
             try:
                 actors += (actor_of(client, surroundings) for client in script.clients)
                 for phase in Phase:
-                    cuts = script.cuts if phase is Phase.FAULTY else ()
-                    run_phase(phase, actors, [self._cutter(cut, surroundings) for cut in cuts])
+                    injections = [Moves(surroundings, script.nemesis)] if phase is Phase.FAULTY else []
+                    run_phase(phase, actors, injections)
             finally:
                 for actor in actors:
                     actor.close()
             self.drain(surroundings, script.topic, admin)
+            if script.nemesis:
+                record_replicas(surroundings)
+                _find_topics(surroundings)
         return topic
 
     # --- before
 
-    def raw_client(self) -> RecordedRawClient:
+    def raw_client(self) -> RecordedAdminClient:
         """A new process, connected to the first node."""
         node = self.target.nodes[0]
-        return RecordedRawClient(
+        return RecordedAdminClient(
             RawClient(node.host, node.port),
             self._recorder,
             next(self._processes),
@@ -108,7 +111,7 @@ class HistoryRun:
             node=node.id,
         )
 
-    def make_topic(self, topic: str, settings: TopicSettings, admin: RecordedRawClient) -> Surroundings:
+    def make_topic(self, topic: str, settings: TopicSettings, admin: RecordedAdminClient) -> Surroundings:
         """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
         properties = dict(settings.properties)
         created = admin.create_topic(
@@ -116,6 +119,7 @@ class HistoryRun:
             partitions=settings.partitions,
             replication_factor=settings.replication_factor,
             properties=properties,
+            assignments=self._assignments(settings, admin),
         )
         if created.outcome is not Outcome.OK:
             raise ScriptNotRunError(f"CreateTopics answered {created.error}")
@@ -133,18 +137,18 @@ class HistoryRun:
             values=self._values,
         )
 
-    def _cutter(self, cut: Cut, surroundings: Surroundings) -> "_Cutter":
-        control = self.target
-        if not isinstance(control, LinkControl):
-            raise ScriptNotRunError(f"{self.target.name} has no links to cut")
-        of_partition = surroundings.replicas[0]
-        ends: dict[Role, int | str] = {Role.LEADER: of_partition.leader, Role.CLIENT: "client"}
-        if of_partition.followers:
-            ends[Role.FOLLOWER] = of_partition.followers[0]
-        source, destination = ends.get(cut.source), ends.get(cut.destination)
-        if source is None or not isinstance(destination, int):
-            raise ScriptNotRunError(f"a topic without followers has no link from {cut.source} to {cut.destination}")
-        return _Cutter(control, self._recorder, source, destination, cut)
+    def _assignments(self, settings: TopicSettings, admin: RecordedAdminClient) -> Sequence[Sequence[int]]:
+        """The replicas of each partition; empty where the cluster is to place them."""
+        nodes = [node.id for node in self.target.nodes]
+        match settings.placement:
+            case Placement.BY_CLUSTER:
+                return ()
+            case Placement.ONE_LEADER:
+                return [nodes[: settings.replication_factor]] * settings.partitions
+            case Placement.CONTROLLER_LEADS | Placement.CONTROLLER_FOLLOWS:
+                first = nodes.index(_controller(admin)) + (settings.placement is Placement.CONTROLLER_FOLLOWS)
+                orders = (_rotated(nodes, first + partition) for partition in range(settings.partitions))
+                return [order[: settings.replication_factor] for order in orders]
 
     # --- after
 
@@ -172,44 +176,10 @@ class HistoryRun:
                 leader.list_offsets(topic, partition)
 
 
-class _Cutter:
-    """One cut of a script, on its schedule."""
-
-    def __init__(self, control: LinkControl, recorder: Recorder, source: int | str, destination: int, cut: Cut) -> None:
-        self._control = control
-        self._recorder = recorder
-        self._source = source
-        self._destination = destination
-        self._cut = cut
-        self._holds = threading.Event()
-
-    def await_hold(self) -> None:
-        """Return once the cut is in force, if it is there from the beginning of the phase."""
-        if self._cut.at_ms == 0:
-            self._holds.wait()
-
-    def __call__(self) -> None:
-        try:
-            self._cut_and_heal()
-        finally:
-            self._holds.set()  # also when there is nothing to wait for any more
-
-    def _cut_and_heal(self) -> None:
-        time.sleep(self._cut.at_ms / 1000)
-        # In the history the fault begins before the link is cut, and ends after it is whole again.
-        listener = None if self._cut.source is Role.CLIENT else Listener.REPLICATION
-        with (
-            self._recorder.fault("cut", f"{self._source}->{self._destination}", str(self._cut.lost)),
-            self._control.cut(self._source, self._destination, listener, self._cut.lost),
-        ):
-            self._holds.set()
-            time.sleep(self._cut.for_ms / 1000)
-
-
 def run_phase(phase: Phase, actors: Sequence[Actor], injections: Sequence[Injection]) -> None:
     """All actors at once; over when every writer has done its steps and every injection is healed.
 
-    A cut at 0 ms holds before the first step, so that nothing sent in this phase went through before it.
+    What holds from the beginning does so before the first step: nothing sent in this phase went through before it.
     """
     over = threading.Event()
     with ThreadPoolExecutor(max_workers=max(1, len(actors) + len(injections))) as pool:
@@ -225,6 +195,26 @@ def run_phase(phase: Phase, actors: Sequence[Actor], injections: Sequence[Inject
             over.set()
         for each in readers:
             each.result()
+
+
+def _rotated(nodes: Sequence[int], first: int) -> Sequence[int]:
+    """The nodes in their order, from some position on."""
+    return [nodes[(first + shift) % len(nodes)] for shift in range(len(nodes))]
+
+
+def _controller(admin: RecordedAdminClient) -> int:
+    """The active controller. Raises `ScriptNotRunError`."""
+    answer = admin.describe_quorum()
+    if answer.error is not None:
+        raise ScriptNotRunError(f"DescribeQuorum answered {answer.error}")
+    return int(answer.response.topics[0].partitions[0].leader_id)
+
+
+def _find_topics(surroundings: Surroundings) -> None:
+    """Ask every node for the topics that were created while the script ran."""
+    for node in surroundings.target.nodes if surroundings.other_topics else ():
+        with surroundings.raw_client(node.id) as client:
+            client.metadata(surroundings.other_topics)
 
 
 def _ask_offset(leader: RecordedRawClient, topic: str, partition: int, timestamp: int, deadline: float) -> int:
@@ -253,7 +243,7 @@ def _full_isrs(admin: RecordedRawClient, topic: str, settings: TopicSettings) ->
     response = admin.metadata([topic]).response
     for of_topic in response.topics if response is not None else ():
         for partition in of_topic.partitions:
-            leader = int(partition.leader_id)
-            followers = tuple(int(node) for node in partition.isr_nodes if node != leader)
-            if leader >= 0 and len(followers) + 1 >= settings.replication_factor:
-                yield partition.partition_index, Replicas(leader, followers)
+            leader, isr = int(partition.leader_id), partition.isr_nodes
+            if leader >= 0 and len(isr) >= settings.replication_factor:
+                nodes = tuple(int(node) for node in partition.replica_nodes)
+                yield partition.partition_index, Replicas(leader, nodes)

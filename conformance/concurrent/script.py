@@ -1,19 +1,19 @@
-"""A concurrent script: several clients at work on one fresh topic, while links are cut and healed.
+"""A concurrent script: several clients at work on one fresh topic, while a nemesis breaks the cluster and heals it.
 
 A script is a plain value. Hypothesis draws and shrinks it, `repr` prints it as Python, and running it twice sends the
 same records (in whatever order the threads come by).
 
-A run has three phases, and every client has steps for each. *steady*: nothing is broken. *faulty*: the cuts come and go
-on their schedule, counted from the start of the phase, which lasts until all are healed and all steps are done.
-*healed*: the cluster is whole again. Producers do not wait for outcomes between phases, so records are in flight across
-a cut's begin and end. Readers read through all phases, and afterwards fresh consumers read everything back.
+A run has three phases, and every client has steps for each. *steady*: nothing is broken. *faulty*: the nemesis makes
+its moves, one after the other; the phase lasts until all is healed and all steps are done. *healed*: the cluster is
+whole again. Producers do not wait for outcomes between phases, so records are in flight across a fault's begin and
+end. Readers read through all phases, and afterwards fresh consumers read everything back.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
+from conformance.concurrent.moves import AsPython, Move, Role
 from fixtures.clients.payload import SIZE_MIN
-from fixtures.targets.target import Lost
 
 
 class Phase(StrEnum):
@@ -24,13 +24,27 @@ class Phase(StrEnum):
     HEALED = "healed"
 
 
-@dataclass(frozen=True, slots=True)
-class TopicSettings:
+class Placement(StrEnum):
+    """On which nodes the partitions of a topic lie."""
+
+    BY_CLUSTER = "by-cluster"
+    """Where the cluster puts them."""
+    ONE_LEADER = "one-leader"
+    """All partitions have the same replicas in the same order."""
+    CONTROLLER_LEADS = "controller-leads"
+    """Partition 0 is led by the active controller, each further one by the next node."""
+    CONTROLLER_FOLLOWS = "controller-follows"
+    """The active controller is the last node in the order in which partition 0 has its replicas; then as above."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TopicSettings(AsPython):
     """The topic, made for this script alone. `properties` are Kafka's topic configurations."""
 
     partitions: int = 1
     replication_factor: int = 1
     properties: tuple[tuple[str, str], ...] = ()
+    placement: Placement = Placement.BY_CLUSTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +67,15 @@ class AwaitOutcomes:
     """Send nothing until every record sent so far has its outcome."""
 
 
-Step = Send | Pause | AwaitOutcomes
+@dataclass(frozen=True, slots=True)
+class Trickle:
+    """Send one record after the other, with a pause after each, until the nemesis is through."""
+
+    pause_ms: int
+    records_max: int = 2_000
+
+
+Step = Send | Pause | AwaitOutcomes | Trickle
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +96,13 @@ class PipelinedProducer:
 
 @dataclass(frozen=True, slots=True)
 class OneShotProducer:
-    """A raw producer: one batch at a time to the leader, sent once, in a leader epoch that it learns."""
+    """A raw producer: one batch at a time to the node that leads when the script starts, sent once."""
 
     partition: int = 0
     acks: int = -1
     idempotent: bool = False
+    asks_epoch: bool = True
+    """Ask before and after an acks=all batch for the leader epoch; a node that is paused then gets no batch."""
     steady: tuple[Step, ...] = ()
     faulty: tuple[Step, ...] = ()
     healed: tuple[Step, ...] = ()
@@ -100,43 +124,26 @@ class WatermarkReader:
     max_bytes: int = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataWatcher:
-    """Asks the leader of partition 0 for the topic's metadata (leader, epoch, ISR), at least so often."""
+@dataclass(frozen=True, slots=True, repr=False)
+class MetadataWatcher(AsPython):
+    """Asks one node for the topic's metadata (leader, epoch, ISR), at least so often."""
 
+    node: Role = Role.LEADER
     period_ms: int = 200
+    cluster: bool = False
+    """Also which brokers the cluster has, and who leads the controller quorum."""
 
 
-Client = PipelinedProducer | OneShotProducer | Consumer | WatermarkReader | MetadataWatcher
+@dataclass(frozen=True, slots=True, repr=False)
+class TopicCreator(AsPython):
+    """Creates topics in the faulty phase, one after the other with a pause after each, asked of one node."""
+
+    node: Role
+    topics_max: int
+    pause_ms: int
 
 
-class Role(StrEnum):
-    """One end of a link, by what it is to partition 0 when the script starts."""
-
-    CLIENT = "client"
-    LEADER = "leader"
-    FOLLOWER = "follower"
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Lose one direction of a link, from `at_ms` into the faulty phase on, for `for_ms`.
-
-    Between two nodes only replication is cut; heartbeats and metadata still pass.
-    """
-
-    source: Role
-    destination: Role
-    at_ms: int
-    for_ms: int
-    lost: Lost = Lost.REQUESTS
-
-    def __repr__(self) -> str:
-        """As Python: a StrEnum's own repr is none."""
-        return (
-            f"Cut(source=Role.{self.source.name}, destination=Role.{self.destination.name}, "
-            f"at_ms={self.at_ms}, for_ms={self.for_ms}, lost=Lost.{self.lost.name})"
-        )
+Client = PipelinedProducer | OneShotProducer | Consumer | WatermarkReader | MetadataWatcher | TopicCreator
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,4 +152,5 @@ class Script:
 
     topic: TopicSettings
     clients: tuple[Client, ...]
-    cuts: tuple[Cut, ...] = ()
+    nemesis: tuple[Move, ...] = ()
+    """The moves of the faulty phase. Cuts that stand first hold before any writer's first step of that phase."""

@@ -7,15 +7,14 @@ of milliseconds. All shrink towards one client that sends one record.
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from conformance.concurrent.moves import Cut, Heal, Move, Role, Wait
 from conformance.concurrent.script import (
     AwaitOutcomes,
     Client,
     Consumer,
-    Cut,
     OneShotProducer,
     Pause,
     PipelinedProducer,
-    Role,
     Script,
     Send,
     Step,
@@ -87,23 +86,27 @@ def scripts(
     partitions: int = 1,
     replication_factor: int = 1,
     properties: tuple[tuple[str, str], ...] = (),
-    cuts: SearchStrategy[tuple[Cut, ...]] | None = None,
+    nemesis: SearchStrategy[tuple[Move, ...]] | None = None,
 ) -> Script:
     """A script of those clients on a topic with those settings."""
     return Script(
         topic=TopicSettings(partitions, replication_factor, properties),
         clients=tuple(draw(clients)),
-        cuts=() if cuts is None else draw(cuts),
+        nemesis=() if nemesis is None else draw(nemesis),
     )
 
 
-def client_cuts() -> SearchStrategy[tuple[Cut, ...]]:
+def client_cuts() -> SearchStrategy[tuple[Move, ...]]:
     """One or two short cuts between the clients and the leader, one after the other: of requests or of answers."""
-    lost = st.sampled_from((Lost.ANSWERS, Lost.REQUESTS))
+    cut = st.builds(Cut, st.just(Role.CLIENT), st.just(Role.LEADER), st.sampled_from((Lost.ANSWERS, Lost.REQUESTS)))
 
-    def one(at_ms: SearchStrategy[int]) -> SearchStrategy[Cut]:
-        return st.builds(Cut, st.just(Role.CLIENT), st.just(Role.LEADER), at_ms, st.integers(100, 500), lost)
+    def one(pause: SearchStrategy[Wait]) -> SearchStrategy[tuple[Move, ...]]:
+        return st.tuples(pause, cut, waits(100, 500), st.just(Heal()))
 
-    first = one(st.integers(0, 100))
-    second = one(st.integers(900, 1100))
-    return st.one_of(st.tuples(first), st.tuples(first, second))
+    first = one(waits(0, 100))
+    return st.one_of(first, st.tuples(first, one(waits(300, 1_000))).map(lambda both: both[0] + both[1]))
+
+
+def waits(shortest_ms: int, longest_ms: int) -> SearchStrategy[Wait]:
+    """Pauses of the nemesis."""
+    return st.builds(Wait, st.integers(shortest_ms, longest_ms))

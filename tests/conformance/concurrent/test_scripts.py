@@ -7,13 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import conformance.concurrent.moves as moves_module
 import conformance.concurrent.script as script_module
 from conformance.concurrent import strategies
 from conformance.concurrent.check import draw_scripts, shrink
+from conformance.concurrent.moves import AwaitLeader, Cut, DamageDisk, ElectLeader, Reassign, Role
 from conformance.concurrent.program import program_of
-from conformance.concurrent.requirements import _PROMISES, EXAMINATIONS, REQUIREMENTS
-from conformance.concurrent.script import Cut, PipelinedProducer, Role, Script, Send, TopicSettings
+from conformance.concurrent.requirements import EXAMINATIONS, PROMISES, REQUIREMENTS
+from conformance.concurrent.script import PipelinedProducer, Script, Send, TopicSettings
 from conformance.registry import REQUIREMENTS as REGISTERED
+from fixtures.clients.recorded_admin import Election
+from fixtures.faults.damage import Damage
 from fixtures.targets.target import Capability, Lost
 
 
@@ -27,32 +31,32 @@ class Target:
 
 ONE_NODE = Target()
 THREE_NODES = Target(Capability.REPLICATION, Capability.LINK_FAULTS)
-PROMISES = pytest.mark.parametrize("promise", _PROMISES, ids=lambda promise: promise.id)
+EACH_PROMISE = pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.id)
 
 
-@PROMISES
+@EACH_PROMISE
 @pytest.mark.parametrize("target", [ONE_NODE, THREE_NODES], ids=["one node", "three nodes"])
 def test_the_same_seed_draws_the_same_scripts(promise, target):
-    first = draw_scripts(promise.scripts(target), seed=5, scripts_max=4)
-    assert first == draw_scripts(promise.scripts(target), seed=5, scripts_max=4)
-    assert first != draw_scripts(promise.scripts(target), seed=6, scripts_max=4)
+    first = draw_scripts(promise.family.scripts(target), seed=5, scripts_max=4)
+    assert first == draw_scripts(promise.family.scripts(target), seed=5, scripts_max=4)
+    assert first != draw_scripts(promise.family.scripts(target), seed=6, scripts_max=4)
     assert 1 <= len(set(first)) == len(first) <= 4
 
 
-@PROMISES
-@settings(deadline=None)
+@EACH_PROMISE
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_a_printed_program_holds_the_same_script(promise, data):
-    script = data.draw(promise.scripts(THREE_NODES))
+    script = data.draw(promise.family.scripts(THREE_NODES))
     source = program_of(script, promise.id, "apache-kafka:4.3.1", 3)
     namespace = {"__name__": "printed"}
     exec(compile(source, "repro.py", "exec"), namespace)
     assert namespace["script"] == script
 
 
-@PROMISES
+@EACH_PROMISE
 def test_scripts_keep_inside_their_topic(promise):
-    for script in draw_scripts(promise.scripts(THREE_NODES), seed=1, scripts_max=20):
+    for script in draw_scripts(promise.family.scripts(THREE_NODES), seed=1, scripts_max=20):
         for client in script.clients:
             assert getattr(client, "partition", 0) < script.topic.partitions
             if getattr(client, "idempotent", False) and isinstance(client, PipelinedProducer):
@@ -60,18 +64,28 @@ def test_scripts_keep_inside_their_topic(promise):
                 assert client.in_flight_max <= 5
 
 
-def test_every_class_of_a_script_can_be_printed():
-    values = {name for name, value in vars(script_module).items() if hasattr(value, "__dataclass_fields__")}
-    source = program_of(Script(TopicSettings(), ()), "x/y", "reference", 1)
-    assert all(f"    {name},\n" in source for name in values)
+def test_every_class_of_a_script_is_there_in_a_printed_program():
+    modules = (script_module, moves_module)
+    values = {
+        name for module in modules for name, value in vars(module).items() if hasattr(value, "__dataclass_fields__")
+    }
+    namespace = {"__name__": "printed"}
+    exec(compile(program_of(Script(TopicSettings(), ()), "x/y", "reference", 1), "repro.py", "exec"), namespace)
+    assert values <= namespace.keys()
 
 
-CUTS = [Cut(Role.CLIENT, Role.LEADER, 0, 10, Lost.ANSWERS), Cut(Role.FOLLOWER, Role.LEADER, 3, 1)]
+MOVES = [
+    Cut(Role.CLIENT, Role.LEADER, Lost.ANSWERS),
+    AwaitLeader(None),
+    ElectLeader(Election.UNCLEAN),
+    DamageDisk(Role.OUTSIDER, Damage.TORN_TAIL),
+    Reassign((Role.FOLLOWER, Role.OUTSIDER)),
+]
 
 
-@pytest.mark.parametrize("cut", CUTS)
-def test_a_cut_prints_as_python(cut):
-    assert eval(repr(cut), {"Cut": Cut, "Role": Role, "Lost": Lost}) == cut
+@pytest.mark.parametrize("move", MOVES)
+def test_a_move_prints_as_python(move):
+    assert eval(repr(move), vars(moves_module)) == move
 
 
 def test_ids_are_unique_and_each_has_its_examinations():

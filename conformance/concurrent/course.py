@@ -1,0 +1,177 @@
+"""The course of one script's topic, from a history: what the examinations of faults look at.
+
+Times are the history's nanoseconds. A *sight* is what a node said of a partition in an answer to Metadata; two sights
+are ordered if one was answered before the other was asked.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fixtures.clients.recorded_admin import CLUSTER_METADATA
+from linearizability.history.reader import History
+
+Row = Mapping[str, Any]
+_DOWN_KINDS = frozenset({"kill", "shutdown", "down"})
+NEVER_NS = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One answer about one partition; null and empty where it did not say."""
+
+    asked_ns: int
+    answered_ns: int
+    node: int | None
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+    isr: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One row of `faults`. `heal_ns` is NEVER_NS where it did not heal."""
+
+    kind: str
+    target: str
+    argument: str
+    inject_ns: int
+    heal_ns: int
+
+    @property
+    def node(self) -> int | None:
+        """The node, where the target is one; of a cut link its source, null for the clients'."""
+        source = self.target.partition("->")[0]
+        return int(source) if source.isdigit() else None
+
+    @property
+    def destination(self) -> int | None:
+        """Of a cut link."""
+        end = self.target.partition("->")[2]
+        return int(end) if end.isdigit() else None
+
+    def covers(self, at_ns: int) -> bool:
+        """Whether it was in force."""
+        return self.inject_ns <= at_ns <= self.heal_ns
+
+
+@dataclass(frozen=True)
+class Course:
+    """What happened to one topic of a run."""
+
+    topic: str
+    operations: Sequence[Row]
+    """Of this topic, or of none, in the order of their ids."""
+    records: Sequence[Row]
+    sights: Sequence[Sight]
+    """In the order in which they were asked."""
+    states: Sequence[Row]
+    """Of every topic, in the order in which they were asked."""
+    faults: Sequence[Fault]
+
+    def partition(self, partition: int = 0) -> Sequence[Sight]:
+        """The sights of one partition."""
+        return [sight for sight in self.sights if sight.partition == partition]
+
+    def calls(self, f: str) -> Iterator[Row]:
+        """The operations of one name."""
+        return (row for row in self.operations if row["f"] == f)
+
+    def acknowledged(self, partition: int = 0) -> Iterator[Row]:
+        """Produces to one partition that were answered without an error."""
+        return (row for row in self.calls("produce") if row["outcome"] == "ok" and row["partition"] == partition)
+
+    def of_kind(self, *kinds: str) -> Sequence[Fault]:
+        """The faults of these kinds."""
+        return [fault for fault in self.faults if fault.kind in kinds]
+
+    def down(self, node: int, at_ns: int) -> bool:
+        """Whether a node was ending, dead or starting."""
+        return any(fault.node == node and fault.covers(at_ns) for fault in self.of_kind(*_DOWN_KINDS))
+
+    def before(self, at_ns: int, partition: int = 0) -> Sight | None:
+        """The last sight that was answered before a time."""
+        return next((sight for sight in reversed(self.partition(partition)) if sight.answered_ns < at_ns), None)
+
+    def after(self, at_ns: int, until_ns: int = NEVER_NS, partition: int = 0) -> Sequence[Sight]:
+        """The sights that were asked after a time and before another."""
+        return [sight for sight in self.partition(partition) if at_ns <= sight.asked_ns < until_ns]
+
+    def offset_of(self, op_id: int) -> int | None:
+        """The offset of the last record that an operation was acknowledged for."""
+        return max((row["offset"] for row in self.sends.get(op_id, ()) if row["offset"] is not None), default=None)
+
+    @cached_property
+    def sends(self) -> Mapping[int, Sequence[Row]]:
+        """Sent records by operation."""
+        return _by_operation(row for row in self.records if row["direction"] == "send")
+
+    @cached_property
+    def reads(self) -> Mapping[int, Sequence[Row]]:
+        """Read records by operation."""
+        return _by_operation(row for row in self.records if row["direction"] == "read")
+
+    @cached_property
+    def replicas(self) -> Mapping[int, Sequence[Mapping[int, Row]]]:
+        """What lay on the disks at the end: by partition, each node's records by offset."""
+        found: dict[int, list[Mapping[int, Row]]] = {}
+        for row in self.calls("read_replica"):
+            of_node = {record["offset"]: record for record in self.reads.get(row["op_id"], ())}
+            found.setdefault(row["partition"], []).append(of_node)
+        return found
+
+
+def courses(history: History) -> Iterator[Course]:
+    """One for each topic that records were sent to."""
+    operations = _rows(history, "operations")
+    records = _rows(history, "records")
+    states = sorted(_rows(history, "states"), key=lambda row: row["asked_ns"])
+    faults = [_fault(row) for row in sorted(_rows(history, "faults"), key=lambda row: row["inject_ns"])]
+    for topic in sorted({row["topic"] for row in records}):
+        own = [row for row in operations if row["topic"] is None or row["topic"].startswith(topic)]
+        begin_ns = min(row["invoke_ns"] for row in own if row["topic"] is not None)
+        end_ns = max(row["complete_ns"] or row["invoke_ns"] for row in own if row["topic"] is not None)
+        yield Course(
+            topic=topic,
+            operations=[row for row in own if begin_ns <= row["invoke_ns"] <= end_ns],
+            records=[row for row in records if row["topic"] == topic],
+            sights=[_sight(row) for row in states if row["source"] == "metadata" and row["topic"] == topic],
+            states=[row for row in states if begin_ns <= row["asked_ns"]],
+            faults=[fault for fault in faults if begin_ns <= fault.inject_ns <= end_ns],
+        )
+
+
+def of_quorum(course: Course, source: str) -> Sequence[Row]:
+    """What nodes said of the metadata quorum or, with `describe_cluster`, of the brokers there are."""
+    return [row for row in course.states if row["source"] == source and row["topic"] == CLUSTER_METADATA]
+
+
+def _rows(history: History, table: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = history.table(table).to_pylist()
+    return rows
+
+
+def _by_operation(rows: Iterator[Row]) -> Mapping[int, Sequence[Row]]:
+    found: dict[int, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["op_id"], []).append(row)
+    return found
+
+
+def _sight(row: Row) -> Sight:
+    return Sight(
+        asked_ns=row["asked_ns"],
+        answered_ns=row["answered_ns"],
+        node=row["node"],
+        partition=row["partition"],
+        leader=row["leader"],
+        leader_epoch=row["leader_epoch"],
+        isr=frozenset(row["isr"] or ()),
+    )
+
+
+def _fault(row: Row) -> Fault:
+    heal_ns = NEVER_NS if row["heal_ns"] is None else row["heal_ns"]
+    return Fault(row["kind"], row["target"] or "", row["argument"] or "", row["inject_ns"], heal_ns)

@@ -1,0 +1,304 @@
+"""The requirements of clusters in which nodes and links fail. Their histories are shared: see `fault_scripts`."""
+
+from typing import Final
+
+from conformance.concurrent import fault_scripts
+from conformance.concurrent.check import Family
+from conformance.concurrent.cluster_examinations import (
+    created_topics_are_kept,
+    damaged_nodes_come_back,
+    dead_broker_leaves,
+    metadata_never_goes_back,
+    quorum_keeps_order,
+    reassignments_move_replicas,
+)
+from conformance.concurrent.election_examinations import (
+    a_follower_takes_over,
+    clients_of_other_epochs_are_told,
+    deposed_leader_acknowledges_nothing,
+    offline_until_member_returns,
+    one_leader_per_epoch,
+    preferred_election_is_answered,
+    replicas_agree,
+    shutdown_moves_leaders,
+    unclean_election_takes_over,
+)
+from conformance.concurrent.examinations import acks_all_waits_for_isr, isr_shrinks_and_heals
+from conformance.concurrent.fault_scripts import lag_time_max_ms
+from conformance.concurrent.isr_examinations import (
+    high_watermark_waits,
+    idle_followers_stay,
+    min_insync_replicas_is_enforced,
+)
+from conformance.concurrent.promise import Promise, always
+from conformance.requirements.requirement import Source
+from conformance.requirements.sources import (
+    KIP_101,
+    KIP_279,
+    KIP_320,
+    KIP_455,
+    KIP_460,
+    KIP_595,
+    KIP_966,
+    PRODUCER_ACKS,
+    kip,
+)
+from fixtures.targets.target import Capability, Target
+
+_DOCUMENTATION: Final = "https://kafka.apache.org/documentation/"
+_REPLICATION: Final = Source("Apache Kafka documentation: Replication", f"{_DOCUMENTATION}#replication")
+_LAG_TIME: Final = Source(
+    "Broker configuration: replica.lag.time.max.ms", f"{_DOCUMENTATION}#brokerconfigs_replica.lag.time.max.ms"
+)
+_MIN_ISR: Final = Source(
+    "Topic configuration: min.insync.replicas", f"{_DOCUMENTATION}#topicconfigs_min.insync.replicas"
+)
+_UNCLEAN: Final = Source(
+    "Topic configuration: unclean.leader.election.enable",
+    f"{_DOCUMENTATION}#topicconfigs_unclean.leader.election.enable",
+)
+_SHUTDOWN: Final = Source("Apache Kafka documentation: Graceful shutdown", f"{_DOCUMENTATION}#basic_ops_restarting")
+_SESSION: Final = Source(
+    "Broker configuration: broker.session.timeout.ms", f"{_DOCUMENTATION}#brokerconfigs_broker.session.timeout.ms"
+)
+_KIP_497: Final = kip(497, "Add inter-broker API to alter ISR", "KIP-497%3A+Add+inter-broker+API+to+alter+ISR")
+_KIP_631: Final = kip(631, "The Quorum-based Kafka Controller", "KIP-631%3A+The+Quorum-based+Kafka+Controller")
+
+_SESSION_TIMEOUT_MS_DEFAULT: Final = 9_000
+_MINIMUM: Final = 2
+"""`min.insync.replicas` of the scripts' topics."""
+
+
+def _session_timeout_ms(target: Target) -> int:
+    return int(target.cluster_properties.get("broker.session.timeout.ms", _SESSION_TIMEOUT_MS_DEFAULT))
+
+
+_FOLLOWERS_CUT_OFF: Final = Family("followers-cut-off", fault_scripts.followers_cut_off, scripts_max=1)
+_LEADERS_FAIL_OVER: Final = Family("leaders-fail-over", fault_scripts.leaders_fail_over, scripts_max=1)
+_ROLLING_BOUNCE: Final = Family("rolling-bounce", fault_scripts.rolling_bounce, scripts_max=1)
+_LAST_REPLICA_LOST: Final = Family("last-replica-lost", fault_scripts.last_in_sync_replica_lost, scripts_max=1)
+_LEADER_PAUSED: Final = Family("leader-paused", fault_scripts.leader_paused, scripts_max=1)
+_REASSIGNED: Final = Family("reassigned", fault_scripts.reassigned_under_load, scripts_max=1)
+
+_LINKS: Final = frozenset({Capability.REPLICATION, Capability.LINK_FAULTS})
+_PROCESSES: Final = frozenset({Capability.REPLICATION, Capability.PROCESS_CONTROL})
+_DISKS: Final = _PROCESSES | {Capability.LOG_DIRECTORIES}
+_ALL: Final = _LINKS | _DISKS
+
+PROMISES: Final = (
+    # --- the ISR
+    Promise(
+        id="replication/isr-shrinks-and-heals",
+        text="A follower that does not fetch while records come in leaves the ISR after replica.lag.time.max.ms, and "
+        "comes back to it once it has caught up.",
+        sources=(_REPLICATION, _LAG_TIME),
+        scripts=_FOLLOWERS_CUT_OFF,
+        examinations=always(isr_shrinks_and_heals),
+        needs=_LINKS,
+        nodes_min=3,
+    ),
+    Promise(
+        id="produce/acks-all-holds-for-isr",
+        text="An acks=all Produce is acknowledged only once every replica in the ISR has the record: while one of them "
+        "does not fetch, not before it has left the ISR. The record is then there to stay.",
+        sources=(PRODUCER_ACKS, _REPLICATION),
+        scripts=_FOLLOWERS_CUT_OFF,
+        examinations=lambda target: (acks_all_waits_for_isr(lag_time_max_ms(target)),),
+        needs=_LINKS,
+        nodes_min=3,
+    ),
+    Promise(
+        id="replication/idle-follower-stays-in-isr",
+        text="A follower that does not fetch stays in the ISR of a partition to which nothing is written: it lacks "
+        "nothing.",
+        sources=(_REPLICATION, _LAG_TIME),
+        scripts=_FOLLOWERS_CUT_OFF,
+        examinations=lambda target: (idle_followers_stay(lag_time_max_ms(target)),),
+        needs=_LINKS,
+        nodes_min=3,
+    ),
+    Promise(
+        id="produce/min-insync-replicas-is-enforced",
+        text="While the ISR has fewer members than min.insync.replicas, an acks=all Produce is not acknowledged: a new "
+        "one is refused with NOT_ENOUGH_REPLICAS, a pending one times out.",
+        sources=(_MIN_ISR, PRODUCER_ACKS),
+        scripts=_FOLLOWERS_CUT_OFF,
+        examinations=always(min_insync_replicas_is_enforced(_MINIMUM)),
+        needs=_LINKS,
+        nodes_min=3,
+    ),
+    Promise(
+        id="replication/high-watermark-waits-for-min-isr",
+        text="What is written with acks=1 while the ISR has fewer members than min.insync.replicas is appended, and "
+        "becomes visible only when the ISR has grown again: the high watermark stands still.",
+        sources=(KIP_966, _MIN_ISR),
+        scripts=_FOLLOWERS_CUT_OFF,
+        examinations=always(high_watermark_waits(_MINIMUM)),
+        needs=_LINKS,
+        nodes_min=3,
+    ),
+    # --- leaders that die
+    Promise(
+        id="leadership/clean-election-loses-nothing",
+        text="When a leader is killed, a member of the ISR becomes the leader and goes on acknowledging, and every "
+        "record that was acknowledged under acks=all is there.",
+        sources=(_REPLICATION, _KIP_631),
+        scripts=_LEADERS_FAIL_OVER,
+        examinations=always(a_follower_takes_over),
+        needs=_ALL,
+        nodes_min=3,
+    ),
+    Promise(
+        id="leadership/one-leader-per-epoch",
+        text="A leader epoch has one leader, and every change of leader takes a higher epoch.",
+        sources=(KIP_101, KIP_320),
+        scripts=_LEADERS_FAIL_OVER,
+        examinations=always(one_leader_per_epoch),
+        needs=_ALL,
+        nodes_min=3,
+    ),
+    Promise(
+        id="leadership/preferred-election-is-answered",
+        text="ElectLeaders for the preferred leader answers PREFERRED_LEADER_NOT_AVAILABLE while that node is down, "
+        "makes it the leader once it is in the ISR, and answers ELECTION_NOT_NEEDED where it leads.",
+        sources=(KIP_460,),
+        scripts=_LEADERS_FAIL_OVER,
+        examinations=always(preferred_election_is_answered),
+        needs=_ALL,
+        nodes_min=3,
+    ),
+    Promise(
+        id="epochs/replicas-truncate-where-epochs-part",
+        text="A leader that comes back gives up the records that the next leader did not have, by comparing leader "
+        "epochs and not high watermarks, also after two failovers in a row. All replicas then hold the same.",
+        sources=(KIP_101, KIP_279),
+        scripts=_LEADERS_FAIL_OVER,
+        examinations=always(replicas_agree),
+        needs=_ALL,
+        nodes_min=3,
+    ),
+    Promise(
+        id="storage/crashed-log-is-recovered",
+        text="A broker that was killed starts again with a torn log end and without its indexes, producer snapshots, "
+        "leader epochs and checkpoints, and has everything that was acknowledged under acks=all.",
+        sources=(_REPLICATION,),
+        scripts=_LEADERS_FAIL_OVER,
+        examinations=always(damaged_nodes_come_back("disk")),
+        needs=_ALL,
+        nodes_min=3,
+    ),
+    Promise(
+        id="membership/dead-broker-leaves-and-returns",
+        text="A broker that is killed is no longer named as one of the cluster's when broker.session.timeout.ms is "
+        "over, and is named again after it was started.",
+        sources=(_KIP_631, _SESSION),
+        scripts=_LEADERS_FAIL_OVER,
+        examinations=lambda target: (dead_broker_leaves(_session_timeout_ms(target)),),
+        needs=_ALL,
+        nodes_min=3,
+    ),
+    Promise(
+        id="quorum/created-topics-outlive-the-controller",
+        text="What the controller has acknowledged stands when the active controller dies: each topic whose creation "
+        "was acknowledged is known to every broker.",
+        sources=(_KIP_631, KIP_595),
+        scripts=_LEADERS_FAIL_OVER,
+        examinations=always(created_topics_are_kept),
+        needs=_ALL,
+        nodes_min=3,
+    ),
+    Promise(
+        id="quorum/epoch-and-high-watermark-only-grow",
+        text="The controller quorum has one leader per epoch, and neither its epoch nor its high watermark falls, as "
+        "DescribeQuorum tells them.",
+        sources=(KIP_595,),
+        scripts=_LEADERS_FAIL_OVER,
+        examinations=always(quorum_keeps_order),
+        needs=_ALL,
+        nodes_min=3,
+    ),
+    # --- leaders that leave
+    Promise(
+        id="leadership/shutdown-hands-over-first",
+        text="A broker that is told to end hands its partitions to other leaders before it does, so that nobody waits "
+        "for its session to end, nothing acknowledged is lost, and an idempotent producer meets no error.",
+        sources=(_SHUTDOWN, _KIP_631),
+        scripts=_ROLLING_BOUNCE,
+        examinations=lambda target: (shutdown_moves_leaders(_session_timeout_ms(target)),),
+        needs=_DISKS,
+        nodes_min=3,
+    ),
+    Promise(
+        id="metadata/rolling-bounce-never-goes-back",
+        text="While brokers are restarted one after the other, no broker answers Metadata with a leader epoch below "
+        "one that it answered before.",
+        sources=(KIP_320,),
+        scripts=_ROLLING_BOUNCE,
+        examinations=always(metadata_never_goes_back),
+        needs=_DISKS,
+        nodes_min=3,
+    ),
+    Promise(
+        id="storage/emptied-replica-is-restored",
+        text="A broker whose replica was deleted while it was down copies it from the leader before it is in the ISR "
+        "again, and can then lead without losing anything.",
+        sources=(_REPLICATION, _KIP_497),
+        scripts=_ROLLING_BOUNCE,
+        examinations=always(damaged_nodes_come_back("wipe")),
+        needs=_DISKS,
+        nodes_min=3,
+    ),
+    # --- no member of the ISR
+    Promise(
+        id="leadership/no-unclean-election-by-itself",
+        text="With unclean.leader.election.enable=false a partition whose last ISR member is gone has no leader until "
+        "that one is back, and is served again then.",
+        sources=(_UNCLEAN, _REPLICATION),
+        scripts=_LAST_REPLICA_LOST,
+        examinations=always(offline_until_member_returns),
+        needs=_LINKS | _DISKS,
+        nodes_min=3,
+    ),
+    Promise(
+        id="leadership/unclean-election-on-request",
+        text="An unclean election that ElectLeaders asks for makes a replica outside the ISR leader, in a higher "
+        "epoch; only records from some offset on are lost, and the old leader truncates them when it comes back.",
+        sources=(KIP_460, _UNCLEAN),
+        scripts=_LAST_REPLICA_LOST,
+        examinations=always(unclean_election_takes_over, replicas_agree),
+        needs=_LINKS | _DISKS,
+        nodes_min=3,
+    ),
+    # --- leaders that are deposed
+    Promise(
+        id="epochs/deposed-leader-acknowledges-nothing",
+        text="A leader that was paused until another one led acknowledges no acks=all record that was sent to it "
+        "meanwhile.",
+        sources=(_REPLICATION, KIP_320),
+        scripts=_LEADER_PAUSED,
+        examinations=always(deposed_leader_acknowledges_nothing),
+        needs=_DISKS,
+        nodes_min=3,
+    ),
+    Promise(
+        id="epochs/client-behind-leader-is-fenced",
+        text="After an election the new leader answers Fetch, ListOffsets and OffsetForLeaderEpoch with an older "
+        "current leader epoch with FENCED_LEADER_EPOCH, and one that is still to come with UNKNOWN_LEADER_EPOCH.",
+        sources=(KIP_320,),
+        scripts=_LEADER_PAUSED,
+        examinations=always(clients_of_other_epochs_are_told),
+        needs=_DISKS,
+        nodes_min=3,
+    ),
+    # --- replicas that move
+    Promise(
+        id="reassignment/nothing-is-lost-under-load",
+        text="Replicas can be moved while records come in, from a log start above 0 too, and no acknowledged record is "
+        "lost.",
+        sources=(KIP_455,),
+        scripts=_REASSIGNED,
+        examinations=always(reassignments_move_replicas),
+        needs=frozenset({Capability.REPLICATION}),
+        nodes_min=3,
+    ),
+)

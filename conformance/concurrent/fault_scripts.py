@@ -1,0 +1,253 @@
+"""The scripts in which nodes and links fail: one story each, told with other numbers from seed to seed.
+
+Each is a course of events that several requirements are judged by. A topic has three replicas and
+`min.insync.replicas` 2 unless its story needs less. Where a leader is to have records that nobody else gets, what is
+cut is its answers to the followers' fetches: a fetch that waits at the leader would carry them out otherwise.
+"""
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from conformance.concurrent.moves import (
+    AskInEpochs,
+    AwaitBrokers,
+    AwaitController,
+    AwaitIsr,
+    AwaitLeader,
+    Cut,
+    DamageDisk,
+    DeleteRecordsToEnd,
+    ElectLeader,
+    Heal,
+    Kill,
+    Move,
+    PauseNode,
+    Produce,
+    ReadEnd,
+    Reassign,
+    Restart,
+    Resume,
+    Role,
+    ShutDown,
+    Wait,
+)
+from conformance.concurrent.script import (
+    AwaitOutcomes,
+    Client,
+    Consumer,
+    MetadataWatcher,
+    OneShotProducer,
+    Pause,
+    PipelinedProducer,
+    Placement,
+    Script,
+    Send,
+    TopicCreator,
+    TopicSettings,
+    Trickle,
+)
+from fixtures.clients.recorded_admin import Election
+from fixtures.faults.damage import Damage
+from fixtures.targets.target import Lost, Target
+
+_COUNT = st.integers(1, 40)
+_LAG_TIME_MAX_MS_DEFAULT = 30_000
+_LEADER, _FOLLOWER, _LAST = Role.LEADER, Role.FOLLOWER, Role.LAST_FOLLOWER
+_TWO_IN_SYNC = (("min.insync.replicas", "2"),)
+_ONE_IN_SYNC = (("min.insync.replicas", "1"),)
+
+
+def lag_time_max_ms(target: Target) -> int:
+    """`replica.lag.time.max.ms` of a target."""
+    return int(target.cluster_properties.get("replica.lag.time.max.ms", _LAG_TIME_MAX_MS_DEFAULT))
+
+
+def _load(records: int, partition: int = 0) -> tuple[Client, ...]:
+    """An idempotent producer that goes on for as long as anything is broken, and a consumer."""
+    trickle = Trickle(pause_ms=50)
+    steady, healed = (Send(records), AwaitOutcomes()), (Send(records),)
+    return (PipelinedProducer(partition, steady=steady, faulty=(trickle,), healed=healed), Consumer())
+
+
+def followers_cut_off(target: Target) -> SearchStrategy[Script]:
+    """One follower's fetches are lost, then the other's too; the leader stays. Partition 1 is idle all the while."""
+    lag_ms = lag_time_max_ms(target)
+
+    def of(counts: tuple[int, int, int]) -> Script:
+        first, held, alone = counts
+        faulty = (Pause(100), Send(held), Pause(lag_ms), Send(held), AwaitOutcomes())
+        clients: list[Client] = [
+            OneShotProducer(idempotent=True, steady=(Send(first),), faulty=faulty, healed=(Send(1),)),
+            PipelinedProducer(linger_ms=5, steady=(Send(first), AwaitOutcomes()), faulty=faulty, healed=(Send(1),)),
+            OneShotProducer(partition=1, steady=(Send(first),)),
+            MetadataWatcher(),
+        ]
+        nemesis: tuple[Move, ...] = (
+            Cut(_FOLLOWER, _LEADER),
+            AwaitIsr(2),
+            Wait(1_000),
+            Cut(_LAST, _LEADER),
+            Wait(1_000),
+            Produce(_LEADER, alone, timeout_ms=1_000),
+            AwaitIsr(1),
+            Produce(_LEADER, alone),
+            Produce(_LEADER, alone, acks=1),
+            ReadEnd(_LEADER),
+            Wait(1_000),
+            ReadEnd(_LEADER),
+            Heal(),
+            AwaitIsr(3),
+        )
+        settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.ONE_LEADER)
+        return Script(settings, tuple(clients), nemesis)
+
+    return st.tuples(_COUNT, _COUNT, st.integers(1, 5)).map(of)
+
+
+def leaders_fail_over(_: Target) -> SearchStrategy[Script]:
+    """Two leaders go, each with records that nobody else got, and come back one after the other (KIP-101, KIP-279).
+
+    The first, the active controller too, is killed while topics are created. It comes back with a torn log, without
+    checkpoints, snapshots and indexes, and is kept from the second, who is shut down. So the third leads in an epoch
+    after one of which the first heard nothing.
+    """
+
+    def of(counts: tuple[int, int]) -> Script:
+        records, alone = counts
+        unreplicated = (Cut(_FOLLOWER, _LEADER, Lost.ANSWERS), Cut(_LAST, _LEADER, Lost.ANSWERS))
+        damages = (Damage.TORN_TAIL, Damage.CHECKPOINTS, Damage.SNAPSHOTS, Damage.INDEXES)
+        nemesis: tuple[Move, ...] = (
+            Wait(300),
+            *unreplicated,
+            Produce(_LEADER, alone, acks=1),
+            Kill(_LEADER),
+            Heal(),
+            *(DamageDisk(_LEADER, what) for what in damages),
+            AwaitController(_LEADER),
+            AwaitLeader(_FOLLOWER),
+            AwaitBrokers(2),
+            ElectLeader(),
+            Cut(_LEADER, _FOLLOWER, Lost.ANSWERS),
+            Restart(_LEADER),
+            AwaitBrokers(3),
+            Cut(_LAST, _FOLLOWER, Lost.ANSWERS),
+            Produce(_FOLLOWER, alone + 1, acks=1),
+            ShutDown(_FOLLOWER),
+            Heal(),
+            AwaitLeader(_LAST),
+            AwaitIsr(2),
+            Produce(_LAST, records),
+            AskInEpochs(_LAST),
+            Restart(_FOLLOWER),
+            AwaitIsr(3),
+            ElectLeader(),
+            AwaitLeader(_LEADER),
+            ElectLeader(),
+        )
+        watchers = tuple(MetadataWatcher(node, cluster=True) for node in (_FOLLOWER, _LAST))
+        creator = TopicCreator(_FOLLOWER, topics_max=10, pause_ms=200)
+        settings = TopicSettings(1, 3, _TWO_IN_SYNC, Placement.CONTROLLER_LEADS)
+        return Script(settings, (*_load(records), creator, *watchers), nemesis)
+
+    return st.tuples(_COUNT, st.integers(1, 5)).map(of)
+
+
+def rolling_bounce(_: Target) -> SearchStrategy[Script]:
+    """Every node is shut down and started, the next one when all are in sync; one starts empty, one without indexes."""
+
+    def of(records: int) -> Script:
+        def bounce(node: Role, *damages: Damage) -> tuple[Move, ...]:
+            return (ShutDown(node), *(DamageDisk(node, what) for what in damages), Restart(node), AwaitIsr(3))
+
+        nemesis = (
+            *bounce(_LEADER, Damage.REPLICA),
+            *bounce(_FOLLOWER, Damage.INDEXES, Damage.SNAPSHOTS),
+            *bounce(_LAST),
+            ElectLeader(),
+            AwaitLeader(_LEADER),
+        )
+        watchers = tuple(MetadataWatcher(node, period_ms=100) for node in (_LEADER, _FOLLOWER, _LAST))
+        return Script(TopicSettings(1, 3, _TWO_IN_SYNC), (*_load(records), *watchers), nemesis)
+
+    return _COUNT.map(of)
+
+
+def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Script]:
+    """Of two replicas one falls behind, the other one goes: first until it comes back, then until somebody decides.
+
+    With `min.insync.replicas` 1 the leader alone acknowledges. The one behind is kept behind until the end.
+    """
+
+    def of(counts: tuple[int, int]) -> Script:
+        records, alone = counts
+        offline = (ShutDown(_LEADER), AwaitLeader(None), Wait(1_000))
+        nemesis: tuple[Move, ...] = (
+            Cut(_FOLLOWER, _LEADER, Lost.ANSWERS),
+            Wait(100),
+            Produce(_LEADER, alone),
+            AwaitIsr(1),
+            Produce(_LEADER, records),
+            *offline,
+            Produce(_FOLLOWER, alone),
+            ElectLeader(),
+            Restart(_LEADER),
+            AwaitLeader(_LEADER),
+            Produce(_LEADER, alone),
+            ReadEnd(_LEADER),
+            *offline,
+            ElectLeader(Election.UNCLEAN),
+            AwaitLeader(_FOLLOWER),
+            Produce(_FOLLOWER, records),
+            Heal(),
+            Restart(_LEADER),
+            AwaitIsr(2),
+        )
+        clients = (
+            OneShotProducer(idempotent=True, steady=(Send(records),)),
+            Consumer(),
+            MetadataWatcher(Role.OUTSIDER, period_ms=100),
+        )
+        return Script(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
+
+    return st.tuples(_COUNT, st.integers(1, 5)).map(of)
+
+
+def leader_paused(_: Target) -> SearchStrategy[Script]:
+    """The leader of partition 0, which is not the active controller, is paused until another one leads, and goes on."""
+
+    def of(records: int) -> Script:
+        nemesis: tuple[Move, ...] = (
+            Wait(300),
+            PauseNode(_LEADER),
+            AwaitLeader(_FOLLOWER),
+            Produce(_FOLLOWER, records),
+            AskInEpochs(_FOLLOWER),
+            Resume(_LEADER),
+            AwaitIsr(3),
+        )
+        deposed = OneShotProducer(asks_epoch=False, steady=(Send(records),), faulty=(Pause(800), Send(records)))
+        unsafe = OneShotProducer(acks=1, steady=(Send(1),), faulty=(Trickle(pause_ms=100),))
+        clients = (deposed, unsafe, *_load(records), _load(records, partition=1)[0], MetadataWatcher(_LAST))
+        settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.CONTROLLER_FOLLOWS)
+        return Script(settings, clients, nemesis)
+
+    return _COUNT.map(of)
+
+
+def reassigned_under_load(_: Target) -> SearchStrategy[Script]:
+    """Two replicas move to other nodes and back while records come in, after the log start has moved."""
+
+    def of(records: int) -> Script:
+        nemesis: tuple[Move, ...] = (
+            Wait(200),
+            DeleteRecordsToEnd(),
+            Reassign((_FOLLOWER, Role.OUTSIDER)),
+            Wait(200),
+            Reassign((Role.OUTSIDER, _LEADER)),
+            Wait(200),
+            Reassign((_LEADER, _FOLLOWER)),
+        )
+        clients = (*_load(records), MetadataWatcher(Role.OUTSIDER, period_ms=100))
+        return Script(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
+
+    return _COUNT.map(of)

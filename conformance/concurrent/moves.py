@@ -1,0 +1,217 @@
+"""What is done to a cluster in the faulty phase of a script, move by move: the nemesis's vocabulary.
+
+Moves follow each other; one that waits for the cluster (`AwaitIsr`) goes on when it sees what it waits for, or when its
+time is over, because what a cluster does not do is for the examinations to judge. All that is still broken after the
+last move is healed. Moves are plain values and print as Python.
+
+Nodes are named by what they are to partition 0 when the script starts, so that a script means the same on every
+cluster: its replicas in the order of the assignment, of which the first leads.
+"""
+
+from dataclasses import dataclass, fields
+from enum import Enum, StrEnum
+
+from fixtures.clients.recorded_admin import Election
+from fixtures.faults.damage import Damage
+from fixtures.targets.target import Listener, Lost
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AsPython:
+    """Prints as Python, members of enums too, whose own repr is none."""
+
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return f"{type(self).__name__}({', '.join(f'{name}={_source(value)}' for name, value in values)})"
+
+
+def _source(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"({''.join(f'{_source(item)}, ' for item in value)})"
+    return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
+
+
+class Role(StrEnum):
+    """A node, or the clients, by what it is to partition 0 when the script starts."""
+
+    CLIENT = "client"
+    LEADER = "leader"
+    """The first replica."""
+    FOLLOWER = "follower"
+    """The second."""
+    LAST_FOLLOWER = "last-follower"
+    """The third."""
+    OUTSIDER = "outsider"
+    """A node without a replica."""
+
+
+# --- faults
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cut(AsPython):
+    """Lose one direction of a link until it is healed.
+
+    Between two nodes only `listener`'s traffic is cut; heartbeats and metadata still pass where replication is.
+    """
+
+    source: Role
+    destination: Role
+    lost: Lost = Lost.REQUESTS
+    listener: Listener = Listener.REPLICATION
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Heal(AsPython):
+    """Heal every link."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Kill(AsPython):
+    """SIGKILL. The node stays down until it is restarted."""
+
+    node: Role
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ShutDown(AsPython):
+    """SIGTERM: a controlled shutdown. Goes on when the process has ended; the node stays down until restarted."""
+
+    node: Role
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DamageDisk(AsPython):
+    """Damage the disk of a node that is down."""
+
+    node: Role
+    what: Damage
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Restart(AsPython):
+    """Start a node that is down; goes on once it listens."""
+
+    node: Role
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PauseNode(AsPython):
+    """SIGSTOP, until it is resumed."""
+
+    node: Role
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Resume(AsPython):
+    """SIGCONT."""
+
+    node: Role
+
+
+# --- waiting
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Wait(AsPython):
+    """Let time pass."""
+
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AwaitIsr(AsPython):
+    """Until the ISR of partition 0 has so many members."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AwaitLeader(AsPython):
+    """Until this node leads partition 0; null: until nobody does."""
+
+    node: Role | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AwaitBrokers(AsPython):
+    """Until the cluster has so many brokers."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AwaitController(AsPython):
+    """Until another node than this one is the active controller."""
+
+    other_than: Role
+
+
+# --- requests, each sent once to one node
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Produce(AsPython):
+    """Send one batch to partition 0 of a node, and wait for its answer."""
+
+    to: Role
+    records: int
+    acks: int = -1
+    timeout_ms: int = 10_000
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReadEnd(AsPython):
+    """Ask a node for the records of partition 0 from its end offset on, and for that offset."""
+
+    to: Role
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AskInEpochs(AsPython):
+    """Read from a node as clients that take the epoch before its own, and one to come, for the current one."""
+
+    to: Role
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ElectLeader(AsPython):
+    """ElectLeaders for partition 0, asked of a node that is up."""
+
+    election: Election = Election.PREFERRED
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DeleteRecordsToEnd(AsPython):
+    """Move the log start of partition 0 up to its end offset."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reassign(AsPython):
+    """Reassign partition 0 to these nodes, and wait until that is over."""
+
+    replicas: tuple[Role, ...]
+
+
+Move = (
+    Cut
+    | Heal
+    | Kill
+    | ShutDown
+    | DamageDisk
+    | Restart
+    | PauseNode
+    | Resume
+    | Wait
+    | AwaitIsr
+    | AwaitLeader
+    | AwaitBrokers
+    | AwaitController
+    | Produce
+    | ReadEnd
+    | AskInEpochs
+    | ElectLeader
+    | DeleteRecordsToEnd
+    | Reassign
+)

@@ -1,0 +1,295 @@
+"""Walks through the moves of a script's faulty phase on a real cluster, and leaves it whole.
+
+Every fault is a row of the history that begins before the fault does and ends when it is over: kinds `cut`, `pause`,
+`kill` (until the node is up again), `shutdown` (SIGTERM until the process has ended), `down` (from then until the node
+is up), `disk` and `wipe` (until the node is up), `election` (an unclean one was asked for). Each request is recorded as
+that of any client, and so is what a wait was told.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from conformance.concurrent.moves import (
+    AskInEpochs,
+    AwaitBrokers,
+    AwaitController,
+    AwaitIsr,
+    AwaitLeader,
+    Cut,
+    DamageDisk,
+    DeleteRecordsToEnd,
+    ElectLeader,
+    Heal,
+    Kill,
+    Move,
+    PauseNode,
+    Produce,
+    ReadEnd,
+    Reassign,
+    Restart,
+    Resume,
+    Role,
+    ShutDown,
+    Wait,
+)
+from conformance.concurrent.script import Send
+from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
+from fixtures.clients.recorded_admin import Election, RecordedAdminClient
+from fixtures.faults.damage import damage
+from fixtures.targets.target import LinkControl, Listener, LogDirectories, ProcessControl
+
+AWAIT_TIMEOUT_S = 20.0
+"""For the cluster to come to what a move waits for: three times the longest that it takes with trial settings."""
+ANSWER_TIMEOUT_S = 5.0
+"""For one answer; what a paused node does not say is not waited for longer."""
+_ASK_AGAIN_S = 0.1
+_PARTITION = 0
+
+
+class Moves:
+    """The moves of one phase. The phase lasts until the call returns, with everything healed."""
+
+    def __init__(self, surroundings: Surroundings, moves: Sequence[Move]) -> None:
+        self._surroundings = surroundings
+        self._first = list(takewhile(lambda move: isinstance(move, Cut), moves))
+        self._others = moves[len(self._first) :]
+        self._holds = threading.Event()
+
+    def await_hold(self) -> None:
+        """Return once the cuts that stand first are in force."""
+        self._holds.wait()
+
+    def __call__(self) -> None:
+        """Make all moves, and heal."""
+        try:
+            with Nemesis(self._surroundings) as nemesis:
+                nemesis.make(self._first)
+                self._holds.set()
+                nemesis.make(self._others)
+        finally:
+            self._holds.set()  # also when there is nothing to wait for any more
+            self._surroundings.moved.set()
+
+
+@dataclass(slots=True)
+class Nemesis:
+    """One script's moves. A context manager: leaving it heals whatever is still broken."""
+
+    surroundings: Surroundings
+    _links: ExitStack = field(default_factory=ExitStack)
+    _paused: dict[int, ExitStack] = field(default_factory=dict)
+    _down: dict[int, ExitStack] = field(default_factory=dict)
+    """What ends when the node is up again."""
+    _clients: dict[int, RecordedAdminClient] = field(default_factory=dict)
+
+    def __enter__(self) -> "Nemesis":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        try:
+            self._links.close()
+            for node in list(self._paused):
+                self._paused.pop(node).close()
+        finally:
+            for node in list(self._down):
+                self._restart(node)
+            for client in self._clients.values():
+                client.client.close()
+
+    def make(self, moves: Iterable[Move]) -> None:
+        """Make the moves, one after the other. Raises `ScriptNotRunError` for one that this cluster cannot suffer."""
+        for move in moves:
+            self._make(move)
+
+    def _make(self, move: Move) -> None:
+        match move:
+            case Cut() | Heal() | Kill() | ShutDown() | DamageDisk() | Restart() | PauseNode() | Resume():
+                self._break(move)
+            case Wait():
+                time.sleep(move.duration_ms / 1000)
+            case AwaitIsr() | AwaitLeader() | AwaitBrokers() | AwaitController():
+                self._await(move)
+            case _:
+                self._ask(move)
+
+    # --- faults
+
+    def _break(self, move: Cut | Heal | Kill | ShutDown | DamageDisk | Restart | PauseNode | Resume) -> None:
+        match move:
+            case Cut():
+                self._cut(move)
+            case Heal():
+                self._links.close()
+            case Kill():
+                self._kill(self._node(move.node))
+            case ShutDown():
+                self._shut_down(self._node(move.node))
+            case DamageDisk():
+                self._damage(move)
+            case Restart():
+                self._restart(self._node(move.node))
+            case PauseNode():
+                self._pause(self._node(move.node))
+            case Resume():
+                self._paused.pop(self._node(move.node)).close()
+
+    def _cut(self, cut: Cut) -> None:
+        control = self.surroundings.target
+        if not isinstance(control, LinkControl):
+            raise ScriptNotRunError(f"{self.surroundings.target.name} has no links to cut")
+        source = "client" if cut.source is Role.CLIENT else self._node(cut.source)
+        destination = self._node(cut.destination)
+        listener: Listener | None = None if cut.source is Role.CLIENT else cut.listener
+        self._links.enter_context(self._fault("cut", f"{source}->{destination}", str(cut.lost)))
+        self._links.enter_context(control.cut(source, destination, listener, cut.lost))
+
+    def _kill(self, node: int) -> None:
+        healing = ExitStack()
+        healing.enter_context(self._fault("kill", str(node)))
+        self._down[node] = healing
+        self._processes.kill(node)
+
+    def _shut_down(self, node: int) -> None:
+        with self._fault("shutdown", str(node)):
+            self._down[node] = ExitStack()
+            self._processes.shut_down(node)
+        self._down[node].enter_context(self._fault("down", str(node)))
+
+    def _damage(self, move: DamageDisk) -> None:
+        target = self.surroundings.target
+        node = self._node(move.node)
+        if not isinstance(target, LogDirectories):
+            raise ScriptNotRunError(f"{target.name} has no log directories to damage")
+        self._down[node].enter_context(self._fault(move.what.kind, str(node), str(move.what)))
+        damage(target.log_directories(node), self.surroundings.topic, move.what)
+
+    def _restart(self, node: int) -> None:
+        healing = self._down.pop(node)
+        self._processes.restart(node)
+        healing.close()
+
+    def _pause(self, node: int) -> None:
+        healing = self._paused.setdefault(node, ExitStack())
+        healing.enter_context(self._fault("pause", str(node)))
+        healing.enter_context(self._processes.pause(node))
+
+    def _fault(self, kind: str, target: str, argument: str | None = None) -> Any:
+        return self.surroundings.recorder.fault(kind, target, argument)
+
+    @property
+    def _processes(self) -> ProcessControl:
+        target = self.surroundings.target
+        if not isinstance(target, ProcessControl):
+            raise ScriptNotRunError(f"{target.name} has no processes to control")
+        return target
+
+    # --- waiting
+
+    def _await(self, move: AwaitIsr | AwaitLeader | AwaitBrokers | AwaitController) -> None:
+        seen = self._condition(move)
+        deadline = time.monotonic() + AWAIT_TIMEOUT_S
+        while not seen() and time.monotonic() < deadline:
+            time.sleep(_ASK_AGAIN_S)
+
+    def _condition(self, move: AwaitIsr | AwaitLeader | AwaitBrokers | AwaitController) -> Callable[[], bool]:
+        match move:
+            case AwaitIsr(size):
+                return lambda: any(len(told.isr_nodes) == size for told in self._partition())
+            case AwaitLeader(role):
+                wanted = -1 if role is None else self._node(role)
+                return lambda: any(told.leader_id == wanted for told in self._partition())
+            case AwaitBrokers(count):
+                return lambda: len(self._brokers()) == count
+            case AwaitController(other_than):
+                former = self._node(other_than)
+                return lambda: any(leader not in (-1, former) for leader in self._controllers())
+
+    def _partition(self) -> Iterator[Any]:
+        """What a node that is up says of partition 0."""
+        response = self._anyone().metadata([self.surroundings.topic]).response
+        for of_topic in () if response is None else response.topics:
+            yield from (each for each in of_topic.partitions if each.partition_index == _PARTITION)
+
+    def _brokers(self) -> Sequence[Any]:
+        answer = self._anyone().describe_cluster()
+        return () if answer.error is not None else answer.response.brokers
+
+    def _controllers(self) -> Iterator[int]:
+        answer = self._anyone().describe_quorum()
+        for of_topic in () if answer.error is not None else answer.response.topics:
+            yield from (int(each.leader_id) for each in of_topic.partitions)
+
+    # --- requests
+
+    def _ask(self, move: Move) -> None:
+        topic = self.surroundings.topic
+        match move:
+            case Produce():
+                records = list(self.surroundings.records(Send(move.records)))
+                self._client(self._node(move.to)).produce(
+                    topic, _PARTITION, records, acks=move.acks, timeout_ms=move.timeout_ms, bracket=move.acks == -1
+                )
+            case ReadEnd():
+                client = self._client(self._node(move.to))
+                end = client.list_offsets(topic, _PARTITION).offset
+                client.fetch(topic, _PARTITION, end or 0, max_wait_ms=0)
+            case AskInEpochs():
+                client = self._client(self._node(move.to))
+                epoch = client.list_offsets(topic, _PARTITION).leader_epoch
+                if epoch is not None:
+                    client.ask_in_epoch(topic, _PARTITION, epoch - 1, "in_old_epoch")
+                    client.ask_in_epoch(topic, _PARTITION, epoch + 1, "in_epoch_to_come")
+            case ElectLeader():
+                self._elect(move.election)
+            case DeleteRecordsToEnd():
+                self._delete_records()
+            case Reassign():
+                self._reassign([self._node(role) for role in move.replicas])
+
+    def _elect(self, election: Election) -> None:
+        topic = self.surroundings.topic
+        if election is Election.UNCLEAN:
+            with self._fault("election", topic, "unclean"):
+                self._anyone().elect_leaders(topic, _PARTITION, election)
+        else:
+            self._anyone().elect_leaders(topic, _PARTITION, election)
+
+    def _delete_records(self) -> None:
+        leader = next((int(told.leader_id) for told in self._partition()), -1)
+        if leader in self._nodes:
+            client = self._client(leader)
+            end = client.list_offsets(self.surroundings.topic, _PARTITION).offset
+            client.delete_records(self.surroundings.topic, _PARTITION, end or 0)
+
+    def _reassign(self, replicas: Sequence[int]) -> None:
+        topic = self.surroundings.topic
+        deadline = time.monotonic() + AWAIT_TIMEOUT_S
+        self._anyone().reassign(topic, _PARTITION, replicas)
+        while self._anyone().reassigning(topic, _PARTITION) is not False and time.monotonic() < deadline:
+            time.sleep(_ASK_AGAIN_S)
+
+    # --- nodes
+
+    def _node(self, role: Role) -> int:
+        node = self.surroundings.node_of(role)
+        if node is None:
+            raise ScriptNotRunError(f"there is no node that is {role} of the topic")
+        return node
+
+    @property
+    def _nodes(self) -> Mapping[int, Any]:
+        return {node.id: node for node in self.surroundings.target.nodes}
+
+    def _anyone(self) -> RecordedAdminClient:
+        """A client of some node that is up."""
+        return self._client(next(node for node in self._nodes if node not in self._down and node not in self._paused))
+
+    def _client(self, node: int) -> RecordedAdminClient:
+        if node not in self._clients:
+            self._clients[node] = self.surroundings.raw_client(node, timeout_s=ANSWER_TIMEOUT_S)
+        return self._clients[node]

@@ -1,0 +1,44 @@
+"""What lies on the disks after a script: every replica is read as one more client that has to see all of it.
+
+So the checkers compare the replicas: a record that one of them lacks is a lost write, two records at one offset are a
+divergence. Replicas are read once they have the same end, which is a moment after the last acknowledgement.
+"""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from conformance.concurrent.surroundings import Surroundings
+from fixtures.targets.replica_logs import Replica, read_replica
+from fixtures.targets.stored_batches import segment_files
+from fixtures.targets.target import LogDirectories
+
+EQUAL_TIMEOUT_S = 10.0
+"""For replicas to have one end, and for a follower to write down the log start: longer than Kafka's fetch wait."""
+_LOOK_AGAIN_S = 0.2
+
+
+def record_replicas(surroundings: Surroundings) -> None:
+    """Record an operation `read_replica` for every replica of the topic; none where a target hides its disks."""
+    target = surroundings.target
+    if not isinstance(target, LogDirectories):
+        return
+    for partition, replicas in surroundings.replicas.items():
+        directories = {
+            node: target.log_directories(node)[0] / f"{surroundings.topic}-{partition}" for node in replicas.nodes
+        }
+        logs = _await_equal_ends(directories)
+        start = max(log.start_offset for log in logs.values())
+        for node, directory in directories.items():
+            data = b"".join(segment.read_bytes() for segment in segment_files(directory))
+            with surroundings.raw_client(node) as client:
+                client.read_replica(surroundings.topic, partition, start, data)
+
+
+def _await_equal_ends(directories: Mapping[int, Path]) -> Mapping[int, Replica]:
+    deadline = time.monotonic() + EQUAL_TIMEOUT_S
+    while True:
+        logs = {node: read_replica(str(node), directory) for node, directory in directories.items()}
+        if len({log.end_offset for log in logs.values()}) == 1 or time.monotonic() > deadline:
+            return logs
+        time.sleep(_LOOK_AGAIN_S)

@@ -1,0 +1,86 @@
+"""What the clients and the nemesis of one script stand on: a target, a topic, a history, and numbers of their own."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from conformance.concurrent.moves import Role
+from conformance.concurrent.script import Send, Trickle
+from fixtures.clients.payload import to_record
+from fixtures.clients.raw import RawClient
+from fixtures.clients.record_batch import Record
+from fixtures.clients.recorded_admin import RecordedAdminClient
+from fixtures.clients.recorded_connection import TopicIds
+from fixtures.targets.target import Target
+from linearizability.history.recorder import Recorder
+
+_ANSWER_TIMEOUT_S = 10.0
+_REPLICA_ROLES = (Role.LEADER, Role.FOLLOWER, Role.LAST_FOLLOWER)
+
+
+class ScriptNotRunError(Exception):
+    """A script could not be run: the topic was not made, or a link cannot be cut. One line for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Who leads a partition, and all its replicas in the order of the assignment."""
+
+    leader: int
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the actors of one script stand on."""
+
+    target: Target
+    recorder: Recorder
+    topic: str
+    topic_ids: TopicIds
+    replicas: Mapping[int, Replicas]
+    """Of each partition, when the script started."""
+    processes: Iterator[int]
+    """Process numbers that nobody had yet."""
+    values: Iterator[int]
+    """Values that nobody sent yet."""
+    moved: threading.Event = field(default_factory=threading.Event)
+    """The nemesis has made its last move, and all is healed."""
+    other_topics: list[str] = field(default_factory=list)
+    """Those that somebody tried to create while the script ran."""
+
+    def raw_client(self, node: int | None = None, *, timeout_s: float = _ANSWER_TIMEOUT_S) -> RecordedAdminClient:
+        """A new process, connected to a node; to the first one where null."""
+        nodes = {each.id: each for each in self.target.nodes}
+        chosen = nodes[min(nodes) if node is None else node]
+        return RecordedAdminClient(
+            RawClient(chosen.host, chosen.port, timeout_s=timeout_s),
+            self.recorder,
+            next(self.processes),
+            topic_ids=self.topic_ids,
+            node=chosen.id,
+        )
+
+    def node_of(self, role: Role) -> int | None:
+        """The node that has this role for partition 0; null where there is none."""
+        replicas = self.replicas[0].nodes
+        if role is Role.OUTSIDER:
+            return next((node.id for node in self.target.nodes if node.id not in replicas), None)
+        return dict(zip(_REPLICA_ROLES, replicas, strict=False)).get(role)
+
+    def new_topic(self) -> str:
+        """The name of a topic that nobody tried to create yet."""
+        name = f"{self.topic}-{len(self.other_topics) + 1}"
+        self.other_topics.append(name)
+        return name
+
+    def records(self, step: Send) -> Iterator[Record]:
+        """The records of one step."""
+        for _ in range(step.records):
+            value = next(self.values)
+            yield to_record(value, key=f"k{value % 10}", timestamp_ms=int(time.time() * 1000), size=step.size)
+
+    def until_moved(self, step: Trickle) -> Iterator[int]:
+        """Counts the records of a trickle."""
+        return (number for number in range(step.records_max) if not self.moved.is_set())
