@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from reference_broker.core.group_offsets import java_hash, partition_for_group
+from reference_broker.core.group_coordinator import java_hash, partition_for_group
 from tests.reference_broker.scripted import ScriptedBroker
 
 
@@ -15,6 +15,8 @@ from tests.reference_broker.scripted import ScriptedBroker
 def broker() -> ScriptedBroker:
     broker = ScriptedBroker(offsets_topic_num_partitions="3")
     broker.create_topic(partitions=2)
+    assert broker.ask("FindCoordinator", 3, key="g").error_code == ErrorCode.coordinator_not_available
+    assert broker.ask("FindCoordinator", 3, key="g").error_code == 0
     return broker
 
 
@@ -78,13 +80,14 @@ def test_commits_that_are_too_large_together(broker):
     ]
     asked = {"topics": [{"name": "wide", "partitions": partitions}], "generation_id_or_member_epoch": -1}
     [topic] = broker.ask("OffsetCommit", 9, group_id="g", **asked).topics
-    assert {found.error_code for found in topic.partitions} == {ErrorCode.invalid_commit_offset_size}
+    assert {found.error_code for found in topic.partitions} == {ErrorCode.unknown_server_error}
     assert committed(broker, topics=None) == []
 
 
 def test_an_unknown_partition(broker):
     assert commit(broker, 1, partition_index=9) == ErrorCode.unknown_topic_or_partition
     assert commit(broker, 1, topic="nowhere") == ErrorCode.unknown_topic_or_partition
+    assert commit(broker, 1, topic="nowhere", generation=3) == ErrorCode.unknown_topic_or_partition
 
 
 def test_offsets_go_with_their_topic(broker):
@@ -107,7 +110,7 @@ def test_offsets_survive_a_restart(broker, clean):
 
 def test_the_coordinator(broker):
     one = broker.ask("FindCoordinator", 3, key="g", key_type=0)
-    assert (one.error_code, one.node_id, one.host, one.port) == (0, 1, "localhost", 9092)
+    assert (one.error_code, one.node_id, one.host, one.port) == (0, 1, "b1.kafka.test", 9092)
     several = broker.ask("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "h"]).coordinators
     assert [(found.key, found.node_id) for found in several] == [("g", 1), ("h", 1)]
     assert len(broker.broker.image.topics["__consumer_offsets"].partitions) == 3
@@ -117,9 +120,16 @@ def test_the_coordinator(broker):
 
 def test_no_coordinator_while_its_topic_cannot_be_created():
     broker = ScriptedBroker(offsets_topic_replication_factor="3")
-    assert broker.ask("FindCoordinator", 3, key="g").error_code == ErrorCode.coordinator_not_available
+    for _ in range(3):
+        answer = broker.ask("FindCoordinator", 3, key="g")
+        assert (answer.error_code, answer.node_id) == (ErrorCode.coordinator_not_available, -1)
     broker.create_topic()
-    assert commit(broker, 1) == ErrorCode.coordinator_not_available
+    assert commit(broker, 1) == ErrorCode.not_coordinator
+    assert broker.ask("OffsetFetch", 7, group_id="g", topics=None).error_code == ErrorCode.not_coordinator
+    assert broker.ask("OffsetFetch", 8, groups=[{"group_id": "g"}]).groups[0].error_code == ErrorCode.not_coordinator
+    asked = [{"name": "orders", "partition_indexes": [0, 1]}]
+    [topic] = broker.ask("OffsetFetch", 1, group_id="g", topics=asked).topics
+    assert [found.error_code for found in topic.partitions] == [ErrorCode.not_coordinator] * 2
 
 
 @pytest.mark.parametrize(

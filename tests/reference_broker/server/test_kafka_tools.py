@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fixtures.clients.raw import RawClient
-from reference_broker.core.group_offsets import partition_for_group
+from reference_broker.core.group_coordinator import partition_for_group
 from tests.reference_broker.scripted import request
 from tests.reference_broker.server.process import running
 
