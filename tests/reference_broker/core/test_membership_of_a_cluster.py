@@ -1,0 +1,143 @@
+"""Three nodes that register with their own controllers, die, come back, and are replaced; in virtual time."""
+
+import pytest
+
+from reference_broker.core.lifecycle import BrokerState
+from tests.reference_broker.cluster import CONTROLLER, Cluster
+
+SESSION_MS = 9_000
+ORDERS = {"name": "orders", "num_partitions": 3, "replication_factor": 3}
+
+
+@pytest.fixture
+def cluster():
+    """Serving, with a topic of three partitions, each led by another broker."""
+    running = Cluster(3)
+    running.run_until(lambda: all(node.is_ready for node in running.nodes.values()))
+    answer = running.ask(1, "CreateTopics", 7, topics=[ORDERS], timeout=5_000)
+    assert answer.topics[0].error_code == 0
+    running.run_until(lambda: all("orders" in node.metadata.image.topics for node in running.nodes.values()))
+    return running
+
+
+def image(cluster):
+    """As some node that runs knows it."""
+    return next(iter(cluster.nodes.values())).metadata.image
+
+
+def leaders(cluster):
+    return [partition.leader for _, partition in sorted(image(cluster).topics["orders"].partitions.items())]
+
+
+def isr_sizes(cluster):
+    return {len(partition.isr) for partition in image(cluster).partitions()}
+
+
+def shut_down(cluster, node_id):
+    """In good order; how long it took."""
+    began_ms = cluster.now.monotonic_ms
+    node = cluster.nodes[node_id]
+    node.shut_down(cluster.now)
+    cluster.run_until(lambda: node.is_stopped)
+    node.close()
+    cluster.kill(node_id)
+    return cluster.now.monotonic_ms - began_ms
+
+
+def other_than(cluster, node_id):
+    return next(other for other in cluster.nodes if other != node_id)
+
+
+def test_a_broker_that_dies_is_fenced_after_its_session_and_its_partitions_are_led_by_others(cluster):
+    victim = other_than(cluster, cluster.active_controller)
+    assert sorted(leaders(cluster)) == [1, 2, 3]
+    cluster.kill(victim)
+    cluster.run(SESSION_MS - 2_000)
+    assert victim in leaders(cluster)
+    cluster.run(2_500)
+    assert victim not in leaders(cluster)
+    assert image(cluster).brokers[victim].fenced
+
+
+def test_a_broker_that_died_is_back_when_its_old_session_is_over(cluster):
+    victim = other_than(cluster, cluster.active_controller)
+    old_epoch = image(cluster).brokers[victim].broker_epoch
+    cluster.kill(victim)
+    cluster.start(victim)
+    cluster.run(SESSION_MS - 2_500)
+    assert cluster.nodes[victim].broker.lifecycle.state is BrokerState.STARTING
+    cluster.run_until(lambda: cluster.nodes[victim].is_ready, within_ms=4_000)
+    assert image(cluster).brokers[victim].broker_epoch > old_epoch
+
+
+def test_the_death_of_the_controller_fences_nobody_else(cluster):
+    victim = cluster.active_controller
+    cluster.kill(victim)
+    epochs = {broker_id: broker.broker_epoch for broker_id, broker in image(cluster).brokers.items()}
+    cluster.run_until(lambda: image(cluster).brokers[victim].fenced, within_ms=SESSION_MS + 4_000)
+    cluster.run(2 * SESSION_MS)
+    brokers = image(cluster).brokers
+    assert [broker_id for broker_id, broker in brokers.items() if broker.fenced] == [victim]
+    assert {broker_id: broker.broker_epoch for broker_id, broker in brokers.items()} == epochs
+    assert victim not in leaders(cluster)
+    assert -1 not in leaders(cluster)
+
+
+def test_brokers_that_shut_down_one_by_one_leave_no_partition_without_a_leader(cluster):
+    for node_id in (1, 2, 3):
+        assert shut_down(cluster, node_id) < 1_500
+        cluster.run_until(lambda: cluster.active_controller)
+        assert image(cluster).brokers[node_id].fenced
+        assert node_id not in leaders(cluster)
+        assert -1 not in leaders(cluster)
+        cluster.start(node_id)
+        cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()), within_ms=3_000)
+        cluster.run_until(lambda: isr_sizes(cluster) == {3})
+
+
+def test_a_cluster_that_is_shut_down_at_once_ends_soon(cluster):
+    began_ms = cluster.now.monotonic_ms
+    nodes = list(cluster.nodes.values())
+    for node in nodes:
+        node.shut_down(cluster.now)
+    cluster.run_until(lambda: all(node.is_stopped for node in nodes))
+    assert cluster.now.monotonic_ms - began_ms < SESSION_MS
+
+
+def test_a_cluster_that_lost_power_comes_back(cluster):
+    for node_id in (1, 2, 3):
+        cluster.kill(node_id)
+    for node_id in (1, 2, 3):
+        cluster.start(node_id)
+    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()), within_ms=SESSION_MS + 6_000)
+    cluster.run_until(lambda: isr_sizes(cluster) == {3} and -1 not in leaders(cluster))
+
+
+def test_a_broker_is_taken_out_by_an_administrator(cluster):
+    victim = other_than(cluster, cluster.active_controller)
+    shut_down(cluster, victim)
+    asked = other_than(cluster, victim)
+    assert cluster.ask(asked, "UnregisterBroker", 0, broker_id=victim).error_code == 0
+    cluster.run_until(lambda: victim not in image(cluster).brokers)
+
+
+def test_producer_ids_from_two_controllers_do_not_meet(cluster):
+    def block():
+        epoch = image(cluster).brokers[broker_id].broker_epoch
+        fields = {"broker_id": broker_id, "broker_epoch": epoch}
+        answer = cluster.ask(cluster.active_controller, "AllocateProducerIds", 0, listener=CONTROLLER, **fields)
+        return range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
+
+    broker_id = other_than(cluster, cluster.active_controller)
+    first = block()
+    cluster.kill(cluster.active_controller)
+    cluster.run_until(lambda: cluster.active_controller)
+    assert not set(first) & set(block())
+
+
+def test_a_broker_that_is_no_controller():
+    cluster = Cluster(4, roles={4: "broker"})
+    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
+    assert image(cluster).brokers.keys() == {1, 2, 3, 4}
+    assert shut_down(cluster, 4) < 1_000
+    assert image(cluster).brokers[4].fenced
