@@ -10,7 +10,7 @@ Every message takes a millisecond, or as long as is said; nothing else takes tim
 import heapq
 import itertools
 import random
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,7 +74,7 @@ class Cluster:
         self._sequence = itertools.count()
         self._channels: dict[tuple[int, Channel], Pipe] = {}
         self._pipes: dict[Connection, Pipe] = {}
-        self._schemas: defaultdict[Connection, deque[Any]] = defaultdict(deque)
+        self._schemas: dict[tuple[Connection, bytes], Any] = {}
         for node_id in ids:
             self.start(node_id)
 
@@ -309,13 +309,13 @@ class Cluster:
         """
 
         def answer(data: bytes) -> None:
-            schema = self._schemas[connection].popleft()
+            schema = self._schemas.pop((connection, data[:4]), None)
             sent((connection, data if schema is None else decode_response(schema, data)))
 
         pipe = self._pipes.get(connection)
         if pipe is None:
             pipe = self._connect(node_id, connection, answer, lambda: sent((connection, CLOSED)))
-        self._schemas[connection].append(schema)
+        self._schemas[connection, frame[4:8]] = schema  # by the correlation id: not every request has a response
         self._later(lambda: self._deliver(pipe, frame))
 
     def hang_up(self, connection: Connection) -> None:

@@ -5,6 +5,7 @@ bytes, and decodes the bytes that come back. Messages take no time here, so that
 once, and time stands still unless a script moves it.
 """
 
+import itertools
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,6 @@ from kio.index import load_response_schema
 from fixtures.clients.raw import encode_request
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
-from reference_broker.core.configuration.key import INT_MAX
 from reference_broker.core.connection import Connection
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.node import Node
@@ -42,22 +42,22 @@ __all__ = [
     "request",
 ]
 
-_NEVER = str(INT_MAX)
+_STEPWISE_MAX_MS = 120_000
 
 
 class ScriptedBroker:
-    """One broker, its disk and its clock. Its session with its controller outlasts every script."""
+    """One broker, its disk and its clock. Of what goes on unasked, only heartbeats are left."""
 
     def __init__(self, **properties: str) -> None:
-        quiet = {"broker_session_timeout_ms": _NEVER, "broker_heartbeat_interval_ms": _NEVER}
-        idle = {"metadata_max_idle_interval_ms": "0"}
-        self.cluster = Cluster(1, latency_ms=0, **{**quiet, **idle, **properties})
+        self.cluster = Cluster(1, latency_ms=0, **{"metadata_max_idle_interval_ms": "0", **properties})
         self._sent: list[tuple[Connection, Any]] = []
+        self._correlation_ids = itertools.count(1)
         self._begin()
 
     def _begin(self) -> None:
         self.cluster.run_until(lambda: self.node.is_ready)
         self.connection = Connection()
+        self._sent.clear()
 
     @property
     def node(self) -> Node:
@@ -77,7 +77,7 @@ class ScriptedBroker:
         return self.cluster.now
 
     def restart(self, *, clean: bool = True) -> None:
-        """Stop, cleanly or as a crash would, and start on the same disk."""
+        """Stop, cleanly or as a crash would, and start on the same disk; after a crash the old session has to end."""
         if clean:
             self.cluster.stop(1)
         else:
@@ -91,7 +91,7 @@ class ScriptedBroker:
 
     def send_entity(self, entity: Any, connection: Connection | None = None) -> list[Any]:
         """The same for a request that is there already."""
-        frame = encode_request(entity, 7, "test")
+        frame = encode_request(entity, next(self._correlation_ids), "test")
         return self.send_bytes(frame, connection, load_response_schema(entity.__api_key__, entity.__version__))
 
     def send_bytes(self, frame: bytes, connection: Connection | None = None, schema: Any = None) -> list[Any]:
@@ -112,8 +112,11 @@ class ScriptedBroker:
         return response
 
     def advance(self, by_ms: int) -> list[Any]:
-        """Let time pass, all at once; what was sent meanwhile."""
-        self.cluster.jump(by_ms)
+        """Let time pass, all at once if it is much; what was sent meanwhile."""
+        if by_ms <= _STEPWISE_MAX_MS:
+            self.cluster.run(by_ms)
+        else:
+            self.cluster.jump(by_ms)
         return self._settled()
 
     def _settled(self) -> list[Any]:

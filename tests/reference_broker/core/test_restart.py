@@ -23,7 +23,7 @@ def test_topics_records_and_properties(broker, clean):
     broker.restart(clean=clean)
     [topic] = broker.ask("Metadata", 12, topics=None).topics
     assert (topic.name, topic.topic_id, len(topic.partitions)) == ("orders", topic_id, 2)
-    assert broker.broker.partitions.configuration("orders").integer("retention.ms") == -1
+    assert broker.broker.replicas.configuration("orders").integer("retention.ms") == -1
     assert broker.fetch(0, partition=1).high_watermark == 2
     assert broker.produce(batch(b"c"), partition=1).base_offset == 2
 
@@ -126,7 +126,7 @@ def test_flush_ms_makes_records_durable():
     broker = ScriptedBroker(log_flush_scheduler_interval_ms="100")
     broker.create_topic(flush_ms="500")
     broker.produce(batch(b"a"))
-    [partition] = broker.broker.partitions
+    [partition] = broker.broker.replicas
     broker.advance(400)
     assert partition.log.recovery_point == 0
     broker.advance(100)

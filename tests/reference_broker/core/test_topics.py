@@ -171,7 +171,7 @@ def test_automatic_creation_needs_broker_and_client(enabled, allowed, made):
 def test_the_cluster(broker):
     cluster = broker.ask("DescribeCluster", 1, endpoint_type=1, include_cluster_authorized_operations=True)
     assert (cluster.cluster_id, cluster.controller_id, cluster.cluster_authorized_operations) == ("cluster", 1, 8096)
-    assert [(node.broker_id, node.host, node.port) for node in cluster.brokers] == [(1, "localhost", 9092)]
+    assert [(node.broker_id, node.host, node.port) for node in cluster.brokers] == [(1, "b1.kafka.test", 9092)]
     for endpoint_type, error in ((2, ErrorCode.mismatched_endpoint_type), (3, ErrorCode.unsupported_endpoint_type)):
         assert broker.ask("DescribeCluster", 1, endpoint_type=endpoint_type).error_code == error
 
