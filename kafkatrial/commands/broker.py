@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="kafkatrial broker", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--target", default="reference", metavar="KIND[:VERSION]", help="which cluster [reference]")
-    parser.add_argument("--nodes", type=_at_least_one, metavar="N", help="brokers [1 for reference, else 3]")
+    parser.add_argument("--nodes", type=_at_least_one, metavar="N", help="brokers [3]")
     parser.add_argument("--data", type=Path, metavar="DIR", help="keep logs and data here [a temporary directory]")
     parser.add_argument("--port", type=_port, metavar="N", help="that clients connect to [a free one]")
     parser.add_argument("--exit-with-stdin", action="store_true", help="end when standard input does, as a parent dies")

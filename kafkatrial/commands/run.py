@@ -16,7 +16,7 @@ def run(  # noqa: PLR0917  a parameter is an option
         list[str] | None,
         typer.Option(metavar="KIND[:VERSION]", help="Cluster to try; several run side by side. Default: reference."),
     ] = None,
-    nodes: Annotated[int | None, typer.Option(help="Brokers per cluster. Default: 1 for reference, else 3.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Brokers per cluster. Default: 3.")] = None,
     seed: Annotated[int | None, typer.Option(help="Draw the same scripts again. Default: a new seed, printed.")] = None,
     level: Annotated[str | None, typer.Option(metavar="must|should", help="Weakest promise to check.")] = None,
     profile: Annotated[str | None, typer.Option(metavar="ci|nightly", help="How much to try.")] = None,
