@@ -139,12 +139,13 @@ def reassignments_move_replicas(history: History) -> Sequence[Shortcoming]:
     found, moved = [], 0
     for course in courses(history):
         asked = list(course.calls("reassign"))
-        for row, following in zip(asked, [*asked[1:], None], strict=True):
+        ends_ns = [row["invoke_ns"] for row in asked[1:]] + [NEVER_NS]
+        for row, end_ns in zip(asked, ends_ns, strict=False):
             if row["error"] is not None:
                 found.append(violation(course.topic, f"a reassignment (op {row['op_id']}) was answered {row['error']}"))
                 continue
             before = course.before(row["invoke_ns"])
-            later = course.after(row["complete_ns"], NEVER_NS if following is None else following["invoke_ns"])
+            later = course.after(row["complete_ns"], end_ns)
             if before is None or not later:
                 continue
             moved += 1

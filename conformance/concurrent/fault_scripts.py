@@ -153,7 +153,11 @@ def leaders_fail_over(_: Target) -> SearchStrategy[Script]:
 
 
 def rolling_bounce(_: Target) -> SearchStrategy[Script]:
-    """Every node is shut down and started, the next one when all are in sync; one starts empty, one without indexes."""
+    """Every node is shut down and started, the next one when all are in sync; one starts empty, one without indexes.
+
+    Producer snapshots stay: without them Kafka takes a log that was closed in good order for one without idempotent
+    producers, and does not know their retries again (4.3.1: a duplicate). After a crash it rebuilds them.
+    """
 
     def of(records: int) -> Script:
         def bounce(node: Role, *damages: Damage) -> tuple[Move, ...]:
@@ -161,7 +165,7 @@ def rolling_bounce(_: Target) -> SearchStrategy[Script]:
 
         nemesis = (
             *bounce(_LEADER, Damage.REPLICA),
-            *bounce(_FOLLOWER, Damage.INDEXES, Damage.SNAPSHOTS),
+            *bounce(_FOLLOWER, Damage.INDEXES),
             *bounce(_LAST),
             ElectLeader(),
             AwaitLeader(_LEADER),

@@ -41,7 +41,7 @@ from conformance.concurrent.script import Send
 from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
 from fixtures.clients.recorded_admin import Election, RecordedAdminClient
 from fixtures.faults.damage import damage
-from fixtures.targets.target import LinkControl, Listener, LogDirectories, ProcessControl
+from fixtures.targets.target import LinkControl, Listener, LogDirectories, ProcessControl, TargetError
 
 AWAIT_TIMEOUT_S = 20.0
 """For the cluster to come to what a move waits for: three times the longest that it takes with trial settings."""
@@ -56,8 +56,8 @@ class Moves:
 
     def __init__(self, surroundings: Surroundings, moves: Sequence[Move]) -> None:
         self._surroundings = surroundings
-        self._first = list(takewhile(lambda move: isinstance(move, Cut), moves))
-        self._others = moves[len(self._first) :]
+        self.first = list(takewhile(lambda move: isinstance(move, Cut), moves))
+        self._others = moves[len(self.first) :]
         self._holds = threading.Event()
 
     def await_hold(self) -> None:
@@ -68,7 +68,7 @@ class Moves:
         """Make all moves, and heal."""
         try:
             with Nemesis(self._surroundings) as nemesis:
-                nemesis.make(self._first)
+                nemesis.make(self.first)
                 self._holds.set()
                 nemesis.make(self._others)
         finally:
@@ -85,6 +85,8 @@ class Nemesis:
     _paused: dict[int, ExitStack] = field(default_factory=dict)
     _down: dict[int, ExitStack] = field(default_factory=dict)
     """What ends when the node is up again."""
+    _lost: set[int] = field(default_factory=set)
+    """What did not start again."""
     _clients: dict[int, RecordedAdminClient] = field(default_factory=dict)
 
     def __enter__(self) -> "Nemesis":
@@ -149,15 +151,16 @@ class Nemesis:
         self._links.enter_context(control.cut(source, destination, listener, cut.lost))
 
     def _kill(self, node: int) -> None:
-        healing = ExitStack()
+        processes = self._processes
+        healing = self._down[node] = ExitStack()
         healing.enter_context(self._fault("kill", str(node)))
-        self._down[node] = healing
-        self._processes.kill(node)
+        processes.kill(node)
 
     def _shut_down(self, node: int) -> None:
+        processes = self._processes
         with self._fault("shutdown", str(node)):
             self._down[node] = ExitStack()
-            self._processes.shut_down(node)
+            processes.shut_down(node)
         self._down[node].enter_context(self._fault("down", str(node)))
 
     def _damage(self, move: DamageDisk) -> None:
@@ -169,9 +172,15 @@ class Nemesis:
         damage(target.log_directories(node), self.surroundings.topic, move.what)
 
     def _restart(self, node: int) -> None:
+        """Start a node. One that does not start leaves its faults without an end, and is asked nothing any more."""
         healing = self._down.pop(node)
-        self._processes.restart(node)
-        healing.close()
+        try:
+            self._processes.restart(node)
+        except TargetError:
+            self._lost.add(node)
+            healing.pop_all()
+        else:
+            healing.close()
 
     def _pause(self, node: int) -> None:
         healing = self._paused.setdefault(node, ExitStack())
@@ -287,7 +296,8 @@ class Nemesis:
 
     def _anyone(self) -> RecordedAdminClient:
         """A client of some node that is up."""
-        return self._client(next(node for node in self._nodes if node not in self._down and node not in self._paused))
+        unavailable = {*self._down, *self._paused, *self._lost}
+        return self._client(next(node for node in self._nodes if node not in unavailable))
 
     def _client(self, node: int) -> RecordedAdminClient:
         if node not in self._clients:

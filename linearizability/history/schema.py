@@ -146,7 +146,7 @@ INPUTS: Final = (
 STATES: Final = (
     _required("asked_ns", pa.int64(), "when the question was sent, on the run's one monotonic clock"),
     _required("answered_ns", pa.int64(), "when the answer was there, on the same clock"),
-    _required("source", pa.string(), "what was asked: list_offsets, fetch, metadata, log_dir"),
+    _required("source", pa.string(), "what was asked: list_offsets, fetch, metadata, log_dir, …"),
     Column("isolation", pa.string(), "isolation level of the question", values=ISOLATIONS),
     Column("node", pa.int32(), "broker that answered"),
     Column("topic", pa.string(), "topic name"),

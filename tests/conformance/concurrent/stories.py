@@ -1,0 +1,228 @@
+"""Lawful histories of fault scripts in round numbers, as rows to be changed in one place.
+
+Each story is what one of `fault_scripts` shows on Apache Kafka 4.3.1, cut down to what the examinations look at. Times
+are seconds. `change` is how a test plants something that must not be.
+"""
+
+SECOND_NS = 1_000_000_000
+TOPIC = "t"
+QUORUM = "__cluster_metadata"
+
+
+def ns(seconds):
+    return None if seconds is None else int(seconds * SECOND_NS)
+
+
+class Table(list):
+    def to_pylist(self):
+        return [dict(row) for row in self]
+
+
+class Story:
+    """Rows of the tables that examinations read; also a `History` as far as they need one."""
+
+    def __init__(self):
+        self.rows = {"operations": Table(), "records": Table(), "states": Table(), "faults": Table()}
+
+    def table(self, name):
+        return self.rows[name]
+
+    # --- writing
+
+    def call(self, f, begin, end, error=None, *, topic=TOPIC, partition=0, node=1, **columns):
+        op_id = len(self.rows["operations"]) + 1
+        outcome = columns.pop("outcome", "ok" if error is None else "info")
+        row = {"op_id": op_id, "f": f, "invoke_ns": ns(begin), "complete_ns": ns(end), "outcome": outcome}
+        row |= {"error": error, "node": node, "topic": topic, "partition": partition, "attempts": 1}
+        self.rows["operations"].append(row | {"acks": None, "producer_id": None} | columns)
+        return op_id
+
+    def produce(self, begin, end, value, offset, error=None, *, acks=-1, partition=0, **columns):
+        op_id = self.call("produce", begin, end, error, acks=acks, partition=partition, **columns)
+        self._record(op_id, "send", value, offset if error is None else None, None, partition)
+
+    def replica(self, node, *entries, partition=0):
+        """What a node has on its disk: (value, leader epoch) from offset 0 on."""
+        op_id = self.call("read_replica", 50, 51, node=node, partition=partition)
+        for offset, (value, epoch) in enumerate(entries):
+            self._record(op_id, "read", value, offset, epoch, partition)
+
+    def _record(self, op_id, direction, value, offset, epoch, partition):
+        row = {"op_id": op_id, "direction": direction, "value": value, "offset": offset, "leader_epoch": epoch}
+        self.rows["records"].append(row | {"topic": TOPIC, "partition": partition, "timestamp_ms": 1000 + value})
+
+    def metadata(self, at, leader, epoch, isr, *, node=1, partition=0, topic=TOPIC):
+        self._state("metadata", at, node, topic, partition, leader=leader, leader_epoch=epoch, isr=list(isr))
+
+    def end(self, at, high_watermark, *, node=1):
+        self._state("list_offsets", at, node, TOPIC, 0, high_watermark=high_watermark)
+
+    def quorum(self, at, leader, epoch, high_watermark, *, node=2):
+        told = {"leader": leader, "leader_epoch": epoch, "high_watermark": high_watermark}
+        self._state("describe_quorum", at, node, QUORUM, 0, isr=[1, 2, 3], **told)
+
+    def brokers(self, at, *nodes):
+        self._state("describe_cluster", at, 2, QUORUM, 0, isr=list(nodes))
+
+    def _state(self, source, at, node, topic, partition, **columns):
+        row = {"source": source, "asked_ns": ns(at), "answered_ns": ns(at + 0.01), "node": node, "topic": topic}
+        nothing = {"leader": None, "leader_epoch": None, "isr": None, "high_watermark": None, "error": None}
+        self.rows["states"].append(row | {"partition": partition} | nothing | columns)
+
+    def fault(self, kind, target, begin, end, argument=None):
+        row = {"kind": kind, "target": target, "argument": argument, "inject_ns": ns(begin), "heal_ns": ns(end)}
+        self.rows["faults"].append(row)
+
+    # --- planting
+
+    def change(self, table, where, **columns):
+        """Change all rows that have these values; a test that meets none has planted nothing."""
+        met = [row for row in self.rows[table] if all(row[name] == value for name, value in where.items())]
+        assert met, f"no row of {table} has {where}"
+        for row in met:
+            row.update(columns)
+
+    def drop(self, table, **where):
+        met = [row for row in self.rows[table] if all(row[name] == value for name, value in where.items())]
+        assert met, f"no row of {table} has {where}"
+        for row in met:
+            self.rows[table].remove(row)
+
+
+def followers_cut_off():
+    """Node 1 leads both partitions; node 2 is cut off at 1 s, node 3 at 6 s, both are back at 13 s."""
+    story = Story()
+    story.call("create_topic", 0, 0.1)
+    for partition in (0, 1):
+        story.metadata(0.2, 1, 0, (1, 2, 3), partition=partition)
+    story.produce(0.3, 0.4, 0, 0)
+    story.produce(0.3, 0.4, 1, 0, partition=1)
+    story.fault("cut", "2->1", 1, 13, "requests")
+    story.produce(1.5, 4.6, 2, 1)
+    story.metadata(4.4, 1, 0, (1, 2, 3))
+    story.metadata(4.7, 1, 0, (1, 3))
+    story.fault("cut", "3->1", 6, 13, "requests")
+    story.produce(7, 8, 3, None, "REQUEST_TIMED_OUT")
+    story.metadata(9, 1, 0, (1,))
+    story.produce(9.5, 9.6, 4, None, "NOT_ENOUGH_REPLICAS", outcome="fail")
+    story.produce(9.7, 9.8, 5, 3, acks=1)
+    story.end(10, 2)
+    for at in (1.2, 9, 12):
+        story.metadata(at, 1, 0, (1, 2, 3), partition=1)
+    story.metadata(14, 1, 0, (1, 2, 3))
+    story.end(15, 4)
+    return story
+
+
+def leaders_fail_over():
+    """Node 1, leader and controller, is killed from 1 to 8 s; node 2 leads, is shut down at 10 s; node 3 leads."""
+    story = Story()
+    story.call("create_topic", 0, 0.1)
+    story.metadata(0.2, 1, 0, (1, 2, 3))
+    story.quorum(0.3, 1, 1, 50)
+    story.brokers(0.4, 1, 2, 3)
+    story.produce(0.5, 0.6, 0, 0)
+    story.produce(0.8, 0.9, 1, 1, acks=1)
+    story.fault("kill", "1", 1, 8)
+    story.fault("disk", "1", 1.1, 8, "indexes deleted")
+    story.quorum(2.5, 2, 2, 60)
+    story.call("create_topic", 3, 3.1, topic="t-1")
+    story.brokers(7, 2, 3)
+    story.metadata(7.1, 2, 1, (2, 3), node=2)
+    story.call("elect_preferred_leader", 7.2, 7.3, "PREFERRED_LEADER_NOT_AVAILABLE")
+    story.produce(7.4, 7.5, 2, 1)
+    story.brokers(9, 1, 2, 3)
+    story.metadata(9.5, 2, 1, (2, 3), node=3)
+    story.fault("shutdown", "2", 10, 11)
+    story.fault("down", "2", 11, 15)
+    story.metadata(11.5, 3, 2, (3,), node=3)
+    story.quorum(12, 3, 3, 80)
+    story.metadata(16, 3, 2, (1, 2, 3), node=3)
+    story.call("elect_preferred_leader", 17, 17.1)
+    story.metadata(18, 1, 3, (1, 2, 3), node=3)
+    story.call("elect_preferred_leader", 19, 19.1, "ELECTION_NOT_NEEDED")
+    story.metadata(20, 1, 3, (1, 2, 3), node=3)
+    story.brokers(21, 1, 2, 3)
+    for node in (1, 2, 3):
+        story.replica(node, (0, 0), (2, 1))
+        story.metadata(30, 2, 0, (2, 3), node=node, topic="t-1")
+    return story
+
+
+def rolling_bounce():
+    """Node 1 leads, is emptied while it is down from 2 to 6 s, and leads again at the end; node 2 leads meanwhile."""
+    story = Story()
+    story.call("create_topic", 0, 0.1)
+    story.metadata(0.2, 1, 0, (1, 2, 3))
+    story.produce(0.5, 0.6, 0, 0, producer_id=-1, attempts=None)
+    story.fault("shutdown", "1", 1, 2)
+    story.fault("down", "1", 2, 6)
+    story.fault("wipe", "1", 2.1, 6, "replica deleted")
+    story.metadata(1.9, 2, 1, (2, 3), node=2)
+    story.produce(2.5, 2.6, 1, 1, producer_id=-1, attempts=None)
+    story.metadata(5.5, 2, 1, (2, 3), node=2)
+    story.metadata(8, 2, 1, (1, 2, 3), node=2)
+    story.metadata(8.5, 2, 1, (1, 2, 3), node=1)
+    story.metadata(10, 1, 2, (1, 2, 3), node=2)
+    story.metadata(10.5, 1, 2, (1, 2, 3), node=1)
+    for node in (1, 2, 3):
+        story.replica(node, (0, 0), (1, 1))
+    return story
+
+
+def last_replica_lost():
+    """Of replicas 1 and 2 the ISR is 1, which is down from 5 to 9 s, and from 12 to 17 s, when 2 is elected."""
+    story = Story()
+    story.call("create_topic", 0, 0.1)
+    story.metadata(0.2, 1, 0, (1, 2), node=3)
+    story.produce(0.5, 0.6, 0, 0)
+    story.fault("cut", "2->1", 1, 16, "answers")
+    story.metadata(4, 1, 0, (1,), node=3)
+    story.produce(4.1, 4.2, 1, 1)
+    for begin, end in ((5, 9), (12, 17)):
+        story.fault("shutdown", "1", begin, begin + 1)
+        story.fault("down", "1", begin + 1, end)
+    story.metadata(6.5, None, 1, (1,), node=3)
+    story.metadata(9.5, 1, 2, (1,), node=3)
+    story.produce(10, 10.1, 2, 2)
+    story.metadata(11, 1, 2, (1,), node=3)
+    story.metadata(13.5, None, 3, (1,), node=3)
+    story.fault("election", TOPIC, 14, 14.1, "unclean")
+    story.call("elect_unclean_leader", 14, 14.1)
+    story.metadata(14.5, 2, 4, (2,), node=3)
+    story.produce(15, 15.1, 3, 1)
+    story.metadata(20, 2, 4, (2, 1), node=3)
+    for node in (1, 2):
+        story.replica(node, (0, 0), (3, 4))
+    return story
+
+
+def leader_paused():
+    """Node 1 leads and is paused from 1 to 9 s; node 2 leads from 7 s on."""
+    story = Story()
+    story.call("create_topic", 0, 0.1)
+    story.metadata(0.2, 1, 0, (1, 2, 3), node=3)
+    story.produce(0.5, 0.6, 0, 0)
+    story.fault("pause", "1", 1, 9)
+    story.produce(2, 10, 1, None, "NOT_LEADER_OR_FOLLOWER")
+    story.metadata(7.1, 2, 1, (2, 3), node=3)
+    story.produce(7.5, 7.6, 2, 1, node=2)
+    for f in ("fetch", "list_offsets", "offset_for_leader_epoch"):
+        story.call(f"{f}_in_old_epoch", 8, 8.1, "FENCED_LEADER_EPOCH", node=2)
+        story.call(f"{f}_in_epoch_to_come", 8.2, 8.3, "UNKNOWN_LEADER_EPOCH", node=2)
+    story.metadata(11, 2, 1, (1, 2, 3), node=3)
+    return story
+
+
+def reassigned():
+    """From nodes 1 and 2 to 2 and 3 and back, the log start at 1."""
+    story = Story()
+    story.call("create_topic", 0, 0.1)
+    story.metadata(0.2, 1, 0, (1, 2), node=3)
+    story.produce(0.5, 0.6, 0, 0)
+    story.call("reassign", 1, 1.1)
+    story.metadata(2, 2, 1, (2, 3), node=3)
+    story.produce(2.5, 2.6, 1, 1)
+    story.call("reassign", 3, 3.1)
+    story.metadata(4, 1, 2, (1, 2), node=3)
+    return story

@@ -1,0 +1,84 @@
+"""Requirements of one family share a history: made once in a run and on a target, and again when one is tried again."""
+
+import pytest
+from hypothesis import strategies as st
+
+from conformance.concurrent import check as check_module
+from conformance.concurrent.check import Family
+from conformance.concurrent.script import Script, TopicSettings
+from conformance.engine import seed_of
+from conformance.trial import Trial
+from tests.conformance.fakes import FakeTarget
+
+SCRIPT = Script(TopicSettings(), ())
+
+
+class Runs:
+    """Stands for `HistoryRun`, and only counts."""
+
+    def __init__(self):
+        self.run_dirs = []
+
+    def __call__(self, target, run_dir, seed):
+        self.run_dirs.append(run_dir)
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        pass
+
+    def run(self, script):
+        return f"topic-{len(self.run_dirs)}"
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    counted = Runs()
+    monkeypatch.setattr(check_module, "HistoryRun", counted)
+    return counted
+
+
+def trial(requirement_id, run_dir, target):
+    return Trial(
+        requirement_id=requirement_id,
+        targets=[target],
+        seed=seed_of(1, "family"),
+        scripts_max=15,
+        shrink_seconds=0,
+        history_dirs={target.name: run_dir / "histories" / target.name / requirement_id},
+        script_ran=lambda target, done, planned: None,
+    )
+
+
+@pytest.fixture
+def family():
+    return Family("family", lambda target: st.just(SCRIPT))
+
+
+def test_the_second_requirement_finds_the_history_of_the_first(runs, family, tmp_path):
+    target = FakeTarget()
+    first = family.history(trial("one", tmp_path, target), target)
+    second = family.history(trial("two", tmp_path, target), target)
+    assert first is second
+    assert runs.run_dirs == [first.run_dir]
+    assert list(first.scripts.values()) == [SCRIPT]
+
+
+def test_another_run_or_another_target_has_a_history_of_its_own(runs, family, tmp_path):
+    one, other = FakeTarget("one:1"), FakeTarget("other:1")
+    dirs = [
+        family.history(trial("one", tmp_path / run, target), target).run_dir
+        for run in ("first", "second")
+        for target in (one, other)
+    ]
+    assert runs.run_dirs == dirs
+    assert len(set(dirs)) == 4
+
+
+def test_a_requirement_that_is_tried_again_runs_its_scripts_again(runs, family, tmp_path):
+    target = FakeTarget()
+    for _ in range(2):
+        family.history(trial("one", tmp_path, target), target)
+    assert len(runs.run_dirs) == 2

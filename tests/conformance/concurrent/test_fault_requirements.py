@@ -1,0 +1,239 @@
+"""Each requirement of a broken cluster is held by the lawful story and violated by one that was changed in one place.
+
+What the checkers find (lost and divergent records) is tested where they are; here it is each requirement's own
+examinations that judge.
+"""
+
+import pytest
+
+from conformance.concurrent.fault_requirements import PROMISES
+from linearizability.judgement import Verdict
+from tests.conformance.concurrent import stories
+from tests.conformance.concurrent.stories import Story, ns
+
+BY_ID = {promise.id: promise for promise in PROMISES}
+STORIES = {
+    "followers-cut-off": stories.followers_cut_off,
+    "leaders-fail-over": stories.leaders_fail_over,
+    "rolling-bounce": stories.rolling_bounce,
+    "last-replica-lost": stories.last_replica_lost,
+    "leader-paused": stories.leader_paused,
+    "reassigned": stories.reassigned,
+}
+
+
+class Target:
+    def __init__(self):
+        self.cluster_properties = {"replica.lag.time.max.ms": "3000", "broker.session.timeout.ms": "6000"}
+
+
+def findings(promise, story):
+    return [found for examine in promise.examinations(Target()) for found in examine(story)]
+
+
+def lawful(promise):
+    return STORIES[promise.family.name]()
+
+
+# --- what is planted
+
+PLANTS = {
+    "replication/isr-shrinks-and-heals": [
+        (lambda s: s.change("states", {"partition": 0}, isr=[1, 2, 3]), "node 2 was in every ISR while it was cut"),
+        (lambda s: s.change("states", {"asked_ns": ns(14)}, isr=[1, 3]), "node 2 is not in the ISR"),
+    ],
+    "produce/acks-all-holds-for-isr": [
+        (lambda s: s.change("operations", {"invoke_ns": ns(1.5)}, complete_ns=ns(1.6)), "0.60 s after node 2 was cut"),
+    ],
+    "replication/idle-follower-stays-in-isr": [
+        (
+            lambda s: s.change("states", {"partition": 1, "asked_ns": ns(9)}, isr=[1, 3]),
+            "node 2 was dropped from the ISR of t-1",
+        ),
+    ],
+    "produce/min-insync-replicas-is-enforced": [
+        (
+            lambda s: s.change("operations", {"error": "NOT_ENOUGH_REPLICAS"}, error=None, outcome="ok"),
+            "was acknowledged by an ISR below 2 members",
+        ),
+        (
+            lambda s: s.change("operations", {"error": "NOT_ENOUGH_REPLICAS"}, error="UNKNOWN_SERVER_ERROR"),
+            "was answered UNKNOWN_SERVER_ERROR by an ISR below 2 members",
+        ),
+    ],
+    "replication/high-watermark-waits-for-min-isr": [
+        (
+            lambda s: s.change("states", {"asked_ns": ns(10)}, high_watermark=4),
+            "the high watermark was 4, above offset 3",
+        ),
+        (lambda s: s.change("states", {"asked_ns": ns(15)}, high_watermark=2), "offset 3 did not become visible"),
+    ],
+    "leadership/clean-election-loses-nothing": [
+        (lambda s: s.change("states", {"source": "metadata", "topic": "t"}, leader=1), "nobody led after node 1"),
+        (
+            lambda s: s.change("states", {"asked_ns": ns(0.2)}, isr=[1, 3]),
+            "node 2 was elected, which was not in the ISR",
+        ),
+        (lambda s: s.drop("operations", invoke_ns=ns(7.4)), "node 2, elected, acknowledged nothing"),
+    ],
+    "leadership/one-leader-per-epoch": [
+        (lambda s: s.change("states", {"asked_ns": ns(11.5)}, leader_epoch=1), "nodes 2 and 3 both led t-0 in epoch 1"),
+    ],
+    "leadership/preferred-election-is-answered": [
+        (
+            lambda s: s.change("operations", {"invoke_ns": ns(7.2)}, error=None),
+            "was answered no error, not PREFERRED_LEADER_NOT_AVAILABLE",
+        ),
+        (
+            lambda s: s.change("operations", {"invoke_ns": ns(17)}, error="PREFERRED_LEADER_NOT_AVAILABLE"),
+            "was answered PREFERRED_LEADER_NOT_AVAILABLE, not no error",
+        ),
+        (
+            lambda s: s.change("operations", {"invoke_ns": ns(19)}, error=None),
+            "was answered no error, not ELECTION_NOT_NEEDED",
+        ),
+    ],
+    "epochs/replicas-truncate-where-epochs-part": [
+        (lambda s: s.change("records", {"op_id": _replica(s, 2), "offset": 1}, value=1), "differ at offset 1"),
+        (lambda s: s.change("records", {"op_id": _replica(s, 2), "offset": 1}, leader_epoch=0), "differ at offset 1"),
+        (lambda s: s.drop("records", op_id=_replica(s, 3), offset=1), "replicas of t-0 end at [0, 1]"),
+    ],
+    "storage/crashed-log-is-recovered": [
+        (lambda s: s.change("faults", {"kind": "disk"}, heal_ns=None), "node 1 did not start again"),
+        (lambda s: s.drop("records", op_id=_replica(s, 1), offset=0), "replica 1 of t-0 lacks offset 0"),
+    ],
+    "membership/dead-broker-leaves-and-returns": [
+        (
+            lambda s: (
+                s.change("faults", {"kind": "kill"}, heal_ns=ns(40)),
+                s.change("states", {"source": "describe_cluster"}, isr=[1, 2, 3]),
+            ),
+            "node 1 was still a broker of the cluster 16 s after it was killed",
+        ),
+        (lambda s: s.change("states", {"asked_ns": ns(21)}, isr=[2, 3]), "node 1 did not come back"),
+    ],
+    "quorum/created-topics-outlive-the-controller": [
+        (lambda s: s.change("states", {"topic": "t-1", "node": 3}, topic="t-2"), "node 3 does not know it"),
+    ],
+    "quorum/epoch-and-high-watermark-only-grow": [
+        (
+            lambda s: s.change("states", {"leader": 3, "leader_epoch": 3}, leader_epoch=2),
+            "both led the quorum in epoch 2",
+        ),
+        (lambda s: s.change("states", {"high_watermark": 80}, high_watermark=55), "high watermark fell from 60 to 55"),
+        (lambda s: s.change("states", {"high_watermark": 80}, leader_epoch=0), "epoch fell from 2 to 0"),
+    ],
+    "leadership/shutdown-hands-over-first": [
+        (
+            lambda s: s.change("states", {"asked_ns": ns(5.5)}, leader=1, leader_epoch=0),
+            "node 1 was still the leader 3.0 s after its shutdown",
+        ),
+        (
+            lambda s: s.change("operations", {"invoke_ns": ns(2.5)}, error="NETWORK_EXCEPTION", outcome="info"),
+            "of an idempotent producer: NETWORK_EXCEPTION",
+        ),
+    ],
+    "metadata/rolling-bounce-never-goes-back": [
+        (
+            lambda s: s.change("states", {"asked_ns": ns(10)}, leader_epoch=0),
+            "node 2 answered epoch 0 of t-0 after epoch 1",
+        ),
+    ],
+    "storage/emptied-replica-is-restored": [
+        (lambda s: s.change("faults", {"kind": "wipe"}, heal_ns=None), "node 1 did not start again"),
+        (lambda s: s.drop("records", op_id=_replica(s, 1), offset=1), "replica 1 of t-0 lacks offset 1"),
+    ],
+    "leadership/no-unclean-election-by-itself": [
+        (
+            lambda s: s.change("states", {"asked_ns": ns(6.5)}, leader=2),
+            "node 2 was elected, which was not in the ISR [1]",
+        ),
+        (lambda s: s.change("states", {"asked_ns": ns(6.5)}, leader=1), "node 1 was named the leader all the time"),
+        (
+            lambda s: (s.drop("states", asked_ns=ns(9.5)), s.drop("states", asked_ns=ns(11))),
+            "node 1, the only ISR member, came back and did not lead again",
+        ),
+    ],
+    "leadership/unclean-election-on-request": [
+        (
+            lambda s: s.change("operations", {"f": "elect_unclean_leader"}, error="ELIGIBLE_LEADERS_NOT_AVAILABLE"),
+            "an unclean election was answered ELIGIBLE_LEADERS_NOT_AVAILABLE",
+        ),
+        (
+            lambda s: (s.drop("states", asked_ns=ns(14.5)), s.drop("states", asked_ns=ns(20))),
+            "after an unclean election nobody led",
+        ),
+        (lambda s: s.change("states", {"asked_ns": ns(14.5)}, leader_epoch=3), "the leader epoch stayed 3"),
+        (
+            lambda s: s.change("records", {"direction": "read", "value": 3}, value=4),
+            "value 3, acknowledged after it, is lost",
+        ),
+        (lambda s: s.change("records", {"direction": "read", "value": 0}, value=2), "offset 0 is lost and offset 2"),
+    ],
+    "epochs/deposed-leader-acknowledges-nothing": [
+        (
+            lambda s: s.change("operations", {"invoke_ns": ns(2)}, error=None, outcome="ok"),
+            "was acknowledged by node 1 after node 2 led",
+        ),
+    ],
+    "epochs/client-behind-leader-is-fenced": [
+        (lambda s: s.change("operations", {"f": "fetch_in_old_epoch"}, error=None), "not FENCED_LEADER_EPOCH"),
+        (
+            lambda s: s.change("operations", {"f": "list_offsets_in_epoch_to_come"}, error=None),
+            "not UNKNOWN_LEADER_EPOCH",
+        ),
+    ],
+    "reassignment/nothing-is-lost-under-load": [
+        (
+            lambda s: s.change("operations", {"invoke_ns": ns(1)}, error="INVALID_REPLICA_ASSIGNMENT"),
+            "was answered INVALID",
+        ),
+        (lambda s: s.change("states", {"asked_ns": ns(2)}, isr=[1, 2]), "left the ISR [1, 2]"),
+    ],
+}
+
+
+def _replica(story, node):
+    return next(row["op_id"] for row in story.table("operations") if row["f"] == "read_replica" and row["node"] == node)
+
+
+CASES = [
+    pytest.param(BY_ID[id_], plant, words, id=f"{id_} {number}")
+    for id_, plants in PLANTS.items()
+    for number, (plant, words) in enumerate(plants, start=1)
+]
+
+
+# --- the tests
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.id)
+def test_the_lawful_story_is_ok(promise):
+    assert findings(promise, lawful(promise)) == []
+
+
+@pytest.mark.parametrize(("promise", "plant", "words"), CASES)
+def test_what_is_planted_is_a_violation(promise, plant, words):
+    story = lawful(promise)
+    plant(story)
+    found = findings(promise, story)
+    assert {each.verdict for each in found} == {Verdict.VIOLATION}
+    assert any(words in each.text for each in found), [each.text for each in found]
+    assert all(each.topic == "t" for each in found)
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.id)
+def test_without_its_faults_nothing_is_known(promise):
+    """A requirement is not held by a cluster that nothing happened to."""
+    story = Story()
+    story.call("create_topic", 0, 0.1)
+    story.metadata(0.2, 1, 0, (1, 2, 3))
+    story.produce(0.3, 0.4, 0, 0)
+    story.metadata(0.5, 1, 0, (1, 2, 3))
+    found = findings(promise, story)
+    assert found
+    assert {each.verdict for each in found} == {Verdict.UNKNOWN}
+
+
+def test_every_requirement_has_a_plant():
+    assert PLANTS.keys() == BY_ID.keys()

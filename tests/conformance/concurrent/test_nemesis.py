@@ -1,0 +1,140 @@
+"""The nemesis: what it does to a target, in which order it is written down, and that it leaves the target whole."""
+
+import itertools
+from contextlib import contextmanager
+
+import pytest
+
+from conformance.concurrent.moves import Cut, DamageDisk, Heal, Kill, PauseNode, Restart, Resume, Role, ShutDown, Wait
+from conformance.concurrent.nemesis import Moves, Nemesis
+from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
+from fixtures.faults.damage import Damage
+from fixtures.targets.target import Lost, Node, TargetError
+
+
+class Target:
+    """Writes down what is done to it, as does its recorder."""
+
+    name = "fake"
+    nodes = tuple(Node(id_, "127.0.0.1", 9092) for id_ in (1, 2, 3))
+
+    def __init__(self, log_directory=None):
+        self.done = []
+        self.log_directory = log_directory
+        self.refuses_to_start = False
+
+    def kill(self, node):
+        self.done.append(f"kill {node}")
+
+    def shut_down(self, node):
+        self.done.append(f"shut down {node}")
+
+    def restart(self, node):
+        if self.refuses_to_start:
+            raise TargetError("no")
+        self.done.append(f"restart {node}")
+
+    def ended_nodes(self):
+        return {}
+
+    def pause(self, node):
+        return self.noted(f"pause {node}", f"resume {node}")
+
+    def cut(self, source, destination, listener=None, lost=Lost.REQUESTS):
+        return self.noted(f"cut {source}->{destination}", f"heal {source}->{destination}")
+
+    def log_directories(self, node):
+        return [self.log_directory]
+
+    def fault(self, kind, target, argument=None):
+        return self.noted(f"[{kind} {target}", f"{kind} {target}]")
+
+    @contextmanager
+    def noted(self, begin, end):
+        self.done.append(begin)
+        yield
+        self.done.append(end)
+
+
+@pytest.fixture
+def target(tmp_path):
+    return Target(tmp_path)
+
+
+def surroundings_on(target):
+    return Surroundings(
+        target=target,
+        recorder=target,
+        topic="t",
+        topic_ids={},
+        replicas={0: Replicas(2, (2, 3))},
+        processes=itertools.count(1),
+        values=itertools.count(1),
+    )
+
+
+def make(target, *moves):
+    with Nemesis(surroundings_on(target)) as nemesis:
+        nemesis.make(moves)
+
+
+def test_a_fault_begins_before_and_ends_after_what_is_done(target):
+    make(target, Cut(Role.FOLLOWER, Role.LEADER), Heal(), PauseNode(Role.OUTSIDER), Resume(Role.OUTSIDER))
+    assert target.done == [
+        *("[cut 3->2", "cut 3->2", "heal 3->2", "cut 3->2]"),
+        *("[pause 1", "pause 1", "resume 1", "pause 1]"),
+    ]
+
+
+def test_a_node_is_down_until_it_was_started(target):
+    make(target, Kill(Role.LEADER), Restart(Role.LEADER), ShutDown(Role.FOLLOWER), Restart(Role.FOLLOWER))
+    assert target.done == [
+        *("[kill 2", "kill 2", "restart 2", "kill 2]"),
+        *("[shutdown 3", "shut down 3", "shutdown 3]", "[down 3", "restart 3", "down 3]"),
+    ]
+
+
+def test_a_disk_is_damaged_until_the_node_was_started(target):
+    (target.log_directory / "t-0").mkdir()
+    make(target, Kill(Role.LEADER), DamageDisk(Role.LEADER, Damage.REPLICA), Restart(Role.LEADER))
+    assert target.done == ["[kill 2", "kill 2", "[wipe 2", "restart 2", "wipe 2]", "kill 2]"]
+    assert not (target.log_directory / "t-0").exists()
+
+
+def test_whatever_is_still_broken_is_healed_at_the_end(target):
+    make(target, Kill(Role.LEADER), PauseNode(Role.FOLLOWER), Cut(Role.CLIENT, Role.LEADER))
+    assert {"restart 2", "resume 3", "heal client->2"} <= set(target.done)
+
+
+def test_also_when_a_move_cannot_be_made(target):
+    with pytest.raises(ScriptNotRunError, match="there is no node that is last-follower of the topic"):
+        make(target, Kill(Role.LEADER), PauseNode(Role.LAST_FOLLOWER))
+    assert target.done[-2:] == ["restart 2", "kill 2]"]
+
+
+def test_a_node_that_does_not_start_leaves_its_fault_open(target):
+    target.refuses_to_start = True
+    make(target, Kill(Role.LEADER), Restart(Role.LEADER), Cut(Role.FOLLOWER, Role.LEADER))
+    assert "kill 2]" not in target.done
+    assert target.done[-1] == "cut 3->2]"
+
+
+def test_the_first_cuts_hold_before_the_clients_begin(target):
+    moves = Moves(surroundings_on(target), (Cut(Role.FOLLOWER, Role.LEADER), Wait(0), Kill(Role.LEADER)))
+    moves()
+    moves.await_hold()
+    assert moves.first == [Cut(Role.FOLLOWER, Role.LEADER)]
+
+
+def test_clients_that_trickle_end_with_the_nemesis(target):
+    surroundings = surroundings_on(target)
+    assert not surroundings.moved.is_set()
+    Moves(surroundings, ())()
+    assert surroundings.moved.is_set()
+
+
+def test_clients_end_even_if_a_move_cannot_be_made(target):
+    surroundings = surroundings_on(target)
+    with pytest.raises(ScriptNotRunError):
+        Moves(surroundings, (Kill(Role.LAST_FOLLOWER),))()
+    assert surroundings.moved.is_set()
