@@ -15,6 +15,7 @@ from reference_broker.core.controller.handlers import (
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    assign_replicas_to_dirs,
     broker_heartbeat,
     broker_registration,
     controller_registration,
@@ -126,6 +127,7 @@ CONTROLLER_APIS = _table(
         _of_controller(64, 0, 0, unregister_broker.handle),
         _of_controller(67, 0, 0, allocate_producer_ids.handle),
         _of_controller(70, 0, 0, controller_registration.handle),
+        _of_controller(73, 0, 0, assign_replicas_to_dirs.handle),
     )
 )
 """What a controller answers to brokers and to other controllers."""

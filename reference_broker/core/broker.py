@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.connection import Channel
+from reference_broker.core.directory_assignments import DirectoryAssignments
 from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.identity import Identity
 from reference_broker.core.lifecycle import BrokerState, Lifecycle
@@ -34,6 +35,7 @@ Answered = Callable[[Any, Now], None]
 """Takes a response, or null where none came."""
 
 _ALTER_PARTITION = "alter-partition"
+_DIRECTORY_ASSIGNMENTS = "directory-assignments"
 _HEARTBEAT = "heartbeat"
 _ALTER_PARTITION_TIMEOUT_MS = 30_000
 _PRODUCER_IDS = "producer-ids"
@@ -63,6 +65,13 @@ class Broker:
         self.groups = GroupCoordinator(runtime, self.replicas, lambda: metadata.image)
         self.producer_ids = ProducerIds(self.identity.node_id, lambda: self.epoch, self._ask_for_producer_ids)
         self.lifecycle = Lifecycle(runtime, partial(self.ask_controller, _HEARTBEAT), self._published_offset)
+        self._directories = DirectoryAssignments(
+            runtime.identity,
+            runtime.timers,
+            partial(self.ask_controller, _DIRECTORY_ASSIGNMENTS),
+            lambda: metadata.image,
+            lambda: self.epoch,
+        )
         self._has_metadata = False
         self.replicas.schedule(now)
 
@@ -102,6 +111,7 @@ class Broker:
         """Follow the metadata; the image has taken the change in already."""
         self._has_metadata = True
         self.replicas.metadata_changed(delta, now)
+        self._directories.metadata_changed(delta, now)
         self.groups.metadata_changed(delta, now)
         if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
             self.lifecycle.report(now)

@@ -61,6 +61,7 @@ class Cluster:
         self.roles = dict.fromkeys(ids, "broker,controller") | (roles or {})
         self.properties = {name.replace("_", "."): value for name, value in properties.items()}
         self.disks = {node_id: MemoryDisk() for node_id in ids}
+        self._directory_ids = {node_id: UUID(int=1000 + node_id) for node_id in ids}
         self.nodes: dict[int, Node] = {}
         self.now = Now(START_MS, 1_000)
         self.cuts: set[frozenset[int]] = set()
@@ -100,7 +101,7 @@ class Cluster:
         layout = Layout.of(properties, node_id)
         incarnation = next(self._incarnations)
         identity = Identity(
-            node_id, "cluster", layout.advertised, UUID(int=1000 + node_id), UUID(int=2000 + incarnation)
+            node_id, "cluster", layout.advertised, self._directory_ids[node_id], UUID(int=2000 + incarnation)
         )
         self._running[node_id] = incarnation
         self.nodes[node_id] = Node(
@@ -130,6 +131,11 @@ class Cluster:
         self.run_until(lambda: node.is_stopped)
         node.close()
         self.kill(node_id)
+
+    def wipe(self, node_id: int) -> None:
+        """A node that does not run gets a new disk."""
+        self.disks[node_id] = MemoryDisk()
+        self._directory_ids[node_id] = UUID(int=self._directory_ids[node_id].int + 500)
 
     def cut(self, *nodes: int) -> None:
         """Nothing passes between these any more; `heal` ends it."""

@@ -15,8 +15,8 @@ gives a leader: one that is elected, also "none", or the same one again where re
 when the ISR shrinks (KAFKA-15021, from metadata version 3.6 on).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum, auto
 from typing import TypeVar
 from uuid import UUID
@@ -50,13 +50,17 @@ class LeaderRecoveryState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a partition is to be; null for what it is already."""
+    """What a partition is to be; null for what it is already.
+
+    :param directories: of replicas, by broker, where they have come to lie in another one.
+    """
 
     isr: Replicas | None = None
     replicas: Replicas | None = None
     removing: Replicas | None = None
     adding: Replicas | None = None
     leader_recovery_state: int | None = None
+    directories: Mapping[int, UUID] = field(default_factory=dict)
     election: Election = Election.ONLINE
 
 
@@ -89,13 +93,14 @@ def partition_change(
     is_elected = leader != partition.leader
     is_unclean = is_unclean and is_elected
     has_lost_replicas = not set(partition.replicas) <= set(target.replicas)
+    directories = _directories(partition, target.replicas, wanted, candidates)
     record = PartitionChangeRecord(
         partition_id=partition.partition_id,
         topic_id=partition.topic_id,
         leader=leader if is_elected or has_lost_replicas else NO_LEADER_CHANGE,
         isr=(leader,) if is_unclean else _unless_same(target.isr or partition.isr, partition.isr),
         leader_recovery_state=_recovery_state(partition, wanted, is_unclean=is_unclean),
-        directories=_unless_same(_directories(partition, target.replicas, candidates), partition.directories),
+        directories=_unless_same(directories, partition.directories),
         replicas=_unless_same(target.replicas, partition.replicas),
         removing_replicas=_unless_same(target.removing, partition.removing_replicas),
         adding_replicas=_unless_same(target.adding, partition.adding_replicas),
@@ -152,8 +157,10 @@ def _recovery_state(partition: PartitionRecord, wanted: Wanted, *, is_unclean: b
     return LeaderRecoveryState.UNCHANGED
 
 
-def _directories(partition: PartitionRecord, replicas: Replicas, candidates: Candidates) -> tuple[UUID | None, ...]:
-    known = dict(zip(partition.replicas, partition.directories, strict=True))
+def _directories(
+    partition: PartitionRecord, replicas: Replicas, wanted: Wanted, candidates: Candidates
+) -> tuple[UUID | None, ...]:
+    known = dict(zip(partition.replicas, partition.directories, strict=True)) | dict(wanted.directories)
     return tuple(known[replica] if replica in known else candidates.directory(replica) for replica in replicas)
 
 

@@ -90,5 +90,6 @@ _REFUSALS: dict[int, Callable[[Request, ErrorCode, str | None], Any]] = {
     64: _for_all("UnregisterBrokerResponse"),
     67: _for_all("AllocateProducerIdsResponse", producer_id_start=0, producer_id_len=0),
     70: _for_all("ControllerRegistrationResponse"),
+    73: _for_all("AssignReplicasToDirsResponse", directories=()),
 }
 """By API key."""

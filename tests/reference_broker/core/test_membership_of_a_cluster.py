@@ -141,3 +141,19 @@ def test_a_broker_that_is_no_controller():
     assert image(cluster).brokers.keys() == {1, 2, 3, 4}
     assert shut_down(cluster, 4) < 1_000
     assert image(cluster).brokers[4].fenced
+
+
+def test_a_broker_whose_disk_was_replaced_leads_again(cluster):
+    victim = other_than(cluster, cluster.active_controller)
+    cluster.kill(victim)
+    cluster.run_until(lambda: victim not in leaders(cluster))
+    cluster.wipe(victim)
+    cluster.start(victim)
+    cluster.run_until(lambda: isr_sizes(cluster) == {3})
+    new_id = cluster.nodes[victim].runtime.identity.directory_id
+    assert image(cluster).brokers[victim].log_dirs == (new_id,)
+    partitions = list(image(cluster).topics["orders"].partitions.values())
+    assert {partition.directories[partition.replicas.index(victim)] for partition in partitions} == {new_id}
+    answer = cluster.ask(victim, "ElectLeaders", 2, election_type=0, topic_partitions=None, timeout=5_000)
+    assert answer.error_code == 0
+    cluster.run_until(lambda: victim in leaders(cluster))

@@ -1,0 +1,70 @@
+"""AssignReplicasToDirs (73), version 0: a broker says in which of its directories replicas lie (KIP-858).
+
+It does so when that is not what the metadata says: after its disk was replaced. Until then such a replica cannot lead.
+
+- A broker, or an epoch of it, that is not registered: STALE_BROKER_EPOCH(77) for the whole request.
+- Of a partition: UNKNOWN_TOPIC_ID(100), UNKNOWN_TOPIC_OR_PARTITION(3), and NOT_LEADER_OR_FOLLOWER(6) where the broker
+  has no replica.
+
+Gaps: a directory that the broker is not registered with is taken as well, but nothing is led from it.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from reference_broker.core.clock import Now
+from reference_broker.core.controller.active import only_active
+from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.isr import check_broker_epoch
+from reference_broker.core.controller.partition_changes import Wanted, partition_change
+from reference_broker.core.request import Request
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.metadata_records import PartitionChangeRecord
+
+
+@only_active
+def handle(controller: Controller, request: Request, now: Now) -> Any:
+    """What became of each partition."""
+    body, new = request.body, request.replies
+    check_broker_epoch(controller.image, body.broker_id, body.broker_epoch)
+    records: list[PartitionChangeRecord] = []
+
+    def assign(directory: UUID, topic_id: UUID, index: int) -> Any:
+        code, change = _assign(controller, body.broker_id, directory, topic_id, index)
+        if change is not None:
+            records.append(change)
+        return new.PartitionData(partition_index=index, error_code=code)
+
+    directories = tuple(
+        new.DirectoryData(
+            id_=directory.id_,
+            topics=tuple(
+                new.TopicData(
+                    topic_id=topic.topic_id,
+                    partitions=tuple(
+                        assign(directory.id_, topic.topic_id, partition.partition_index)
+                        for partition in topic.partitions
+                    ),
+                )
+                for topic in directory.topics
+            ),
+        )
+        for directory in body.directories
+    )
+    response = new.AssignReplicasToDirsResponse(error_code=ErrorCode.none, directories=directories)
+    return controller.respond_when_committed(request, records, response, now)
+
+
+def _assign(
+    controller: Controller, broker_id: int, directory: UUID, topic_id: UUID, index: int
+) -> tuple[ErrorCode, PartitionChangeRecord | None]:
+    topic = controller.image.topics_by_id.get(topic_id)
+    if topic is None:
+        return ErrorCode.unknown_topic_id, None
+    partition = topic.partitions.get(index)
+    if partition is None:
+        return ErrorCode.unknown_topic_or_partition, None
+    if broker_id not in partition.replicas:
+        return ErrorCode.not_leader_or_follower, None
+    wanted = Wanted(directories={broker_id: directory})
+    return ErrorCode.none, partition_change(partition, wanted, controller.elections.candidates(partition))

@@ -1,0 +1,86 @@
+"""Replicas that do not lie where the metadata says, because this broker's disk was replaced: the controller is told.
+
+Kafka's `AssignmentsManager` (KIP-858). One request is under way at a time, and says all there is to say; a while later
+the metadata says so too, or it is sent again.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kio.schema.assign_replicas_to_dirs.v0.request import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+
+from reference_broker.core.clock import Now
+from reference_broker.core.identity import Identity
+from reference_broker.core.lifecycle import UNKNOWN_EPOCH, AskController
+from reference_broker.core.metadata.delta import MetadataDelta
+from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.timers import Timers
+from reference_broker.protocol.metadata_records import PartitionRecord
+
+_TIMEOUT_MS = 30_000
+_LOOK_AGAIN_MS = 100
+
+
+class DirectoryAssignments:
+    """Where the replicas of one broker lie.
+
+    :param image: gives the metadata.
+    :param broker_epoch: gives this broker's epoch.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        timers: Timers,
+        ask: AskController,
+        image: Callable[[], MetadataImage],
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._identity = identity
+        self._timers = timers
+        self._ask = ask
+        self._image = image
+        self._broker_epoch = broker_epoch
+        self._is_asking = False
+
+    def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
+        """Look if a replica of this broker is said to lie elsewhere."""
+        changed = (self._image().partition_by_id(*key) for key in delta.partitions)
+        is_new = delta.everything or self._identity.node_id in delta.brokers
+        if is_new or any(partition is not None and self._is_misplaced(partition) for partition in changed):
+            self._tell(now)
+
+    def _tell(self, now: Now) -> None:
+        if self._is_asking or self._broker_epoch() == UNKNOWN_EPOCH:
+            return
+        topics = self._misplaced()
+        if topics:
+            self._is_asking = True
+            request = AssignReplicasToDirsRequest(
+                broker_id=self._identity.node_id,  # type: ignore[arg-type]
+                broker_epoch=self._broker_epoch(),  # type: ignore[arg-type]
+                directories=(DirectoryData(id_=self._identity.directory_id, topics=topics),),
+            )
+            self._ask(request, self._answered, timeout_ms=_TIMEOUT_MS, now=now)
+
+    def _misplaced(self) -> tuple[TopicData, ...]:
+        found: dict[Any, list[PartitionData]] = {}
+        for partition in filter(self._is_misplaced, self._image().partitions()):
+            entry = PartitionData(partition_index=partition.partition_id)  # type: ignore[arg-type]
+            found.setdefault(partition.topic_id, []).append(entry)
+        return tuple(TopicData(topic_id=topic_id, partitions=tuple(entries)) for topic_id, entries in found.items())
+
+    def _is_misplaced(self, partition: PartitionRecord) -> bool:
+        if self._identity.node_id not in partition.replicas:
+            return False
+        position = partition.replicas.index(self._identity.node_id)
+        return partition.directories[position] != self._identity.directory_id
+
+    def _answered(self, response: Any, now: Now) -> None:
+        self._is_asking = False
+        self._timers.set(now.monotonic_ms + _LOOK_AGAIN_MS, self._tell)
