@@ -6,7 +6,7 @@
 | RECOVERY                    | its metadata has its own registration          | I want to serve      |
 | RUNNING                     | the controller has unfenced it                 | I want to serve      |
 | PENDING_CONTROLLED_SHUTDOWN | it is asked to stop while it is RUNNING        | I want to shut down  |
-| SHUTTING_DOWN               | the controller lets it go, or cannot be found  | none                 |
+| SHUTTING_DOWN               | the controller lets it go, or nobody is there  | none                 |
 
 `TRANSITIONS` is that table. One request is under way at a time. Heartbeats are sent every
 `broker.heartbeat.interval.ms`, but at once while something can come of it: that is what makes a start fast.
@@ -16,9 +16,8 @@
 - While another broker is in its controlled shutdown, this one says at once how far it has come in the metadata (Kafka
   waits for the next heartbeat): that is all which the other waits for.
 - A request that is refused is sent again after a delay that doubles, so is one that nobody answers.
-- A broker that nobody answers gives up on its controlled shutdown after two heartbeat intervals: where there is no
-  controller there is nobody to move leaderships. Altogether it takes no longer than `broker.session.timeout.ms`, after
-  which it would be fenced anyway. Kafka waits up to five minutes for both.
+- A controlled shutdown takes no longer than `broker.session.timeout.ms`, after which the broker would be fenced anyway,
+  and ends at once where no quorum is left to hand over to (`give_up`). Kafka waits up to five minutes for both.
 """
 
 from collections.abc import Callable
@@ -29,7 +28,7 @@ from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4 import request as registration
 
 from reference_broker.core.clock import Now
-from reference_broker.core.metadata.bootstrap import METADATA_VERSION, METADATA_VERSION_MAX, METADATA_VERSION_MIN
+from reference_broker.core.metadata.bootstrap import SUPPORTED_FEATURES
 from reference_broker.core.runtime import Runtime
 from reference_broker.core.timers import Timer
 from reference_broker.protocol.errors import ErrorCode
@@ -109,8 +108,6 @@ class Lifecycle:
         self._is_urgent = False
         self._next: Timer | None = None
         self._retry_ms = _FIRST_RETRY_MS
-        self._give_up_ms = 0
-        self._unanswered_since_ms: int | None = None
         self._stopped: Callable[[Now], None] | None = None
 
     # What the broker wants
@@ -123,15 +120,13 @@ class Lifecycle:
     def stop(self, stopped: Callable[[Now], None], now: Now) -> None:
         """Hand all leaderships over, if the broker serves; `stopped` is called when it may go, maybe at once."""
         self._stopped = stopped
-        self._give_up_ms = now.monotonic_ms + self._session_ms
-        self._unanswered_since_ms = now.monotonic_ms
         self._go(Trigger.STOP)
         if not self._runtime.configuration.value("controlled.shutdown.enable"):
             self._go(Trigger.MAY_GO)
         if self.state is BrokerState.SHUTTING_DOWN:
             self._end(now)
         else:
-            self._runtime.timers.set(self._give_up_ms, self._let_go)
+            self._runtime.timers.set(now.monotonic_ms + self._session_ms, self._let_go)
             self._communicate(now)
 
     def report(self, now: Now) -> None:
@@ -160,10 +155,9 @@ class Lifecycle:
         def answered(response: Any, now: Now) -> None:
             self._is_asking = False
             if response is None or response.error_code is not ErrorCode.none:
-                self._failed(response, now)
+                self._failed(now)
             else:
                 self._retry_ms = _FIRST_RETRY_MS
-                self._unanswered_since_ms = None
                 then(response, now)
 
         self._ask(request, answered, timeout_ms=self._session_ms // 2, now=now)
@@ -184,12 +178,13 @@ class Lifecycle:
                 )
                 for endpoint in identity.endpoints
             ),
-            features=(
+            features=tuple(
                 registration.Feature(
-                    name=METADATA_VERSION,
-                    min_supported_version=METADATA_VERSION_MIN,  # type: ignore[arg-type]
-                    max_supported_version=METADATA_VERSION_MAX,  # type: ignore[arg-type]
-                ),
+                    name=name,
+                    min_supported_version=lowest,  # type: ignore[arg-type]
+                    max_supported_version=highest,  # type: ignore[arg-type]
+                )
+                for name, (lowest, highest) in SUPPORTED_FEATURES.items()
             ),
             rack=rack,
             log_dirs=(identity.directory_id,),
@@ -224,14 +219,8 @@ class Lifecycle:
                 self._go(Trigger.UNFENCED)
             self._communicate_in(self._heartbeat_ms, now)
 
-    def _failed(self, response: Any, now: Now) -> None:
+    def _failed(self, now: Now) -> None:
         """Nobody answered, or it was refused."""
-        if self._unanswered_since_ms is None or response is not None:
-            self._unanswered_since_ms = now.monotonic_ms
-        is_leaving = self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
-        if is_leaving and now.monotonic_ms >= self._unanswered_since_ms + 2 * self._heartbeat_ms:
-            self._let_go(now)
-            return
         self._is_urgent = False
         delay_ms, self._retry_ms = self._retry_ms, min(2 * self._retry_ms, _LAST_RETRY_MS)
         self._communicate_in(delay_ms, now)

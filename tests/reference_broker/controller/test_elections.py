@@ -179,3 +179,30 @@ def test_a_replica_in_a_directory_that_its_broker_lacks_does_not_lead():
     controller.register(2, life=1, log_dirs=(directory(22),))
     controller.heartbeat(2)
     assert controller.told("orders") == "12/2/-"
+
+
+def test_it_leads_when_its_broker_has_said_where_it_lies_now():
+    controller = ScriptedController()
+    controller.serve(1, 2)
+    topic_id = controller.create("orders", "12")
+    controller.kill(1)
+    controller.register(1, life=1, log_dirs=(directory(11),))
+    controller.heartbeat(1)
+
+    def assign(broker_id, topic_id, index):
+        topics = [{"topic_id": topic_id, "partitions": [{"partition_index": index}]}]
+        epoch = controller.image.brokers[broker_id].broker_epoch
+        directories = [{"id_": directory(11), "topics": topics}]
+        asked = {"broker_id": broker_id, "broker_epoch": epoch, "directories": directories}
+        answer = controller.ask("AssignReplicasToDirs", 0, **asked)
+        return answer.directories[0].topics[0].partitions[0].error_code
+
+    controller.serve(3)
+    assert assign(1, directory(5), 0) == error_code("UNKNOWN_TOPIC_ID")
+    assert assign(1, topic_id, 1) == error_code("UNKNOWN_TOPIC_OR_PARTITION")
+    assert assign(3, topic_id, 0) == error_code("NOT_LEADER_OR_FOLLOWER")
+    assert assign(1, topic_id, 0) == 0
+    now = controller.partition("orders")
+    assert (now.directories, now.leader_epoch, now.partition_epoch) == ((directory(11), directory(2)), 1, 2)
+    assert controller.propose("orders", "21").error_code == 0
+    assert elected(controller, ElectionType.PREFERRED) == "12/21/1"
