@@ -18,7 +18,9 @@ from uuid import uuid4
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.identity import Endpoint, Identity
 from reference_broker.core.layout import CONTROLLER_LISTENER, Layout, endpoints_in
+from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
+from reference_broker.core.quorum.election_state import QuorumStateFileError
 from reference_broker.server.errors import EXIT_BROKER_FAILED, EXIT_USAGE, ServerError, UsageError
 from reference_broker.server.listeners import Listeners
 from reference_broker.server.log_directory import LogDirectory
@@ -95,7 +97,7 @@ def _open_node(layout: Layout, properties: dict[str, str], directory: LogDirecto
         )
     except OSError as error:
         raise ServerError(f"cannot open the data directory {directory.path}: {error.strerror or error}") from error
-    except ValueError as error:  # the metadata log, or the vote, is not what this broker writes
+    except (MetadataFaultError, QuorumStateFileError) as error:
         raise ServerError(f"the data directory {directory.path} is another broker's: {error}") from error
 
 

@@ -1,8 +1,8 @@
 """The shell around the core: it carries out effects, keeps the timer, and tells the time.
 
 Rules of this file: no decision about Kafka is taken here. A handler that raises is a bug: it is shown on standard
-error and costs the one connection that it came by. A disk that fails, or a quorum in a state that its protocol rules
-out, ends the node (`failed`), as it ends Kafka's.
+error and costs the one connection that it came by. A disk that fails, a quorum in a state that its protocol rules
+out, or metadata that cannot be followed ends the node (`failed`), as it ends Kafka's.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Channel, Close, Connection, Disconnect, Respond, Send
+from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.states import QuorumStateError
 from reference_broker.server.outgoing import Outgoing
@@ -97,6 +98,8 @@ class Shell:
             self._failed(f"the log directory failed: {error}")
         except QuorumStateError as error:
             self._failed(f"the quorum is in a state that cannot be: {error}")
+        except MetadataFaultError as error:
+            self._failed(f"the metadata log cannot be followed: {error}")
         except Exception:  # noqa: BLE001 - one connection pays for a bug, not the node
             traceback.print_exc()
             give_up()

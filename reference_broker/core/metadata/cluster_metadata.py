@@ -2,6 +2,7 @@
 
 Rules of this file:
 - Only committed records are applied, those below the quorum's high watermark: what is in the image is never undone.
+- What is committed has to be applied. Where that fails, the node must not go on (`MetadataFaultError`).
 - A snapshot makes a new image; nobody may keep a reference to an older one, or to anything in it, across events.
 """
 
@@ -14,6 +15,10 @@ from reference_broker.protocol.record_batch import BatchHeader
 from reference_broker.protocol.records import decode_batches
 
 _READ_SIZE_BYTES = 1024 * 1024
+
+
+class MetadataFaultError(Exception):
+    """A committed record cannot be read or applied: this node would go on with another cluster than all others."""
 
 
 class ClusterMetadata:
@@ -51,11 +56,14 @@ class ClusterMetadata:
 
     def _apply(self, batches: bytes) -> list[MetadataRecord]:
         """Take in every record of a type that this broker knows; a log of Kafka's has more."""
-        values = (record.value for _, record in decode_batches(batches))
-        decoded = [decode_metadata_record(value) for value in values if value is not None]
-        known = [record for record in decoded if record is not None]
-        for record in known:
-            self.image.apply(record)
+        try:
+            values = (record.value for _, record in decode_batches(batches))
+            decoded = [decode_metadata_record(value) for value in values if value is not None]
+            known = [record for record in decoded if record is not None]
+            for record in known:
+                self.image.apply(record)
+        except Exception as error:
+            raise MetadataFaultError(f"behind offset {self.offset}: {type(error).__name__}: {error}") from error
         return known
 
 

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from fixtures.clients.raw import ConnectionClosed, RawClient
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.protocol.records import KeyValue, encode_batch
 from tests.reference_broker.scripted import batch, request
 from tests.reference_broker.server.process import run_to_end, running
@@ -57,10 +58,10 @@ def test_what_clients_are_told(tmp_path):
 
 
 def test_a_property_that_means_nothing_is_said_so(tmp_path):
-    with running(tmp_path / "data", "--set", "replica.lag.time.max.ms=3000", "--set", "num.partitions=2") as broker:
+    with running(tmp_path / "data", "--set", "num.network.threads=3000", "--set", "num.partitions=2") as broker:
         code, errors = broker.stop()
     assert code == 0
-    assert errors == "warning: properties that mean nothing to this broker: replica.lag.time.max.ms\n"
+    assert errors == "warning: properties that mean nothing to this broker: num.network.threads\n"
 
 
 def test_a_port_in_use(tmp_path):
@@ -106,14 +107,20 @@ def test_a_disk_that_fails_ends_the_broker(tmp_path):
 
 
 def test_a_directory_of_a_larger_broker(tmp_path):
-    """A metadata log with a record that this broker does not know is left alone."""
+    """A metadata log with a record in a framing that this broker does not know is left alone."""
     with running(tmp_path / "data") as broker:
         broker.stop()
     log = tmp_path / "data/__cluster_metadata-0/00000000000000000000.log"
-    foreign = encode_batch([KeyValue(None, b"\x01\x63\x00")], 0)
-    log.write_bytes(log.read_bytes() + (2).to_bytes(8, "big") + foreign[8:])
+    foreign = encode_batch([KeyValue(None, b"\x02\x63\x00")], 0)
+    written, position = log.read_bytes(), 0
+    while position < len(written):
+        last = BatchHeader.parse(written, position)
+        position += last.size_bytes
+    header = BatchHeader.parse(foreign)._replace(base_offset=last.last_offset + 1, leader_epoch=last.leader_epoch)
+    log.write_bytes(written + header.pack() + foreign[HEADER_SIZE_BYTES:])
     done = run_to_end(tmp_path / "data")
-    failed(done, 3, f"error: the data directory {tmp_path / 'data'} is another broker's: a metadata record of type 99")
+    failed(done, 3, f"error: the data directory {tmp_path / 'data'} is another broker's: ")
+    assert "frame version 2" in done.stderr
 
 
 def test_the_longest_name_of_a_topic(tmp_path):
