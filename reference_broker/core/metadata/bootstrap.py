@@ -1,41 +1,23 @@
-"""The first records of a metadata log, and the one that each start of a broker adds."""
+"""The first records of a metadata log, and the features that a broker can run at (KIP-584)."""
 
-from reference_broker.core.identity import Identity
-from reference_broker.protocol.metadata_records import (
-    BrokerEndpoint,
-    BrokerFeature,
-    FeatureLevelRecord,
-    MetadataRecord,
-    RegisterBrokerRecord,
-)
+from reference_broker.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 
 METADATA_VERSION = "metadata.version"
 METADATA_VERSION_MIN, METADATA_VERSION_MAX = 7, 30
 """3.3-IV3, the lowest that Kafka 4 runs at, and 4.3-IV0."""
+SUPPORTED_FEATURES = {
+    METADATA_VERSION: (METADATA_VERSION_MIN, METADATA_VERSION_MAX),
+    "eligible.leader.replicas.version": (0, 1),
+    "group.version": (0, 1),
+    "kraft.version": (0, 1),
+    "share.version": (0, 1),
+    "streams.version": (0, 1),
+    "transaction.version": (0, 2),
+}
+"""The levels with which a broker registers. Nothing here depends on those beside `metadata.version`; they are Kafka's,
+since a metadata log that Kafka began has them in force, and lets no broker in that does not know them."""
 
 
 def bootstrap_records() -> list[MetadataRecord]:
     """What a log begins with before any broker is in it."""
     return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_MAX)]
-
-
-def registration_record(identity: Identity, broker_epoch: int) -> RegisterBrokerRecord:
-    """A broker is in the cluster, and not fenced: it is the whole cluster."""
-    return RegisterBrokerRecord(
-        broker_id=identity.node_id,
-        incarnation_id=identity.incarnation_id,
-        broker_epoch=broker_epoch,
-        end_points=tuple(
-            BrokerEndpoint(name=endpoint.listener, host=endpoint.host, port=endpoint.port)
-            for endpoint in identity.endpoints
-        ),
-        features=(
-            BrokerFeature(
-                name=METADATA_VERSION,
-                min_supported_version=METADATA_VERSION_MIN,
-                max_supported_version=METADATA_VERSION_MAX,
-            ),
-        ),
-        fenced=False,
-        log_dirs=(identity.directory_id,),
-    )
