@@ -7,13 +7,24 @@ from hypothesis import strategies as st
 from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.steps import CreateTopic, DeleteRecords, Fetch
+from conformance.sequential.steps import CreateTopic, DeleteRecords, Fetch, LongPoll, Produce
 from conformance.sequential.strategies import batches, many, produces, script
+from fixtures.clients.record_batch import RecordBatch, encode_batch
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _RECORDS: Final = judges("error", "records", of=Fetch)
 _WATERMARKS: Final = judges("high_watermark", "last_stable_offset", "log_start_offset", of=Fetch)
+
+_ONE_RECORD: Final = batches(at_most=1)
+_LONG_MS: Final = 60_000
+"""Longer than a script waits for an answer."""
+
+
+def _bytes_of(produced: list[Produce]) -> int:
+    """What a fetch gets of them; the records travel in the batches they came in."""
+    return sum(len(encode_batch(RecordBatch(records=batch.records))) for one in produced for batch in one.batches)
+
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -132,6 +143,27 @@ REQUIREMENTS: Final = (
                 Fetch(topic="trial-none", version=12),
             ),
             _RECORDS,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="fetch/waiting-fetch-wakes-when-data-comes",
+        level=Level.MUST,
+        text="A fetch that finds fewer than min_bytes waits, and is answered as soon as others have produced so many, "
+        "long before max_wait_ms is over.",
+        sources=(sources.PROTOCOL_FETCH, sources.PROTOCOL),
+        check=sequential(
+            script(
+                st.sampled_from([CreateTopic(), CreateTopic(replication_factor=-1)]),
+                # Apache Kafka counts bytes in an empty log alone; at the end of any other one batch is enough for it.
+                st.lists(produces(_ONE_RECORD), min_size=3, max_size=3).map(
+                    lambda found: LongPoll(Fetch(max_wait_ms=_LONG_MS, min_bytes=_bytes_of(found)), tuple(found))
+                ),
+                produces(_ONE_RECORD).map(lambda one: LongPoll(Fetch(3, max_wait_ms=_LONG_MS, min_bytes=1), (one,))),
+                Fetch(),
+            ),
+            judges("error", "records", of=LongPoll) | _RECORDS,
+            cost=5,
         ),
         needs=_TOPICS,
     ),

@@ -24,6 +24,7 @@ from conformance.sequential.steps import (
     Pipelined,
     Produce,
     RawBytes,
+    WithUnknownTags,
 )
 from conformance.sequential.strategies import many, produces, script
 from fixtures.targets.target import Capability
@@ -155,6 +156,34 @@ REQUIREMENTS: Final = (
                 Fetch(),
             ),
             judges("in_order", "answers", of=Pipelined) | judges("error", "records", of=Fetch),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="negotiation/unknown-tagged-fields-are-ignored",
+        level=Level.MUST,
+        text="A request of a flexible version with tagged fields that the broker does not know, in its header and in "
+        "its body, is served as if they were not there.",
+        sources=(sources.KIP_482,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(
+                    st.builds(
+                        WithUnknownTags,
+                        produces() | st.sampled_from([Fetch(), ListOffsets(), Metadata(), InitProducerId()]),
+                    ),
+                    at_least=3,
+                ),
+                WithUnknownTags(Metadata()),
+                Fetch(),
+            ),
+            judges("error", "base_offset", of=Produce)
+            | judges("error", "records", of=Fetch)
+            | judges("error", "offset", of=ListOffsets)
+            | judges("error", "producer_epoch", of=InitProducerId)
+            | judges("topics", of=Metadata),
+            cost=2,
         ),
         needs=_TOPICS,
     ),

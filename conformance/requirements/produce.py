@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.model.produce import FAR_FUTURE_MS
+from conformance.sequential.model.produce import FAR_FUTURE_MS, LONG_AGO_MS
 from conformance.sequential.steps import (
     Batch,
     Compression,
@@ -26,6 +26,9 @@ _ANSWER: Final = judges("error", "base_offset", of=Produce)
 _LOG: Final = judges("error", "records", of=Fetch)
 
 _FOREVER: Final = ("retention.ms", "-1")
+_THIRTY_YEARS_MS: Final = str(30 * 365 * 86_400_000)
+_LONG_AGO: Final = st.builds(Record, values(), timestamp_ms=st.integers(0, LONG_AGO_MS))
+_CODECS: Final = st.sampled_from(Compression)
 _FAR_FUTURE: Final = st.builds(Record, values(), timestamp_ms=st.just(FAR_FUTURE_MS))
 
 REQUIREMENTS: Final = (
@@ -203,6 +206,25 @@ REQUIREMENTS: Final = (
         since="3.6.0",
     ),
     Requirement(
+        id="produce/early-timestamp-is-refused",
+        level=Level.MUST,
+        text="A record whose timestamp lies further before the broker's clock than message.timestamp.before.max.ms has "
+        "its batch answered INVALID_TIMESTAMP, and nothing is appended.",
+        sources=(sources.KIP_937, sources.KIP_32),
+        check=sequential(
+            script(
+                CreateTopic(configs=(_FOREVER, ("message.timestamp.before.max.ms", _THIRTY_YEARS_MS))),
+                many(produces(batches(st.one_of(records(), _LONG_AGO)))),
+                produces(batches(_LONG_AGO)),
+                Fetch(),
+            ),
+            _ANSWER | _LOG,
+            cost=2,
+        ),
+        needs=_TOPICS,
+        since="3.6.0",
+    ),
+    Requirement(
         id="produce/log-append-time-is-the-brokers",
         level=Level.MUST,
         text="Under message.timestamp.type=LogAppendTime the broker puts its own time over the producer's, marks the "
@@ -251,6 +273,48 @@ REQUIREMENTS: Final = (
                 Fetch(),
             ),
             judges("error", of=Produce) | _LOG,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/topic-prescribes-the-codec",
+        level=Level.MUST,
+        text="Under compression.type=producer batches keep the codec they came with; under any other value the broker "
+        "stores them with that one, whatever the producer chose, and the records stay the same.",
+        sources=(sources.TOPIC_COMPRESSION_TYPE, sources.KIP_110),
+        check=sequential(
+            script(
+                st.sampled_from(["gzip", "producer", "uncompressed", "snappy", "lz4", "zstd"]).map(
+                    lambda codec: CreateTopic(configs=(_FOREVER, ("compression.type", codec)))
+                ),
+                many(produces(batches(compression=_CODECS))),
+                produces(batches(compression=st.sampled_from([Compression.NONE, Compression.LZ4]))),
+                Fetch(),
+            ),
+            judges("error", of=Produce) | judges("error", "records", "codecs", of=Fetch),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/zstd-needs-a-new-version",
+        level=Level.MUST,
+        text="A batch that is compressed with zstd in a Produce before v7 is answered UNSUPPORTED_COMPRESSION_TYPE, "
+        "and nothing is appended.",
+        sources=(sources.KIP_110,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(
+                    produces(
+                        batches(compression=st.sampled_from([Compression.ZSTD, Compression.GZIP])),
+                        version=st.sampled_from([3, 6, 7, None]),
+                    )
+                ),
+                produces(batches(compression=st.just(Compression.ZSTD)), version=st.just(6)),
+                Fetch(),
+            ),
+            _ANSWER | _LOG,
+            cost=2,
         ),
         needs=_TOPICS,
     ),

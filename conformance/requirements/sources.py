@@ -16,6 +16,7 @@ PROTOCOL: Final = Source("Kafka protocol guide", "https://kafka.apache.org/proto
 PROTOCOL_ERRORS: Final = Source(
     "Kafka protocol guide, Error Codes", "https://kafka.apache.org/protocol#protocol_error_codes"
 )
+PROTOCOL_FETCH: Final = Source("Kafka protocol guide: Fetch", "https://kafka.apache.org/protocol#The_Messages_Fetch")
 PROTOCOL_NETWORK: Final = Source("Kafka protocol guide, Network", "https://kafka.apache.org/protocol#protocol_network")
 RECORD_BATCH: Final = Source("Kafka documentation, Record Batch", "https://kafka.apache.org/documentation/#recordbatch")
 PRODUCER_ACKS: Final = Source(
@@ -28,6 +29,10 @@ TOPIC_MAX_MESSAGE_BYTES: Final = Source(
 TOPIC_TIMESTAMP_TYPE: Final = Source(
     "Kafka documentation, Topic Configs, message.timestamp.type",
     "https://kafka.apache.org/documentation/#topicconfigs_message.timestamp.type",
+)
+TOPIC_COMPRESSION_TYPE: Final = Source(
+    "Kafka documentation, Topic Configs, compression.type",
+    "https://kafka.apache.org/documentation/#topicconfigs_compression.type",
 )
 COMPACTION: Final = Source("Kafka documentation, Log Compaction", "https://kafka.apache.org/documentation/#compaction")
 REPLICATION: Final = Source("Kafka documentation, Replication", "https://kafka.apache.org/documentation/#replication")

@@ -63,6 +63,7 @@ def _fetch(_step: Fetch, response: Any, symbols: Symbols) -> Answer:
         return malformed(error)
     answer: dict[str, Any] = {"error": error_of(partition.error_code), "records": _records(batches), "size": len(data)}
     answer["leader_epochs"] = tuple(batch.leader_epoch for batch in batches)
+    answer["codecs"] = tuple(batch.compression.name.lower() for batch in batches)
     answer |= _current_leader(response, partition, symbols)
     return answer | plain_fields(partition, "high_watermark", "last_stable_offset", "log_start_offset")
 

@@ -15,13 +15,14 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance.events import Difference
 from conformance.sequential.answer import Answer
+from conformance.sequential.connections import TargetDown
 from conformance.sequential.differences import Severity, differences
 from conformance.sequential.expectation import mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.program import program
 from conformance.sequential.search import smallest, try_scripts
-from conformance.sequential.session import NO_LEADER, NotReady, Session, TargetDown
-from conformance.sequential.steps import CreateTopic, Eventually, On, Script, Step
+from conformance.sequential.session import NO_LEADER, NotReady, Session
+from conformance.sequential.steps import CreateTopic, Eventually, On, Script, Step, WithUnknownTags
 from conformance.trial import Check, Finding, Trial
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target
@@ -74,7 +75,7 @@ def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Judged
 
 def kind_of(step: Step) -> type[Step]:
     """The request that a step is: what is asked of a certain broker, or again and again, is judged alike."""
-    return kind_of(step.step) if isinstance(step, On | Eventually) else type(step)
+    return kind_of(step.step) if isinstance(step, On | Eventually | WithUnknownTags) else type(step)
 
 
 def _where(number: int, step: Step) -> str:

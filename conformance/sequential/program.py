@@ -12,9 +12,10 @@ from enum import Enum
 from typing import Any, Final
 
 from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
+from conformance.sequential.connections import TargetDown
 from conformance.sequential.expectation import mismatches
 from conformance.sequential.model import expected
-from conformance.sequential.session import NotReady, Session, TargetDown
+from conformance.sequential.session import NotReady, Session
 from conformance.sequential.steps import Script
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target, TargetError

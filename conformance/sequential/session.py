@@ -1,4 +1,4 @@
-"""Scripts run on one target: the shell of this package, with its connections and its waiting.
+"""Scripts run on one target: where their requests go, and what is waited for.
 
 Rules:
 - Each run of a script has topics, groups and producers of its own, so that no script sees another's.
@@ -7,7 +7,7 @@ Rules:
   script's first request (a new topic's leader, a coordinator that still loads) is waited for, and what the script says
   is to come (`Eventually`, `AwaitTopic`).
 - A broker that closes is connected to again for the next step; one that cannot be connected to is `TargetDown`.
-- Bytes that are no request travel on a connection of their own.
+- Bytes that are no request, and requests that are sent beside others, travel on a connection of their own.
 """
 
 import time
@@ -16,13 +16,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from kio.index import load_response_schema
-
-from conformance.liveness import answers
 from conformance.sequential import admin_answers, requests
 from conformance.sequential.answer import CLOSED, SILENT, Answer, malformed
 from conformance.sequential.answers import normalise
+from conformance.sequential.connections import Connections, TargetDown, version_for
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
+from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
 from conformance.sequential.layout import build
 from conformance.sequential.model import expected
 from conformance.sequential.steps import (
@@ -34,6 +33,7 @@ from conformance.sequential.steps import (
     DeleteTopicById,
     Eventually,
     ListOffsets,
+    LongPoll,
     Metadata,
     OffsetCommit,
     OffsetFetch,
@@ -44,21 +44,18 @@ from conformance.sequential.steps import (
     RawBytes,
     Script,
     Step,
+    WithUnknownTags,
 )
 from conformance.sequential.symbols import ScriptSymbols
-from fixtures.clients.messages import ApiKey, known_versions, request_schema
+from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.raw import (
     ConnectionClosed,
     MalformedResponse,
     RawClient,
     ResponseTimeout,
-    decode_response,
-    encode_request,
 )
 from fixtures.targets.target import Node, Target
 
-ANSWER_TIMEOUT_S: Final = 10.0
-"""For one answer. Above `requests.REQUEST_TIMEOUT_MS`, which the broker may lawfully use up."""
 READY_TIMEOUT_S: Final = 15.0
 """For a topic to have a leader, a group to have a coordinator, a broker to accept again."""
 EFFECT_TIMEOUT_S: Final = 10.0
@@ -76,76 +73,43 @@ _LOADING: Final = "COORDINATOR_LOAD_IN_PROGRESS"
 _NOT_READY: Final = frozenset({_LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
 
 
-class TargetDown(Exception):  # noqa: N818 - reads as what happened
-    """No broker of the target accepts connections any more."""
-
-
 class NotReady(Exception):  # noqa: N818
     """A group got no coordinator in time."""
 
 
 class Session:
-    """One target's connections, over any number of scripts. A context manager.
+    """One target and its connections, over any number of scripts. A context manager.
 
     :param unique: makes the names of this session's topics unlike those of any other.
     """
 
     def __init__(self, target: Target, unique: str) -> None:
-        self._target = target
+        self._connections = Connections(target)
         self._unique = unique
         self._scripts_run = 0
-        self._clients: dict[int, RawClient] = {}
 
     def __enter__(self) -> "Session":
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close every connection."""
-        for client in self._clients.values():
-            client.close()
-        self._clients.clear()
+        self._connections.close()
 
     def run(self, script: Script) -> tuple[Answer, ...]:
         """Send the steps in order; one answer for each. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
         self._scripts_run += 1
-        run = _ScriptRun(self, f"{self._unique}-{self._scripts_run}")
+        run = _ScriptRun(self._connections, f"{self._unique}-{self._scripts_run}")
         try:
             return tuple(run.step(step, due) for step, due in zip(script.steps, expected(script), strict=True))
         finally:
             run.delete_topics()
 
-    # --- brokers
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """The target's brokers."""
-        return tuple(self._target.nodes)
-
-    def client(self, node_id: int | None = None) -> RawClient:
-        """The connection to a node; to the first for null or an id that the target does not have."""
-        node = next((node for node in self.nodes if node.id == node_id), self.nodes[0])
-        if node.id not in self._clients:
-            self._clients[node.id] = RawClient(node.host, node.port, timeout_s=ANSWER_TIMEOUT_S)
-        return self._clients[node.id]
-
-    def fresh_client(self) -> RawClient:
-        """A connection of its own to the first node."""
-        return RawClient(self.nodes[0].host, self.nodes[0].port, timeout_s=ANSWER_TIMEOUT_S)
-
-    def lives(self) -> bool:
-        """Whether every broker still answers."""
-        return all(answers(node, READY_TIMEOUT_S) for node in self.nodes)
-
 
 class _ScriptRun:
     """One run of one script: where its requests go, and what came of them."""
 
-    def __init__(self, session: Session, unique: str) -> None:
-        self._session = session
-        self._symbols = ScriptSymbols(unique, session.nodes)
+    def __init__(self, connections: Connections, unique: str) -> None:
+        self._connections = connections
+        self._symbols = ScriptSymbols(unique, connections.nodes)
         self._leaders: dict[tuple[str, int], int] = {}
         self._coordinators: dict[str, int] = {}
         self._created: set[str] = set()
@@ -157,14 +121,14 @@ class _ScriptRun:
         try:
             return self._answer(step, due)
         except ConnectionClosed as error:
-            if not self._session.lives():
+            if not self._connections.live(READY_TIMEOUT_S):
                 raise TargetDown(str(error)) from error
             return CLOSED
         except ResponseTimeout:
-            self._session.close()
+            self._connections.close()
             return SILENT
         except MalformedResponse as error:
-            self._session.close()
+            self._connections.close()
             return malformed(error)
 
     def _answer(self, step: Step, due: Expectation) -> Answer:
@@ -175,8 +139,12 @@ class _ScriptRun:
                 return self._last_answer(lambda: self._answer(step.step, due), due)
             case AwaitTopic():
                 return self._await_topic(step, due)
+            case WithUnknownTags():
+                return self._with_unknown_tags(step.step)
+            case LongPoll():
+                return self._long_poll(step)
             case Placement():
-                return admin_answers.placement(self._describe(step.topic), len(self._session.nodes))
+                return admin_answers.placement(self._describe(step.topic), len(self._connections.nodes))
             case _:
                 return self._answer_of_request(step)
 
@@ -211,7 +179,7 @@ class _ScriptRun:
 
     def _request(self, step: Step, broker: int | None = None) -> Answer:
         node_id = self._destination(step) if broker is None else self._symbols.broker(broker)
-        client = self._session.client(node_id)
+        client = self._connections.client(node_id)
         return normalise(step, client.request(self._message(step, client)), self._symbols)
 
     def _request_when_ready(self, step: Step) -> Answer:
@@ -223,7 +191,8 @@ class _ScriptRun:
 
     def _message(self, step: Step, client: RawClient) -> Any:
         key = requests.api_key(step)
-        return requests.request(step, request_schema(key, _version(client, key, step)), self._symbols)
+        version = version_for(client, key, getattr(step, "version", None))
+        return requests.request(step, request_schema(key, version), self._symbols)
 
     def _destination(self, step: Step) -> int | None:
         if isinstance(step, OffsetCommit | OffsetFetch):
@@ -234,14 +203,28 @@ class _ScriptRun:
 
     def _produce_without_answer(self, step: Produce) -> Answer:
         """acks=0: the next answer on the connection must be the one to the request after it."""
-        client = self._session.client(self._destination(step))
+        client = self._connections.client(self._destination(step))
         client.send(self._message(step, client))
         probe = client.send(client.schema_for(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
         first, _ = client.receive_next()
         return {"answered": first != probe}
 
+    def _with_unknown_tags(self, step: Step) -> Answer:
+        client = self._connections.client(self._destination(step))
+        return normalise(step, request_with_unknown_tags(client, self._message(step, client)), self._symbols)
+
+    def _long_poll(self, step: LongPoll) -> Answer:
+        """The fetch waits at the leader while the records come in on another connection."""
+        leader = self._destination(step.fetch)
+        client = self._connections.client(leader)
+        fetch = client.send(self._message(step.fetch, client))
+        with self._connections.fresh_client(leader) as beside:
+            for produce in step.produces:
+                beside.request(self._message(produce, beside))
+        return normalise(step.fetch, client.receive(fetch), self._symbols)
+
     def _pipeline(self, step: Pipelined) -> Answer:
-        client = self._session.client(self._destination(step.steps[0]))
+        client = self._connections.client(self._destination(step.steps[0]))
         sent = {client.send(self._message(inner, client)): inner for inner in step.steps}
         received = [client.receive_next() for _ in sent]
         answers = [normalise(sent[correlation_id], response, self._symbols) for correlation_id, response in received]
@@ -249,9 +232,9 @@ class _ScriptRun:
 
     def _api_versions(self, step: ApiVersions) -> Answer:
         """On a connection of its own: the version may be one that closes it."""
-        with self._session.fresh_client() as client:
+        with self._connections.fresh_client() as client:
             if step.version >= API_VERSIONS_NEWEST:
-                response = _request_unknown_version(client, step.version)
+                response = request_unknown_version(client, step.version)
             else:
                 schema = client.schema_for(ApiKey.API_VERSIONS, step.version)
                 names = {"client_software_name": step.software_name, "client_software_version": step.software_version}
@@ -264,10 +247,13 @@ class _ScriptRun:
         }
 
     def _send_bytes(self, step: RawBytes) -> Answer:
-        with self._session.fresh_client() as client:
+        with self._connections.fresh_client() as client:
             client.send_bytes(step.data)
             closed = client.wait_closed(CLOSE_TIMEOUT_S)
-        return {"connection": "closed" if closed else "open", "broker": "alive" if self._session.lives() else "dead"}
+        return {
+            "connection": "closed" if closed else "open",
+            "broker": "alive" if self._connections.live(READY_TIMEOUT_S) else "dead",
+        }
 
     # --- waiting
 
@@ -290,7 +276,9 @@ class _ScriptRun:
 
     def _described_by_all(self, topic: str) -> Answer:
         """The first broker's description of a topic, and whether all others give the same."""
-        described = [admin_answers.topic_state(self._describe(topic, n), self._symbols) for n in self._session.nodes]
+        described = [
+            admin_answers.topic_state(self._describe(topic, n), self._symbols) for n in self._connections.nodes
+        ]
         return {"all_agree": all(one == described[0] for one in described), **described[0]}
 
     def _coordinator(self, group: str) -> int:
@@ -300,7 +288,7 @@ class _ScriptRun:
         return self._coordinators[group]
 
     def _find_coordinator(self, group: str) -> bool:
-        client = self._session.client()
+        client = self._connections.client()
         schema = client.schema_for(ApiKey.FIND_COORDINATOR)
         keys = {"key": self._symbols.real(group), "key_type": 0, "coordinator_keys": (self._symbols.real(group),)}
         response = client.request(build(schema.FindCoordinatorRequest, keys))
@@ -308,7 +296,7 @@ class _ScriptRun:
         if answer.error_code.name.upper() in _NOT_READY:
             return False
         probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
-        node = self._session.client(answer.node_id)
+        node = self._connections.client(answer.node_id)
         loaded = normalise(probe, node.request(self._message(probe, node)), self._symbols)
         self._coordinators[group] = int(answer.node_id)
         return loaded.get("error") not in _NOT_READY
@@ -324,7 +312,7 @@ class _ScriptRun:
 
         Brokers learn of a topic one by one; a coordinator that has not yet would answer for one that does not exist.
         """
-        leaders = {self._leader_known_to(node, topic, partition) for node in self._session.nodes}
+        leaders = {self._leader_known_to(node, topic, partition) for node in self._connections.nodes}
         if len(leaders) != 1 or None in leaders:
             return False
         self._leaders[topic, partition] = next(leader for leader in leaders if leader is not None)
@@ -340,7 +328,7 @@ class _ScriptRun:
 
     def _describe(self, topic: str, node: Node | None = None) -> Any:
         """The topics in one broker's raw answer to a Metadata about one; the first broker's if none is named."""
-        client = self._session.client(node.id if node else None)
+        client = self._connections.client(node.id if node else None)
         message = requests.request(Metadata((topic,)), client.schema_for(ApiKey.METADATA), self._symbols)
         return client.request(message).topics
 
@@ -352,7 +340,7 @@ class _ScriptRun:
 
     def _is_forgotten(self, topic: str) -> bool:
         """A leader may serve for a moment longer than its broker's metadata knows the topic."""
-        if any(found.error_code == 0 for node in self._session.nodes for found in self._describe(topic, node)):
+        if any(found.error_code == 0 for node in self._connections.nodes for found in self._describe(topic, node)):
             return False
         partitions = [partition for name, partition in self._leaders if name == topic]
         answers = [self._request(ListOffsets(topic=topic, partition=partition)) for partition in partitions]
@@ -363,27 +351,6 @@ class _ScriptRun:
         for topic in tuple(self._created):
             with suppress(ConnectionClosed, ResponseTimeout, MalformedResponse):
                 self._request(DeleteTopic(topic))
-
-
-def _version(client: RawClient, key: ApiKey, step: Step) -> int:
-    """The step's version, lowered or raised to what both sides have."""
-    newest = client.version_for(key)
-    wanted = getattr(step, "version", None)
-    if wanted is None:
-        return newest
-    lowest_offered = client.api_versions[key][0]
-    shared = [version for version in known_versions(key) if lowest_offered <= version <= newest]
-    return max((version for version in shared if version <= wanted), default=shared[0])
-
-
-def _request_unknown_version(client: RawClient, version: int) -> Any:
-    """ApiVersions of a version that kio lacks: header v2 and, as no broker can know the body, v3's (KIP-511)."""
-    schema = request_schema(ApiKey.API_VERSIONS, 3)
-    body = schema.ApiVersionsRequest(client_software_name="kafkatrial", client_software_version="1")
-    frame = bytearray(encode_request(body, 1, client.client_id))
-    frame[2:4] = version.to_bytes(2, "big")
-    client.send_bytes(len(frame).to_bytes(4, "big") + bytes(frame))
-    return decode_response(load_response_schema(ApiKey.API_VERSIONS, 0), client.receive_frame())
 
 
 def _comes(condition: Callable[[], bool]) -> bool:

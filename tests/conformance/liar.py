@@ -204,7 +204,6 @@ PARTITIONS = {
     "DeleteTopics": "responses",
     "Metadata": "topics",
     "InitProducerId": "",
-    "OffsetFetch": "groups.topics.partitions",
     "CreatePartitions": "results",
     "AlterPartitionReassignments": "responses.partitions",
     "DescribeQuorum": "topics.partitions",

@@ -11,7 +11,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from fixtures.clients.record_batch import decode_batches, encode_batch
+from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
 from tests.conformance.liar import HONEST_MANNERS, Forward, Lie, Manners, altered, answers, api, asks, denies_errors
 
 
@@ -62,6 +62,10 @@ def _filters(batches: list[Any], request: Any) -> list[Any]:
 
 def _loses_headers(batches: list[Any], _request: Any) -> list[Any]:
     return [replace(b, records=tuple(replace(r, headers=(), key=None) for r in b.records)) for b in batches]
+
+
+def _compresses_not(batches: list[Any], _request: Any) -> list[Any]:
+    return [replace(batch, compression=Compression.NONE) for batch in batches]
 
 
 def _reverses(batches: list[Any], _request: Any) -> list[Any]:
@@ -205,7 +209,15 @@ def _commits_one_more(part: Any) -> Any:
     return replace(part, committed_offset=part.committed_offset + 1)
 
 
+def _commits_no_epoch(part: Any) -> Any:
+    return replace(part, committed_leader_epoch=-1) if hasattr(part, "committed_leader_epoch") else part
+
+
 # --- negotiation
+
+
+def _answers_at_once(request: Any) -> Any:
+    return replace(request, max_wait=dt.timedelta(0))
 
 
 def _old_fetches_are_empty(request: Any, part: Any) -> Any:
@@ -233,6 +245,9 @@ LIES: dict[str, Planted] = {
     "produce/culprits-are-named": Planted(answers("Produce", lambda _, part: replace(part, record_errors=()))),
     "produce/unknown-topic-is-refused": _REFUSALS_DENIED,
     "produce/late-timestamp-is-refused": _REFUSALS_DENIED,
+    "produce/early-timestamp-is-refused": _REFUSALS_DENIED,
+    "produce/topic-prescribes-the-codec": Planted(_records(_compresses_not)),
+    "produce/zstd-needs-a-new-version": _REFUSALS_DENIED,
     "produce/log-append-time-is-the-brokers": Planted(answers("Produce", _denies_append_time)),
     "produce/every-codec-round-trips": Planted(_records(_loses_headers)),
     "fetch/log-is-read-in-append-order": Planted(_records(_reverses)),
@@ -241,6 +256,7 @@ LIES: dict[str, Planted] = {
     "fetch/mid-batch-offset-returns-its-batch": Planted(_records(_filters)),
     "fetch/size-limits-are-soft": Planted(answers("Fetch", _hard_limit)),
     "fetch/unknown-topic-is-refused": Planted(denies_errors("Fetch", high_watermark=0)),
+    "fetch/waiting-fetch-wakes-when-data-comes": Planted(asks("Fetch", _answers_at_once)),
     "idempotence/duplicate-is-acknowledged-once": Planted(asks("Produce", _forgets_producers)),
     "idempotence/forgotten-duplicate-is-refused": Planted(asks("Produce", _forgets_producers)),
     "idempotence/gap-is-refused": Planted(asks("Produce", _forgets_producers)),
@@ -266,7 +282,7 @@ LIES: dict[str, Planted] = {
     "epochs/records-keep-their-epoch": Planted(_records(_restamps_epochs)),
     "epochs/every-leader-has-a-new-one": Planted(_metadata_of_partitions(_in_the_first_epoch)),
     "epochs/commits-carry-the-epoch": Planted(
-        answers("OffsetFetch", lambda _, part: replace(part, committed_leader_epoch=-1))
+        asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_no_epoch))
     ),
     "leadership/only-the-leader-serves": Planted(denies_errors("ListOffsets", offset=0)),
     "leadership/current-leader-is-told": Planted(answers("Produce", _names_no_leader)),
@@ -324,5 +340,6 @@ LIES: dict[str, Planted] = {
     "negotiation/unknown-api-versions-is-answered": Planted(honest, Manners(refuses_unreadable=True)),
     "negotiation/malformed-client-name-is-refused": Planted(asks("ApiVersions", _politely_named)),
     "negotiation/answers-come-in-order": Planted(honest, Manners(reverses=True)),
+    "negotiation/unknown-tagged-fields-are-ignored": Planted(honest, Manners(refuses_unreadable=True)),
     "negotiation/malformed-bytes-close-one-connection": Planted(honest, Manners(keeps_garbage_open=True)),
 }

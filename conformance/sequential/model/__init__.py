@@ -32,6 +32,7 @@ from conformance.sequential.steps import (
     InitProducerId,
     ListOffsets,
     ListReassignments,
+    LongPoll,
     Metadata,
     MetadataById,
     OffsetCommit,
@@ -44,6 +45,7 @@ from conformance.sequential.steps import (
     RawBytes,
     Script,
     Step,
+    WithUnknownTags,
 )
 
 _RULES: Final[Mapping[type[Step], Callable[[Cluster, Any], Expectation]]] = {
@@ -87,7 +89,11 @@ def _expected(cluster: Cluster, step: Step) -> Expectation:
     match step:
         case Pipelined():
             return {"in_order": True, "answers": Each(tuple(_expected(cluster, inner) for inner in step.steps))}
-        case Eventually():
+        case LongPoll():
+            for produce_step in step.produces:
+                _expected(cluster, produce_step)
+            return _expected(cluster, step.fetch)
+        case Eventually() | WithUnknownTags():
             return _expected(cluster, step.step)
         case On(step=DescribeLogDirs() as inner):
             return admin.describe_log_dirs(cluster, inner, step.broker)

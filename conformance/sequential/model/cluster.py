@@ -21,6 +21,7 @@ class StoredBatch:
     records: tuple[ReadRecord, ...]
     size: int
     leader_epoch: int = 0
+    codec: str = "none"
 
     @property
     def base_offset(self) -> int:

@@ -20,7 +20,7 @@ from conformance.sequential.model.cluster import (
 )
 from conformance.sequential.model.unknown import UNKNOWN_TOPIC
 from conformance.sequential.steps import Batch, Flaw, InitProducerId, Produce
-from fixtures.clients.record_batch import RecordBatch, encode_batch
+from fixtures.clients.record_batch import Compression, RecordBatch, encode_batch
 
 _LAWFUL_ACKS: Final = (-1, 0, 1)
 _MAX_MESSAGE_BYTES: Final = 1_048_588
@@ -35,6 +35,10 @@ _FLAW_ERRORS: Final = {
 
 FAR_FUTURE_MS: Final = 32_503_680_000_000
 """The year 3000: later than any bound that a script sets allows."""
+LONG_AGO_MS: Final = 1_000_000_000
+"""January 1970: earlier than any bound that a script sets allows."""
+_ZSTD_SINCE: Final = 7
+"""The version of Produce since which batches may be compressed with zstd (KIP-110)."""
 
 
 def init_producer_id(cluster: Cluster, _step: InitProducerId) -> Expectation:
@@ -58,6 +62,8 @@ def _answered(cluster: Cluster, step: Produce) -> Expectation:
     if step.acks not in _LAWFUL_ACKS:
         return _refused("INVALID_REQUIRED_ACKS")
     (batch,) = step.batches
+    if batch.compression is Compression.ZSTD and step.version is not None and step.version < _ZSTD_SINCE:
+        return _refused("UNSUPPORTED_COMPRESSION_TYPE")
     if batch.flaw is not None:
         return _refused(_FLAW_ERRORS[batch.flaw])
     topic = cluster.topics[step.topic]
@@ -95,6 +101,10 @@ def _refused_records(topic: Topic, batch: Batch) -> Expectation | None:
         late = tuple(place for place, record in enumerate(batch.records) if record.timestamp_ms >= FAR_FUTURE_MS)
         if late:
             return _refused("INVALID_TIMESTAMP", record_errors=late)
+    if "message.timestamp.before.max.ms" in topic.properties:
+        early = tuple(place for place, record in enumerate(batch.records) if record.timestamp_ms <= LONG_AGO_MS)
+        if early:
+            return _refused("INVALID_TIMESTAMP", record_errors=early)
     return None
 
 
@@ -128,7 +138,7 @@ def _appended(topic: Topic, partition: Partition, batch: Batch, size: int) -> Ex
     )
     if _sets_append_time(topic):
         records = tuple(replace(record, timestamp_ms=None) for record in records)
-    partition.batches.append(StoredBatch(records, size, partition.leader_epoch))
+    partition.batches.append(StoredBatch(records, size, partition.leader_epoch, _codec(topic, batch)))
     return _acknowledged(topic, partition, base_offset)
 
 
@@ -140,6 +150,17 @@ def _acknowledged(topic: Topic, partition: Partition, base_offset: int) -> Expec
         "log_append_time": "set" if _sets_append_time(topic) else "none",
         "record_errors": (),
     }
+
+
+def _codec(topic: Topic, batch: Batch) -> str:
+    """What the topic prescribes, or else what the producer chose."""
+    match topic.properties.get("compression.type", "producer"):
+        case "producer":
+            return batch.compression.name.lower()
+        case "uncompressed":
+            return "none"
+        case prescribed:
+            return prescribed
 
 
 def _sets_append_time(topic: Topic) -> bool:

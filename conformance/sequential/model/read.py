@@ -44,16 +44,17 @@ def fetch(cluster: Cluster, step: Fetch) -> Expectation:
     return {
         "error": "NONE",
         "records": _whole_batches(batches, limit),
-        "leader_epochs": _epochs_of(batches),
+        "leader_epochs": _first_of(tuple(batch.leader_epoch for batch in batches)),
+        "codecs": _first_of(tuple(batch.codec for batch in batches)),
         "high_watermark": end,
         "last_stable_offset": end,
         "log_start_offset": partition.log_start_offset,
     }
 
 
-def _epochs_of(batches: list[StoredBatch]) -> Satisfies:
-    epochs = tuple(batch.leader_epoch for batch in batches)
-    return Satisfies(f"{epochs}, or fewer", lambda found: found == epochs[: len(found)])
+def _first_of(all_batches: tuple[object, ...]) -> Satisfies:
+    """Of the batches that came, however many those are."""
+    return Satisfies(f"{all_batches}, or fewer", lambda found: found == all_batches[: len(found)])
 
 
 def _whole_batches(batches: list[StoredBatch], limit: int) -> tuple[ReadRecord, ...] | OneOf:

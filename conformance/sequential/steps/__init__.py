@@ -30,7 +30,7 @@ from conformance.sequential.steps.admin import (
     ResourceType,
 )
 from conformance.sequential.steps.base import TOPIC, Script, Step
-from conformance.sequential.steps.connection import API_VERSIONS_NEWEST, ApiVersions, Pipelined, RawBytes
+from conformance.sequential.steps.connection import API_VERSIONS_NEWEST, ApiVersions, LongPoll, Pipelined, RawBytes
 from conformance.sequential.steps.groups import OffsetCommit, OffsetFetch
 from conformance.sequential.steps.records import (
     EARLIEST,
@@ -48,7 +48,7 @@ from conformance.sequential.steps.records import (
     Produce,
 )
 from conformance.sequential.steps.topics import CreateTopic, DeleteTopic, DeleteTopicById, Metadata, MetadataById
-from conformance.sequential.steps.where import AwaitTopic, Eventually, On, Placement
+from conformance.sequential.steps.where import AwaitTopic, Eventually, On, Placement, WithUnknownTags
 from fixtures.clients.record_batch import Compression, Record
 
 __all__ = [
@@ -85,6 +85,7 @@ __all__ = [
     "InitProducerId",
     "ListOffsets",
     "ListReassignments",
+    "LongPoll",
     "Metadata",
     "MetadataById",
     "OffsetCommit",
@@ -100,4 +101,5 @@ __all__ = [
     "ResourceType",
     "Script",
     "Step",
+    "WithUnknownTags",
 ]

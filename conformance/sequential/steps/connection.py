@@ -1,4 +1,4 @@
-"""The connection itself: versions, bytes, several requests at once."""
+"""The connection itself: versions, bytes, several requests at once on one or two."""
 
 from dataclasses import dataclass, field
 
@@ -30,3 +30,11 @@ class Pipelined(Step):
     """Several requests to one partition's leader, all sent before any answer is read."""
 
     steps: tuple[Produce | Fetch | ListOffsets, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class LongPoll(Step):
+    """A fetch that waits while others produce to its partition on another connection; the fetch's answer."""
+
+    fetch: Fetch
+    produces: tuple[Produce, ...]

@@ -24,6 +24,13 @@ class Eventually(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class WithUnknownTags(Step):
+    """A step whose request has a tagged field that nobody knows, in its header and in its body (KIP-482)."""
+
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitTopic(Step):
     """Until every broker describes the topic as is due, and the leaders serve; what they describe in the end.
 

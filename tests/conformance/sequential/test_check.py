@@ -9,7 +9,8 @@ import pytest
 from hypothesis import strategies as st
 
 from conformance.sequential.check import judge, judges, sequential
-from conformance.sequential.session import NO_LEADER, Session, TargetDown
+from conformance.sequential.connections import TargetDown
+from conformance.sequential.session import NO_LEADER, Session
 from conformance.sequential.steps import (
     Batch,
     CreateTopic,

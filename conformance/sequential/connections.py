@@ -1,0 +1,63 @@
+"""The connections to one target's brokers, and the versions spoken on them."""
+
+from typing import Final
+
+from conformance.liveness import answers
+from fixtures.clients.messages import ApiKey, known_versions
+from fixtures.clients.raw import RawClient
+from fixtures.targets.target import Node, Target
+
+ANSWER_TIMEOUT_S: Final = 10.0
+"""For one answer. Above `layout.REQUEST_TIMEOUT_MS`, which the broker may lawfully use up."""
+
+
+class TargetDown(Exception):  # noqa: N818 - reads as what happened
+    """No broker of the target accepts connections any more."""
+
+
+class Connections:
+    """One connection to each broker, made when it is first used."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._clients: dict[int, RawClient] = {}
+
+    def close(self) -> None:
+        """Close every connection."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The target's brokers."""
+        return tuple(self._target.nodes)
+
+    def client(self, node_id: int | None = None) -> RawClient:
+        """The connection to a node; to the first for null or an id that the target does not have."""
+        node = self._node(node_id)
+        if node.id not in self._clients:
+            self._clients[node.id] = self.fresh_client(node_id)
+        return self._clients[node.id]
+
+    def fresh_client(self, node_id: int | None = None) -> RawClient:
+        """A connection of its own, to be closed by the caller."""
+        node = self._node(node_id)
+        return RawClient(node.host, node.port, timeout_s=ANSWER_TIMEOUT_S)
+
+    def _node(self, node_id: int | None) -> Node:
+        return next((node for node in self.nodes if node.id == node_id), self.nodes[0])
+
+    def live(self, timeout_s: float) -> bool:
+        """Whether every broker still answers, each in so many seconds."""
+        return all(answers(node, timeout_s) for node in self.nodes)
+
+
+def version_for(client: RawClient, key: ApiKey, wanted: int | None) -> int:
+    """The version wanted, lowered or raised to what both sides have; null wants the newest."""
+    newest = client.version_for(key)
+    if wanted is None:
+        return newest
+    lowest_offered = client.api_versions[key][0]
+    shared = [version for version in known_versions(key) if lowest_offered <= version <= newest]
+    return max((version for version in shared if version <= wanted), default=shared[0])

@@ -1,0 +1,37 @@
+"""Requests that kio cannot write: of a version that nobody has, or with tagged fields that nobody knows."""
+
+import struct
+from typing import Any, Final
+
+from kio.index import load_response_from_request, load_response_schema
+
+from fixtures.clients.messages import ApiKey, request_schema
+from fixtures.clients.raw import RawClient, decode_response, encode_request
+
+_UNKNOWN_TAGS: Final = b"\x01\xe8\x07\x05trial"
+"""One tagged field (KIP-482): its tag, 1000, its size and its bytes."""
+_NO_TAGS: Final = b"\x00"
+_CLIENT_ID_OFFSET: Final = 8
+"""After the API's key and version, and the correlation id."""
+
+
+def request_with_unknown_tags(client: RawClient, message: Any) -> Any:
+    """The answer to a request with an unknown tagged field in its header (v2) and at the end of its body."""
+    frame = encode_request(message, 1, client.client_id)
+    (length,) = struct.unpack_from(">h", frame, _CLIENT_ID_OFFSET)
+    header_end = _CLIENT_ID_OFFSET + 2 + max(length, 0)
+    body_start = header_end + len(_NO_TAGS)
+    assert frame[header_end:body_start] == frame[-1:] == _NO_TAGS, f"v{message.__version__} has tags, or can have none"
+    tagged = frame[:header_end] + _UNKNOWN_TAGS + frame[body_start:-1] + _UNKNOWN_TAGS
+    client.send_bytes(struct.pack(">i", len(tagged)) + tagged)
+    return decode_response(load_response_from_request(type(message)), client.receive_frame())
+
+
+def request_unknown_version(client: RawClient, version: int) -> Any:
+    """ApiVersions of a version that kio lacks: header v2 and, as no broker can know the body, v3's (KIP-511)."""
+    schema = request_schema(ApiKey.API_VERSIONS, 3)
+    body = schema.ApiVersionsRequest(client_software_name="kafkatrial", client_software_version="1")
+    frame = bytearray(encode_request(body, 1, client.client_id))
+    frame[2:4] = version.to_bytes(2, "big")
+    client.send_bytes(len(frame).to_bytes(4, "big") + bytes(frame))
+    return decode_response(load_response_schema(ApiKey.API_VERSIONS, 0), client.receive_frame())
