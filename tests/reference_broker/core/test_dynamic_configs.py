@@ -1,0 +1,279 @@
+"""Properties that change while a cluster runs. The answers are those that Apache Kafka 4.3.1 gave to the same requests."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from tests.reference_broker.cluster import CONTROLLER, Cluster
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+TOPIC, BROKER = 2, 4
+PROPAGATION_MS = 100
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    cluster = Cluster(3, min_insync_replicas="2")
+    cluster.run_until(lambda: len(cluster.ask(1, "DescribeCluster", 1, endpoint_type=1).brokers) == 3)
+    cluster.ask(1, "CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 1, "replication_factor": 3}])
+    return cluster
+
+
+def alter(cluster, resources, node_id=1, api="IncrementalAlterConfigs", validate_only=False, **fields):
+    """Error and message of each resource; changes are (name, operation, value)."""
+    asked = [
+        {
+            "resource_type": kind,
+            "resource_name": name,
+            "configs": [
+                {"name": config, "value": value}
+                | ({"config_operation": operation} if api == "IncrementalAlterConfigs" else {})
+                for config, operation, value in changes
+            ],
+        }
+        for kind, name, changes in resources
+    ]
+    answer = cluster.ask(node_id, api, 1, resources=asked, validate_only=validate_only, **fields)
+    cluster.run(PROPAGATION_MS)
+    return [(result.error_code, result.error_message) for result in answer.responses]
+
+
+def described(cluster, kind, resource, *names, node_id=1):
+    """`value source` of each property, and of each synonym in the order of strength."""
+    asked = {"resource_type": kind, "resource_name": resource, "configuration_keys": names or None}
+    [result] = cluster.ask(node_id, "DescribeConfigs", 4, resources=[asked], include_synonyms=True).results
+    assert result.error_code == ErrorCode.none
+    return {
+        entry.name: [
+            f"{entry.value} {entry.config_source}",
+            *(f"{synonym.name}={synonym.value} {synonym.source}" for synonym in entry.synonyms),
+        ]
+        for entry in result.configs
+    }
+
+
+OK = (ErrorCode.none, None)
+
+
+def bad_config(message):
+    return ErrorCode.invalid_config, message
+
+
+def bad_request(message):
+    return ErrorCode.invalid_request, message
+
+
+def invalid(name, value, reason):
+    return bad_config(f"Invalid value {value} for configuration {name}: {reason}")
+
+
+THROTTLED = "leader.replication.throttled.replicas"
+CODECS = "uncompressed, zstd, lz4, snappy, gzip, producer"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "answer"),
+    [
+        ("retention.ms", "abc", invalid("retention.ms", "abc", "Not a number of type LONG")),
+        ("retention.ms", "1.5", invalid("retention.ms", "1.5", "Not a number of type LONG")),
+        ("retention.ms", "1_000", invalid("retention.ms", "1_000", "Not a number of type LONG")),
+        ("retention.ms", "", invalid("retention.ms", "", "Not a number of type LONG")),
+        ("retention.ms", "-2", invalid("retention.ms", "-2", "Value must be at least -1")),
+        ("retention.ms", None, bad_request("Null value not supported for : retention.ms")),
+        ("min.insync.replicas", "0", invalid("min.insync.replicas", "0", "Value must be at least 1")),
+        ("min.insync.replicas", f"{2**31}", invalid("min.insync.replicas", 2**31, "Not a number of type INT")),
+        ("segment.bytes", "14", invalid("segment.bytes", "14", "Value must be at least 1048576")),
+        ("min.cleanable.dirty.ratio", "2", invalid("min.cleanable.dirty.ratio", "2.0", "Value must be no more than 1")),
+        ("preallocate", "yes", invalid("preallocate", "yes", "Expected value to be either true or false")),
+        ("compression.type", "GZIP", invalid("compression.type", "GZIP", f"String must be one of: {CODECS}")),
+        ("cleanup.policy", "delete,x", invalid("cleanup.policy", "x", "String must be one of: compact, delete")),
+        ("cleanup.policy", "delete,", bad_config("Configuration 'cleanup.policy' values must not be empty.")),
+        (
+            "compression.gzip.level",
+            "0",
+            invalid("compression.gzip.level", "0", "Value must be between 1 and 9 or equal to -1"),
+        ),
+        (
+            THROTTLED,
+            "x",
+            invalid(
+                THROTTLED,
+                "[x]",
+                f"{THROTTLED} must be the literal '*' or a list of replicas in the following format: "
+                "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+            ),
+        ),
+        ("no.such", "1", bad_config("Unknown topic config name: no.such")),
+        (
+            "remote.storage.enable",
+            "true",
+            bad_config(
+                "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log "
+                "storage."
+            ),
+        ),
+    ],
+)
+def test_values_that_no_topic_may_have(cluster, name, value, answer):
+    assert alter(cluster, [(TOPIC, "orders", [(name, SET, value)])]) == [answer]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("retention.ms", " 5 ", "5"),
+        ("segment.ms", "+7", "7"),
+        ("segment.ms", "0010", "10"),
+        ("preallocate", "TRUE", "true"),
+        ("cleanup.policy", " delete , compact ", "delete,compact"),
+        ("cleanup.policy", "delete,delete", "delete"),
+        ("cleanup.policy", "", ""),
+        ("min.cleanable.dirty.ratio", "1e-1", "0.1"),
+        (THROTTLED, "0:1,1:2", "0:1,1:2"),
+        (THROTTLED, "*", "*"),
+    ],
+)
+def test_values_are_shown_in_one_way_however_written(cluster, name, value, shown):
+    assert alter(cluster, [(TOPIC, "orders", [(name, SET, value)])]) == [OK]
+    assert described(cluster, TOPIC, "orders", name)[name][:2] == [f"{shown} 1", f"{name}={shown} 1"]
+    assert alter(cluster, [(TOPIC, "orders", [(name, DELETE, None)])]) == [OK]
+
+
+def test_lists_are_added_to_and_taken_from(cluster):
+    def policy(operation, value):
+        assert alter(cluster, [(TOPIC, "orders", [("cleanup.policy", operation, value)])]) == [OK]
+        return described(cluster, TOPIC, "orders", "cleanup.policy")["cleanup.policy"][0]
+
+    assert policy(APPEND, "compact") == "delete,compact 1"  # the default is what is added to
+    assert policy(APPEND, "compact") == "delete,compact 1"
+    assert policy(SUBTRACT, "delete") == "compact 1"
+    assert policy(DELETE, None) == "delete 5"
+    assert alter(cluster, [(TOPIC, "orders", [("retention.ms", APPEND, "5")])]) == [
+        bad_config("Can't APPEND to key retention.ms because its type is not LIST.")
+    ]
+
+
+def test_properties_are_judged_by_what_they_come_to_together(cluster):
+    lags = [("min.compaction.lag.ms", SET, "6"), ("max.compaction.lag.ms", SET, "5")]
+    conflict = bad_config("conflict topic config setting min.compaction.lag.ms (6) > max.compaction.lag.ms (5)")
+    assert alter(cluster, [(TOPIC, "orders", lags)]) == [conflict]
+    assert alter(cluster, [(TOPIC, "orders", lags[:1])]) == [OK]
+    assert alter(cluster, [(TOPIC, "orders", lags[1:])]) == [conflict]
+    assert alter(cluster, [(TOPIC, "orders", [("min.compaction.lag.ms", DELETE, None)])]) == [OK]
+
+
+def test_the_older_request_gives_all_properties_anew(cluster):
+    assert alter(cluster, [(TOPIC, "orders", [("retention.ms", SET, "1"), ("segment.ms", SET, "2")])]) == [OK]
+    assert alter(cluster, [(TOPIC, "orders", [("retention.ms", SET, "3")])], api="AlterConfigs") == [OK]
+    found = described(cluster, TOPIC, "orders")
+    assert {name for name, shown in found.items() if shown[0].endswith(" 1")} == {"retention.ms"}
+    assert alter(cluster, [(TOPIC, "orders", [])], api="AlterConfigs") == [OK]
+
+
+@pytest.mark.parametrize("api", ["IncrementalAlterConfigs", "AlterConfigs"])
+def test_a_request_that_is_only_judged_leaves_nothing(cluster, api):
+    before = [node.metadata.image.records() for node in cluster.nodes.values()]
+    changes = [("retention.ms", SET, "77")]
+    assert alter(cluster, [(TOPIC, "orders", changes)], api=api, validate_only=True) == [OK]
+    assert [node.metadata.image.records() for node in cluster.nodes.values()] == before
+
+
+RETENTION = [("retention.ms", SET, "5")]
+
+
+@pytest.mark.parametrize(
+    ("resource", "answer"),
+    [
+        ((TOPIC, "nowhere", RETENTION), (ErrorCode.unknown_topic_or_partition, "The topic 'nowhere' does not exist.")),
+        ((TOPIC, "", RETENTION), bad_request("Default topic resources are not allowed.")),
+        ((TOPIC, "nowhere", [("no.such", SET, "1")]), bad_config("Unknown topic config name: no.such")),
+        ((TOPIC, "orders", RETENTION * 2), bad_request("Error due to duplicate config keys")),
+        ((TOPIC, "orders", [("retention.ms", 9, "5")]), (ErrorCode.unknown_server_error, None)),
+        ((BROKER, "2", RETENTION), bad_request("Unexpected broker id, expected 1, but received 2")),
+        ((BROKER, "x", RETENTION), bad_request("Node id must be an integer, but it is: x")),
+        ((3, "c", RETENTION), bad_request("Unknown resource type 3")),
+        ((BROKER, "1", [("node.id", SET, "4")]), bad_request("Cannot update these configs dynamically: [node.id]")),
+        ((BROKER, "", [("num.partitions", SET, "3")]), bad_request("Cannot update these configs dynamically: [num.partitions]")),
+        (
+            (BROKER, "1", [("log.retention.ms", SET, "x")]),
+            bad_request("Invalid value x for configuration log.retention.ms: Not a number of type LONG"),
+        ),
+        (
+            (BROKER, "1", [("log.retention.ms", APPEND, "5")]),
+            bad_config("Config value append is not allowed for config key: log.retention.ms"),
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_refused(cluster, resource, answer):
+    assert alter(cluster, [resource]) == [answer]
+
+
+def test_what_a_broker_refuses_and_what_the_controller_does_come_in_one_answer(cluster):
+    assert alter(
+        cluster,
+        [
+            (BROKER, "2", RETENTION),
+            (TOPIC, "orders", [("retention.ms", SET, "8")]),
+            (TOPIC, "nowhere", RETENTION),
+            (BROKER, "1", [("node.id", SET, "4")]),
+        ],
+    ) == [
+        bad_request("Unexpected broker id, expected 1, but received 2"),
+        OK,
+        (ErrorCode.unknown_topic_or_partition, "The topic 'nowhere' does not exist."),
+        bad_request("Cannot update these configs dynamically: [node.id]"),
+    ]
+    assert described(cluster, TOPIC, "orders", "retention.ms")["retention.ms"][0] == "8 1"
+    assert alter(cluster, [(TOPIC, "orders", [("retention.ms", DELETE, None)])]) == [OK]
+
+
+def test_the_controller_itself_refuses_a_resource_twice(cluster):
+    controller = cluster.active_controller
+    resources = [(TOPIC, "orders", RETENTION)] * 2
+    assert alter(cluster, resources, controller, listener=CONTROLLER) == [bad_request("Duplicate resource.")]
+    once_each = bad_request("Each resource must appear at most once.")
+    assert alter(cluster, resources) == [once_each] * 2
+
+
+def test_what_is_set_for_one_broker_goes_before_what_is_set_for_all(cluster):
+    assert alter(cluster, [(BROKER, "", [("log.retention.ms", SET, "111")])]) == [OK]
+    assert alter(cluster, [(BROKER, "1", [("log.retention.ms", SET, "222")])]) == [OK]
+    everywhere = ["log.retention.ms=111 3", "log.retention.hours=168 5"]
+    of_1, of_2 = (described(cluster, BROKER, str(node), "log.retention.ms", node_id=node) for node in (1, 2))
+    assert of_1["log.retention.ms"] == ["222 2", "log.retention.ms=222 2", *everywhere]
+    assert of_2["log.retention.ms"] == ["111 3", *everywhere]
+    assert described(cluster, BROKER, "")["log.retention.ms"] == ["111 3", "log.retention.ms=111 3"]
+    assert described(cluster, TOPIC, "orders", "retention.ms")["retention.ms"][0] == "222 2"
+    for name in ("", "1"):
+        assert alter(cluster, [(BROKER, name, [("log.retention.ms", DELETE, None)])]) == [OK]
+    assert described(cluster, BROKER, "") == {}
+
+
+def test_a_property_that_nobody_knows_may_be_a_secret(cluster):
+    assert alter(cluster, [(BROKER, "1", [("my.plugin.password", SET, "hush")])]) == [OK]
+    assert described(cluster, BROKER, "1", "my.plugin.password") == {
+        "my.plugin.password": ["None 2", "my.plugin.password=None 2"]
+    }
+    assert alter(cluster, [(BROKER, "1", [("my.plugin.password", DELETE, None)])]) == [OK]
+
+
+def test_partitions_heed_at_once_what_is_set(cluster):
+    def min_insync_replicas():
+        found = {cluster.nodes[node].broker.replicas.get("orders", 0).min_insync_replicas for node in (1, 2, 3)}
+        return found.pop() if len(found) == 1 else found
+
+    assert min_insync_replicas() == 2
+    assert alter(cluster, [(BROKER, "", [("min.insync.replicas", SET, "1")])]) == [OK]
+    assert min_insync_replicas() == 1
+    assert alter(cluster, [(TOPIC, "orders", [("min.insync.replicas", SET, "3")])]) == [OK]
+    assert min_insync_replicas() == 3
+    assert alter(cluster, [(TOPIC, "orders", [("min.insync.replicas", DELETE, None)])]) == [OK]
+    assert alter(cluster, [(BROKER, "", [("min.insync.replicas", DELETE, None)])]) == [OK]
+    assert min_insync_replicas() == 2
+
+
+def test_what_was_set_holds_after_a_restart(cluster):
+    assert alter(cluster, [(BROKER, "3", [("log.retention.ms", SET, "333")])], node_id=3) == [OK]
+    cluster.stop(3)
+    cluster.start(3)
+    cluster.run_until(lambda: described(cluster, BROKER, "3", "log.retention.ms", node_id=3)["log.retention.ms"][1:])
+    assert described(cluster, BROKER, "3", "log.retention.ms", node_id=3)["log.retention.ms"][0] == "333 2"
