@@ -49,7 +49,7 @@ _RAFT = "raft"
 _RESIGNATION_MAX_MS = 1_000
 """How long a leader of the quorum that stops waits for another one; an election takes a fraction of it."""
 
-_ALONE_MAX_MS = 2_000
+_ALONE_MAX_MS = 1_500
 """How long a broker that stops waits for a quorum to hand over to; a new leader is found in less, unless it crashed."""
 _WATCH_MS = 100
 

@@ -1,0 +1,211 @@
+"""Nodes make a cluster: a leader of the quorum, one active controller, equal images, requests passed on."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from fixtures.clients.raw import encode_request
+from tests.reference_broker.cluster import CONTROLLER, PORTS, Cluster
+from tests.reference_broker.requests import batch, request
+
+METADATA_PARTITION = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
+
+
+def ready(cluster: Cluster) -> Cluster:
+    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
+    return cluster
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return ready(Cluster(3))
+
+
+def create_topic(cluster, node_id, name, replication_factor=3):
+    topic = {"name": name, "num_partitions": 2, "replication_factor": replication_factor}
+    [created] = cluster.ask(node_id, "CreateTopics", 7, topics=[topic]).topics
+    assert created.error_code is ErrorCode.none, created
+    return created.topic_id
+
+
+def describe_quorum(cluster, node_id, **how):
+    [topic] = cluster.ask(node_id, "DescribeQuorum", 2, topics=[METADATA_PARTITION], **how).topics
+    return topic.partitions[0]
+
+
+def image_of(cluster, node_id):
+    return cluster.nodes[node_id].metadata.image.records()
+
+
+def other_than(cluster, node_id):
+    return next(other for other in cluster.nodes if other != node_id)
+
+
+def test_a_new_cluster_is_ready_at_once():
+    cluster = ready(Cluster(3))
+    assert cluster.now.monotonic_ms - 1_000 < 200, "it waits for no election timeout"
+    assert [node.controller.is_active for node in cluster.nodes.values()].count(True) == 1
+
+
+def test_equal_scripts_give_equal_runs():
+    runs = [ready(Cluster(3, seed=5)) for _ in range(2)]
+    for cluster in runs:
+        create_topic(cluster, 1, "orders")
+        cluster.kill(cluster.active_controller)
+        cluster.run_until(lambda cluster=cluster: cluster.active_controller)
+    one, other = runs
+    assert one.now == other.now
+    assert {node: disk.files for node, disk in one.disks.items()} == {
+        node: disk.files for node, disk in other.disks.items()
+    }
+
+
+def test_topics_are_made_through_any_node_and_known_on_all(cluster):
+    names = [f"through-{node_id}" for node_id in cluster.nodes]
+    for node_id, name in zip(cluster.nodes, names, strict=True):
+        create_topic(cluster, node_id, name)
+    cluster.run(1_000)
+    images = [image_of(cluster, node_id) for node_id in cluster.nodes]
+    assert images[0] == images[1] == images[2]
+    assert sorted(cluster.nodes[1].metadata.image.topics) == names
+
+
+def test_a_record_with_acks_all_is_on_every_replica(cluster):
+    create_topic(cluster, 1, "orders")
+    cluster.run(2_000)
+    leader = cluster.nodes[1].metadata.image.partition("orders", 0).leader
+    data = [{"name": "orders", "partition_data": [{"index": 0, "records": batch(b"a", b"b")}]}]
+    [topic] = cluster.ask(leader, "Produce", 12, acks=-1, timeout=1_000, topic_data=data).responses
+    assert topic.partition_responses[0].error_code is ErrorCode.none
+    assert [node.broker.replicas.get("orders", 0).log.log_end_offset for node in cluster.nodes.values()] == [2, 2, 2]
+
+
+def test_another_controller_takes_over_with_all_that_was_committed(cluster):
+    first = cluster.active_controller
+    topic_id = create_topic(cluster, first, "before")
+    cluster.kill(first)
+    second = cluster.run_until(lambda: cluster.active_controller)
+    assert second != first
+    create_topic(cluster, second, "after", replication_factor=2)
+    cluster.start(first)
+    ready(cluster)
+    cluster.run(1_000)
+    assert cluster.nodes[first].metadata.image.topics["before"].topic_id == topic_id
+    assert "after" in cluster.nodes[first].metadata.image.topics
+
+
+def test_what_is_asked_while_there_is_no_controller_is_answered_by_the_next(cluster):
+    first = cluster.active_controller
+    cluster.kill(first)
+    asked = other_than(cluster, first)
+    create_topic(cluster, asked, "patient", replication_factor=2)
+    assert cluster.active_controller != first
+
+
+def test_a_leader_that_stops_hands_over_without_a_timeout(cluster):
+    first = cluster.active_controller
+    stopped = cluster.now.monotonic_ms
+    cluster.stop(first)
+    cluster.run_until(lambda: cluster.active_controller)
+    assert cluster.now.monotonic_ms - stopped < 1_000
+
+
+def test_all_nodes_stop_in_a_bounded_time(cluster):
+    began = cluster.now.monotonic_ms
+    for node in cluster.nodes.values():
+        node.shut_down(cluster.now)
+    for node_id in list(cluster.nodes):
+        cluster.stop(node_id)
+    assert cluster.now.monotonic_ms - began < 5_000
+
+
+def test_a_controller_that_is_cut_off_is_replaced_and_comes_back(cluster):
+    first = cluster.active_controller
+    others = [node_id for node_id in cluster.nodes if node_id != first]
+    for other in others:
+        cluster.cut(first, other)
+    cluster.run_until(lambda: any(cluster.nodes[other].controller.is_active for other in others))
+    cluster.run(5_000)
+    assert not cluster.nodes[first].controller.is_active, "it has resigned: nobody fetches from it"
+    cluster.heal()
+    create_topic(cluster, others[0], "while-cut", replication_factor=2)
+    cluster.run_until(lambda: "while-cut" in cluster.nodes[first].metadata.image.topics)
+
+
+# Quorum
+
+
+def test_the_quorum_is_described_by_its_leader_through_any_broker(cluster):
+    for node_id in cluster.nodes:
+        described = describe_quorum(cluster, node_id)
+        assert (described.error_code, described.leader_id) == (ErrorCode.none, cluster.active_controller)
+        assert [voter.replica_id for voter in described.current_voters] == [1, 2, 3]
+
+
+def test_a_voter_that_does_not_lead_says_who_does(cluster):
+    follower = other_than(cluster, cluster.active_controller)
+    described = describe_quorum(cluster, follower, listener=CONTROLLER)
+    assert described.error_code is ErrorCode.not_leader_or_follower
+    assert described.leader_id == cluster.active_controller
+
+
+def test_another_partition_than_the_metadata_s(cluster):
+    elsewhere = {"topic_name": "orders", "partitions": [{"partition_index": 0}]}
+    [topic] = cluster.ask(1, "DescribeQuorum", 0, topics=[elsewhere]).topics
+    assert topic.partitions[0].error_code is ErrorCode.unknown_topic_or_partition
+    vote = cluster.ask(1, "Vote", 2, listener=CONTROLLER, topics=[{"topic_name": "orders", "partitions": []}])
+    assert vote.error_code is ErrorCode.invalid_request
+
+
+# Separate roles
+
+
+def test_brokers_that_are_no_voters_follow_as_observers():
+    roles = {1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"}
+    cluster = ready(Cluster(5, roles=roles))
+    create_topic(cluster, 4, "orders", replication_factor=2)
+    cluster.run(1_000)
+    assert set(cluster.nodes[5].metadata.image.brokers) == {4, 5}
+    described = describe_quorum(cluster, 5)
+    assert [voter.replica_id for voter in described.current_voters] == [1, 2, 3]
+    assert [observer.replica_id for observer in described.observers] == [4, 5]
+    cluster.kill(cluster.active_controller)
+    create_topic(cluster, 5, "after", replication_factor=2)
+
+
+# Envelopes
+
+
+def in_envelope(cluster, node_id, entity):
+    frame = encode_request(entity, 99, "a client")
+    fields = {"request_data": frame, "request_principal": b"", "client_host_address": b"\x7f\x00\x00\x01"}
+    return cluster.ask(node_id, "Envelope", 0, listener=CONTROLLER, **fields)
+
+
+def test_an_envelope_for_a_controller_that_stands_by(cluster):
+    standby = other_than(cluster, cluster.active_controller)
+    answer = in_envelope(cluster, standby, request("CreateTopics", 7, topics=[]))
+    assert (answer.error_code, answer.response_data) == (ErrorCode.not_controller, None)
+
+
+def test_what_does_not_belong_into_an_envelope(cluster):
+    answer = in_envelope(cluster, cluster.active_controller, request("ApiVersions", 0))
+    assert (answer.error_code, answer.response_data) == (ErrorCode.invalid_request, None)
+
+
+def test_the_answer_in_an_envelope_has_the_correlation_id_of_the_client(cluster):
+    answer = in_envelope(cluster, cluster.active_controller, request("CreateTopics", 7, topics=[]))
+    assert answer.error_code is ErrorCode.none
+    assert int.from_bytes(answer.response_data[:4], "big") == 99
+
+
+def test_listeners_have_apis_of_their_own(cluster):
+    told = {
+        listener: {entry.api_key for entry in cluster.ask(1, "ApiVersions", 0, listener=listener).api_keys}
+        for listener in PORTS
+    }
+    produce, vote, create_topics = 0, 52, 19
+    assert produce in told["PLAINTEXT"]
+    assert produce not in told[CONTROLLER]
+    assert vote in told[CONTROLLER]
+    assert vote not in told["PLAINTEXT"]
+    assert all(create_topics in keys for keys in told.values())
