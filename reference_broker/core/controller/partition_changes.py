@@ -8,7 +8,8 @@ where nothing changes. In this order:
    replica of the ISR in the order of the replicas. `PREFERRED` asks the first replica before all others. `UNCLEAN`
    takes, if the ISR has none, any acceptable replica: it alone is then in sync, and recovering (KIP-704).
 3. The ISR becomes the wanted one, unless that is empty: its last member stays in it while the partition has no leader,
-   since it alone has all that is committed (this is what Kafka does without KIP-966).
+   since it alone has all that is committed. That is what Kafka does without KIP-966; in a log that Kafka wrote with
+   it, an ISR may be empty, and the eligible leader replicas are as good.
 
 Epochs (`image.changed`): the partition epoch grows with every record. The leader epoch grows with every record that
 gives a leader: one that is elected, also "none", or the same one again where replicas were taken away. It does not grow
@@ -116,7 +117,7 @@ def is_reassigning(partition: PartitionRecord) -> bool:
 
 def _target(partition: PartitionRecord, wanted: Wanted) -> _Target:
     return _Target(
-        isr=partition.isr if wanted.isr is None else wanted.isr,
+        isr=(partition.isr or partition.eligible_leader_replicas or ()) if wanted.isr is None else wanted.isr,
         replicas=partition.replicas if wanted.replicas is None else wanted.replicas,
         removing=partition.removing_replicas if wanted.removing is None else wanted.removing,
         adding=partition.adding_replicas if wanted.adding is None else wanted.adding,

@@ -20,6 +20,7 @@ from reference_broker.core.log.checkpoints import (
     read_offsets,
     write_offsets,
 )
+from reference_broker.core.log.closing import close_logs
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.replication.partition import Partition
@@ -64,8 +65,8 @@ class Logs:
         """A log of another topic id is left of a topic that was deleted while this broker was down."""
         path = f"{directory}/partition.metadata"
         if self._disk.exists(path):
-            found = self._disk.read(path, 0, self._disk.size(path))
-            if found != _partition_metadata(topic_id):
+            found = self._disk.read(path, 0, self._disk.size(path)).split()
+            if found and found[-1] != format_uuid(topic_id).encode():
                 self._disk.delete_directory(directory)
 
     def delete(self, gone: Collection[Partition], left: Collection[Partition]) -> None:
@@ -95,8 +96,7 @@ class Logs:
 
     def close(self, partitions: Collection[Partition]) -> None:
         """Flush every log, let go of its files, and write the checkpoints."""
-        for partition in partitions:
-            partition.log.close(clean=True)
+        close_logs(self._disk, (partition.log for partition in partitions))
         self.checkpoint(partitions)
         self.checkpoint_high_watermarks(partitions)
 
