@@ -24,6 +24,8 @@ from kio.static.constants import EntityType
 
 from reference_broker.protocol.bounds import readable, walk_tagged_fields
 from reference_broker.protocol.errors import MalformedRequestError
+from reference_broker.protocol.fetch_response import FETCH, FIRST_VERSION, fetch_response_writer
+from reference_broker.protocol.repeated import REPEATING_APIS, Read, remembering, remembering_writer
 
 _FIXED_HEADER = struct.Struct(">hhi")
 _CLIENT_ID_SIZE = struct.Struct(">h")
@@ -91,6 +93,33 @@ def _maker(entity_type: Any) -> Callable[..., Any]:
     return make
 
 
+def _body_reader(api_key: int, message_type: Any) -> Read:
+    """Reads a message of this type. Raises `MalformedRequestError`."""
+    judge, read_entity = readable(message_type), entity_reader(message_type)
+
+    def read(frame: bytes, position: int) -> Any:
+        frame, position = judge(frame, position)
+        try:
+            body, _ = read_entity(frame, position)
+        except Exception as error:  # kio's native reader raises SerialError, ValueError, OverflowError, …
+            raise MalformedRequestError(f"{type(error).__name__}: {error}") from error
+        return body
+
+    return remembering(read) if api_key in REPEATING_APIS else read
+
+
+def _body_writer(api_key: int, message_type: Any) -> Callable[[Any], bytes]:
+    """Writes a message of this type."""
+    write_entity = entity_writer(message_type)
+
+    def write(entity: Any) -> bytes:
+        buffer = io.BytesIO()
+        write_entity(buffer, entity)
+        return buffer.getvalue()
+
+    return remembering_writer(write) if api_key in REPEATING_APIS else write
+
+
 class MessageCodec:
     """Reader of the requests and writer of the responses of one version of one API."""
 
@@ -98,21 +127,18 @@ class MessageCodec:
         request_type = load_request_schema(api_key, version)
         response_type = load_response_schema(api_key, version)
         self._flexible_header: bool = request_type.__header_schema__.__flexible__
-        self._readable = readable(request_type)
-        self._read_body = entity_reader(request_type)
-        self._write_body: Callable[[Any, Any], None] = entity_writer(response_type)
+        self._read_body = _body_reader(api_key, request_type)
+        is_fast = api_key == FETCH and version >= FIRST_VERSION
+        self._write_body: Callable[[Any, Any], None] = (
+            fetch_response_writer(version) if is_fast else entity_writer(response_type)
+        )
         self._header_end = _NO_TAGGED_FIELDS if response_type.__header_schema__.__flexible__ else b""
         self.replies = Replies(load_payload_module(api_key, version, EntityType.response))
 
     def read(self, frame: bytes) -> tuple[str | None, Any]:
         """Client id and body (kio's dataclass) of a request. Raises `MalformedRequestError`."""
         client_id, position = _read_client_id(frame, flexible=self._flexible_header)
-        frame, position = self._readable(frame, position)
-        try:
-            body, _ = self._read_body(frame, position)
-        except Exception as error:  # kio's native reader raises SerialError, ValueError, OverflowError, …
-            raise MalformedRequestError(f"{type(error).__name__}: {error}") from error
-        return client_id, body
+        return client_id, self._read_body(frame, position)
 
     def write(self, correlation_id: int, response: Any) -> bytes:
         """A response as it goes on the wire, its length first."""
@@ -137,37 +163,26 @@ class ClientCodec:
 
     def __init__(self, request_type: Any) -> None:
         self._api_key, self._version = int(request_type.__api_key__), int(request_type.__version__)
-        self._write_body: Callable[[Any, Any], None] = entity_writer(request_type)
+        self._write_body = _body_writer(self._api_key, request_type)
         self._header_end = _NO_TAGGED_FIELDS if request_type.__header_schema__.__flexible__ else b""
         response_type = load_response_schema(self._api_key, self._version)
         self._body_position = _CORRELATION_ID.size + int(response_type.__header_schema__.__flexible__)
-        self._readable = readable(response_type)
-        self._read_body = entity_reader(response_type)
+        self._read_body = _body_reader(self._api_key, response_type)
 
     def write(self, correlation_id: int, client_id: str, request: Any) -> bytes:
         """A request as it goes on the wire, its length first."""
         encoded_client_id = client_id.encode()
-        buffer = io.BytesIO()
-        buffer.write(_SIZE.pack(0))
-        buffer.write(_FIXED_HEADER.pack(self._api_key, self._version, correlation_id))
-        buffer.write(_CLIENT_ID_SIZE.pack(len(encoded_client_id)) + encoded_client_id + self._header_end)
-        self._write_body(buffer, request)
-        size_bytes = buffer.tell() - _SIZE.size
-        buffer.seek(0)
-        buffer.write(_SIZE.pack(size_bytes))
-        return buffer.getvalue()
+        header = _FIXED_HEADER.pack(self._api_key, self._version, correlation_id)
+        client = _CLIENT_ID_SIZE.pack(len(encoded_client_id)) + encoded_client_id + self._header_end
+        body = self._write_body(request)
+        return b"".join((_SIZE.pack(len(header) + len(client) + len(body)), header, client, body))
 
     def read(self, frame: bytes) -> tuple[int, Any]:
         """Correlation id and body (kio's dataclass) of a response. Raises `MalformedRequestError`."""
         if len(frame) < self._body_position:
             raise MalformedRequestError(f"a response of {len(frame)} bytes is too short for a header")
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
-        try:
-            frame, position = self._readable(frame, self._body_position)
-            body, _ = self._read_body(frame, position)
-        except Exception as error:  # kio's native reader raises SerialError, ValueError, OverflowError, …
-            raise MalformedRequestError(f"{type(error).__name__}: {error}") from error
-        return correlation_id, body
+        return correlation_id, self._read_body(frame, self._body_position)
 
 
 @cache

@@ -19,17 +19,16 @@
 Gaps: incremental sessions; preferred read replicas (KIP-392).
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Connection
 from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.core.handlers.lookup import find_partition, find_topic
-from reference_broker.core.metadata.image import TopicImage
 from reference_broker.core.replication.brokers import BrokerRun
 from reference_broker.core.replication.partition import NO_EPOCH, Partition
 from reference_broker.core.replication.partition_reader import Isolation, PartitionReader
@@ -42,23 +41,26 @@ _FOLLOWERS_SERVE_VERSION = 11
 _LEADER_TOLD_VERSION = 16
 _UNKNOWN_OFFSET = -1
 _MILLISECOND = timedelta(milliseconds=1)
+_UNKNOWN = frozenset({ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition})
 _MOVED = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """What there is to read, or a promise."""
-    new, body = request.replies, request.body
+    body = request.body
     if getattr(body, "session_epoch", -1) > 0:
-        return new.FetchResponse(error_code=ErrorCode.fetch_session_id_not_found, responses=())
+        return request.replies.FetchResponse(error_code=ErrorCode.fetch_session_id_not_found, responses=())
     reader = _reader(broker, request)
-    read = _Read(broker, request, reader, now)
-    response = read.response()
+    looks = _look_at_all(broker, request, reader, now)
     max_wait_ms = body.max_wait // _MILLISECOND
-    if read.is_urgent or read.size_bytes >= body.min_bytes or max_wait_ms <= 0 or not body.topics:
-        return response
-    waiting = _DelayedFetch(broker, request, reader.again(), read.asked)
-    broker.runtime.purgatory.wait(waiting, tuple(read.asked), now.monotonic_ms + max_wait_ms)
-    return Outcome.DEFERRED
+    can_wait = max_wait_ms > 0 and bool(body.topics) and not any(look.is_urgent for look in looks)
+    if can_wait and (body.min_bytes > 0 and not any(look.has_records for look in looks)):
+        return _wait(broker, request, reader, looks, now.monotonic_ms + max_wait_ms)
+    answer = _Answer(broker, request, looks)
+    response = answer.response()
+    if can_wait and answer.size_bytes < body.min_bytes:
+        return _wait(broker, request, reader, looks, now.monotonic_ms + max_wait_ms)
+    return response
 
 
 def _reader(broker: Broker, request: Request) -> PartitionReader:
@@ -76,6 +78,65 @@ def _reader(broker: Broker, request: Request) -> PartitionReader:
     )
 
 
+class _Look(NamedTuple):
+    """One partition of a request, as it was found. The high watermark is that from before a follower could move it."""
+
+    asked: Any
+    partition: Partition | None = None
+    high_watermark: int = _UNKNOWN_OFFSET
+    end_offset: int = _UNKNOWN_OFFSET
+    """Up to where may be read."""
+    error: ErrorCode = ErrorCode.none
+    diverging: tuple[int, int] | None = None
+    topic_name: str | None = None
+
+    @property
+    def is_urgent(self) -> bool:
+        """It is answered at once: also a reader above what it may see is not made to wait for that, as in Kafka."""
+        above = self.end_offset < int(self.asked.fetch_offset)
+        return above or self.error is not ErrorCode.none or self.diverging is not None
+
+    @property
+    def has_records(self) -> bool:
+        """There is something to read."""
+        return self.end_offset > int(self.asked.fetch_offset)
+
+
+def _look_at_all(broker: Broker, request: Request, reader: PartitionReader, now: Now) -> list[_Look]:
+    """One look at each partition, in the order of the request."""
+    looks = []
+    for topic in request.body.topics:
+        found = find_topic(broker, topic)
+        for asked in topic.partitions:
+            partition = find_partition(broker, found, asked.partition)
+            if isinstance(partition, ErrorCode):
+                name = None if isinstance(found, ErrorCode) else found.name
+                looks.append(_Look(asked, error=partition, topic_name=name))
+            else:
+                looks.append(_look_at(partition, asked, reader, now))
+    return looks
+
+
+def _look_at(partition: Partition, asked: Any, reader: PartitionReader, now: Now) -> _Look:
+    high_watermark = partition.high_watermark
+    error = reader.check(partition, asked)
+    if error is not ErrorCode.none:
+        return _Look(asked, partition, error=error, topic_name=partition.topic)
+    diverging = reader.diverging_epoch(partition, asked)
+    if diverging is None:
+        reader.note_progress(partition, asked, now)
+    return _Look(asked, partition, high_watermark, reader.end_offset(partition), diverging=diverging)
+
+
+def _wait(
+    broker: Broker, request: Request, reader: PartitionReader, looks: Sequence[_Look], deadline_ms: int
+) -> Outcome:
+    asked = {look.partition.key: look.asked for look in looks if look.partition is not None}
+    waiting = _DelayedFetch(broker, request, reader.again(), asked)
+    broker.purgatory.wait(waiting, tuple(asked), deadline_ms)
+    return Outcome.DEFERRED
+
+
 @dataclass(slots=True)
 class _DelayedFetch:
     """A fetch that waits for data."""
@@ -83,131 +144,101 @@ class _DelayedFetch:
     broker: Broker
     request: Request
     reader: PartitionReader
-    asked: dict[Hashable, Any]
+    asked: Mapping[tuple[str, int], Any]
 
     @property
     def connection(self) -> Connection:
         return self.request.connection
 
     def answer(self, now: Now, happened: Hashable | None) -> bool:
-        """Where one byte is enough, the one partition to which something happened tells; and reading can wait."""
-        if happened is not None and not self._is_worth_reading(happened):
+        """Only what happened to one partition can be news; so all the others are looked at only when it is."""
+        if happened is not None and not self._is_news(happened, now):
             return False
-        read = _Read(self.broker, self.request, self.reader, now)
-        response = read.response()
-        if happened is not None and not read.is_urgent and read.size_bytes < self.request.body.min_bytes:
+        looks = _look_at_all(self.broker, self.request, self.reader, now)
+        answer = _Answer(self.broker, self.request, looks)
+        response = answer.response()
+        is_urgent = happened is None or any(look.is_urgent for look in looks)
+        if not is_urgent and answer.size_bytes < self.request.body.min_bytes:
             return False
         self.broker.runtime.respond(self.request, response)
         return True
 
-    def _is_worth_reading(self, key: Any) -> bool:
+    def _is_news(self, key: Any, now: Now) -> bool:
         partition = self.broker.replicas.find(key)
-        return isinstance(partition, ErrorCode) or self.reader.finds_news(partition, self.asked[key])
+        if isinstance(partition, ErrorCode):
+            return True
+        look = _look_at(partition, self.asked[key], self.reader, now)
+        return look.is_urgent or look.has_records
 
 
-class _Read:
-    """One pass over the partitions of a fetch.
+class _Answer:
+    """What is read of what was found. `size_bytes` says afterwards how much it was."""
 
-    `size_bytes` and `is_urgent` say afterwards whether the response is worth sending yet; `asked` are the elements of
-    the request by partition.
-    """
-
-    def __init__(self, broker: Broker, request: Request, reader: PartitionReader, now: Now) -> None:
-        self._broker = broker
+    def __init__(self, broker: Broker, request: Request, looks: Iterable[_Look]) -> None:
+        self._new = request.replies
         self._request = request
-        self._reader = reader
-        self._now = now
+        self._looks = iter(looks)
         self._leaders = CurrentLeaders(broker, request)
         self._left_bytes = min(request.body.max_bytes, broker.configuration.integer("fetch.max.bytes"))
+        self._aborted = () if request.body.isolation_level == _READ_COMMITTED else None
         self.size_bytes = 0
-        self.is_urgent = False
-        self.asked: dict[Hashable, Any] = {}
 
     def response(self) -> Any:
         """The answer as of now."""
-        new = self._request.replies
-        responses = tuple(self._topic(topic) for topic in self._request.body.topics)
-        return new.FetchResponse(
+        responses = tuple(
+            self._new.FetchableTopicResponse(
+                topic=getattr(topic, "topic", None),
+                topic_id=getattr(topic, "topic_id", None),
+                partitions=tuple(self._partition(next(self._looks)) for _ in topic.partitions),
+            )
+            for topic in self._request.body.topics
+        )
+        return self._new.FetchResponse(
             error_code=ErrorCode.none, responses=responses, node_endpoints=self._leaders.endpoints()
         )
 
-    def _topic(self, topic: Any) -> Any:
-        found = find_topic(self._broker, topic)
-        return self._request.replies.FetchableTopicResponse(
-            topic=getattr(topic, "topic", None),
-            topic_id=getattr(topic, "topic_id", None),
-            partitions=tuple(self._partition(found, asked) for asked in topic.partitions),
-        )
-
-    def _partition(self, topic: TopicImage | ErrorCode, asked: Any) -> Any:
-        partition = find_partition(self._broker, topic, asked.partition)
-        if isinstance(topic, ErrorCode) or partition is ErrorCode.unknown_topic_or_partition:
-            return self._error(asked, partition, aborted_transactions=())
-        if isinstance(partition, ErrorCode):
-            return self._error(asked, partition, key=(topic.name, asked.partition))
-        self.asked[partition.key] = asked
-        return self._read(partition, asked)
-
-    def _read(self, partition: Partition, asked: Any) -> Any:
-        """The high watermark is that from before the read, in which a follower may move it."""
-        reader, high_watermark = self._reader, partition.high_watermark
-        error = reader.check(partition, asked)
-        if error is not ErrorCode.none:
-            return self._error(asked, error, key=partition.key)
-        diverging = reader.diverging_epoch(partition, asked)
+    def _partition(self, look: _Look) -> Any:
+        if look.partition is None or look.error is not ErrorCode.none:
+            return self._error(look)
         fields = {}
-        if diverging is not None:
-            self.is_urgent, records = True, b""
-            fields["diverging_epoch"] = self._request.replies.EpochEndOffset(
-                epoch=diverging[0], end_offset=diverging[1]
-            )
-        else:
-            records = self._records(partition, asked)
-            reader.note_progress(partition, asked, self._now)
-        return self._request.replies.PartitionData(
-            partition_index=asked.partition,
+        if look.diverging is not None:
+            epoch, end_offset = look.diverging
+            fields["diverging_epoch"] = self._new.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return self._new.PartitionData(
+            partition_index=look.asked.partition,
             error_code=ErrorCode.none,
-            high_watermark=high_watermark,
-            last_stable_offset=high_watermark,
-            log_start_offset=partition.log_start_offset,
-            aborted_transactions=() if reader.isolation is Isolation.COMMITTED else None,
-            records=records,
+            high_watermark=look.high_watermark,
+            last_stable_offset=look.high_watermark,
+            log_start_offset=look.partition.log_start_offset,
+            aborted_transactions=self._aborted,
+            records=self._records(look, look.partition),
             **fields,
         )
 
-    def _records(self, partition: Partition, asked: Any) -> bytes:
+    def _records(self, look: _Look, partition: Partition) -> bytes:
         """Whole batches; the first batch of the answer whatever its size, later ones only if they fit."""
-        end_offset = self._reader.end_offset(partition)
-        if asked.fetch_offset > end_offset:
-            self.is_urgent = True  # above what it may see: it is not made to wait for that, as in Kafka
-        max_bytes = min(asked.partition_max_bytes, self._left_bytes)
-        if asked.fetch_offset >= end_offset or (self.size_bytes and max_bytes <= 0):
+        max_bytes = min(look.asked.partition_max_bytes, self._left_bytes)
+        if look.diverging is not None or not look.has_records or (self.size_bytes and max_bytes <= 0):
             return b""
-        whole_first_batch = not self.size_bytes
         records = partition.log.read(
-            asked.fetch_offset, max(max_bytes, 0), end_offset, whole_first_batch=whole_first_batch
+            look.asked.fetch_offset, max(max_bytes, 0), look.end_offset, whole_first_batch=not self.size_bytes
         )
         self.size_bytes += len(records)
         self._left_bytes -= len(records)
         return records
 
-    def _error(
-        self,
-        asked: Any,
-        error: Any,
-        *,
-        key: tuple[str, int] | None = None,
-        aborted_transactions: tuple[()] | None = None,
-    ) -> Any:
-        self.is_urgent = True
+    def _error(self, look: _Look) -> Any:
+        """A partition that does not exist has no aborted transactions, others have no list of them: so tells Kafka."""
+        exists = look.error not in _UNKNOWN
         fields = {}
-        if key is not None and error in _MOVED and self._request.api_version >= _LEADER_TOLD_VERSION:
-            fields["current_leader"] = self._leaders.of(*key)
-        return self._request.replies.PartitionData(
-            partition_index=asked.partition,
-            error_code=error,
+        tells_leader = look.error in _MOVED and self._request.api_version >= _LEADER_TOLD_VERSION
+        if tells_leader and look.topic_name is not None:
+            fields["current_leader"] = self._leaders.of(look.topic_name, look.asked.partition)
+        return self._new.PartitionData(
+            partition_index=look.asked.partition,
+            error_code=look.error,
             high_watermark=_UNKNOWN_OFFSET,
-            aborted_transactions=aborted_transactions,
+            aborted_transactions=None if exists else (),
             records=b"",
             **fields,
         )

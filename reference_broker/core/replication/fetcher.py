@@ -54,6 +54,8 @@ class Fetcher:
         self._is_under_way = False
         self._request: Any = None
         self._named: tuple[Asked, ...] = ()
+        self._without_news: Any = None
+        """The last answer, if nothing came of it: the same one to the same request need not be looked at."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -103,8 +105,9 @@ class Fetcher:
         self._is_under_way = False
         if response is None or response.error_code is not ErrorCode.none:
             self._delay((state for state, _ in named), now)
-        else:
+        elif response is not self._without_news or named is not self._named:
             self._take(named, response, now)
+            self._without_news = None if self._request is None else response
         self.proceed(now)
 
     def _take(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:

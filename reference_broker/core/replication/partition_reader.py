@@ -95,7 +95,3 @@ class PartitionReader:
             partition.note_fetch(
                 self.follower, asked.fetch_offset, asked.log_start_offset, partition.log.log_end_offset, now
             )
-
-    def finds_news(self, partition: Partition, asked: Any) -> bool:
-        """Whether a second look at what was asked for can have another outcome than the first."""
-        return asked.fetch_offset != self.end_offset(partition) or self.check(partition, asked) is not ErrorCode.none

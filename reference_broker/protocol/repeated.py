@@ -1,0 +1,45 @@
+"""Messages that come again and again, written and read once.
+
+While nothing happens, a follower sends the same long Fetch twice a second and gets the same long answer. What is read
+is immutable, so that it may be shared; the last few are kept.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+Read = Callable[[bytes, int], Any]
+"""From bytes, and a position in them, to the entity that begins there."""
+
+REPEATING_APIS = frozenset({1})
+"""Fetch."""
+_KEPT = 8
+_SIZE_MIN_BYTES, _SIZE_MAX_BYTES = 512, 128 * 1024
+"""Shorter ones are read as fast; longer ones carry records."""
+
+
+def remembering(read: Read) -> Read:
+    """The same reader, which knows again what it has just read."""
+    remembered = lru_cache(_KEPT)(lambda body: read(body, 0))
+
+    def read_or_remember(frame: bytes, position: int) -> Any:
+        if _SIZE_MIN_BYTES <= len(frame) - position <= _SIZE_MAX_BYTES:
+            return remembered(frame[position:])
+        return read(frame, position)
+
+    return read_or_remember
+
+
+def remembering_writer(write: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """The same writer, which knows again an entity, by identity, that it has just written."""
+    written: deque[tuple[Any, bytes]] = deque(maxlen=_KEPT)
+
+    def write_or_remember(entity: Any) -> bytes:
+        for known, data in written:
+            if known is entity:
+                return data
+        written.append((entity, write(entity)))
+        return written[-1][1]
+
+    return write_or_remember
