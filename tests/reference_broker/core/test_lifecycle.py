@@ -10,6 +10,7 @@ from reference_broker.core.configuration.configuration import BrokerConfiguratio
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.identity import Endpoint, Identity
 from reference_broker.core.lifecycle import TRANSITIONS, BrokerState, Lifecycle, Trigger
+from reference_broker.core.metadata.bootstrap import SUPPORTED_FEATURES
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode
 
@@ -89,7 +90,8 @@ def test_a_broker_says_who_it_is():
         ("REPLICATION", "b1", 9093)
     ]
     assert (asked.log_dirs, asked.previous_broker_epoch) == ((UUID(int=1),), 5)
-    assert [feature.name for feature in asked.features] == ["metadata.version"]
+    ranges = {entry.name: (entry.min_supported_version, entry.max_supported_version) for entry in asked.features}
+    assert ranges == SUPPORTED_FEATURES
 
 
 def test_from_start_to_service():

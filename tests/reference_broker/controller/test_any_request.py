@@ -1,0 +1,34 @@
+"""Whatever a broker sends to the controller's listener is answered, and the answer can be written."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reference_broker.core.api import Part
+from reference_broker.core.apis import CONTROLLER_APIS
+from reference_broker.core.connection import Connection
+from reference_broker.core.request import Outcome, Request
+from reference_broker.protocol.messages import message_codec
+from reference_broker.protocol.metadata_records import encode_metadata_record
+from tests.reference_broker.controller.scripted_controller import ScriptedController
+from tests.reference_broker.scripted import any_request
+
+VERSIONS = [(api.key, api.max_version) for api in CONTROLLER_APIS.values() if api.part is Part.CONTROLLER]
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(st.data())
+def test_any_request_is_answered(key, version, data):
+    controller = ScriptedController()
+    controller.serve(1)
+    controller.create("orders", "1")
+    body, codec = data.draw(any_request(key, version)), message_codec(key, version)
+    asked = Request(Connection(is_controller=True), key, version, 7, "test", body, codec.replies)
+    answer = CONTROLLER_APIS[key].handle(controller.controller, asked, controller.now)
+    if answer is Outcome.DEFERRED:
+        controller.commit()
+        answer = controller.runtime.answers[7]
+    assert codec.write(7, answer)
+    for record in controller.log.records:
+        assert encode_metadata_record(record)
