@@ -9,12 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fixtures.clients.raw import encode_request
-from reference_broker.core.apis import APIS
+from reference_broker.core.apis import BROKER_APIS
 from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.messages import RequestHeader, message_codec, read_header
 from tests.reference_broker.scripted import API_KEYS, any_request, request
 
-VERSIONS = [(api.key, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)]
+VERSIONS = [
+    (api.key, version) for api in BROKER_APIS.values() for version in range(api.min_version, api.max_version + 1)
+]
 NAMES = {key: name for name, key in API_KEYS.items()}
 many = settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
