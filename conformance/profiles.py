@@ -20,4 +20,4 @@ PROFILES: Final[Mapping[str, Profile]] = {
     "ci": Profile("ci", scripts_max=15, shrink_seconds=10.0),
     "nightly": Profile("nightly", scripts_max=300, shrink_seconds=120.0),
 }
-"""By name. `ci` takes a minute or so per target, `nightly` half an hour."""
+"""By name. With three nodes `ci` takes some four minutes per target, `nightly` an hour; with one node a fifth."""

@@ -31,7 +31,9 @@ from linearizability.history.reader import open_history
 from linearizability.judgement import Judgement, Verdict
 
 SCRIPTS_DIVISOR = 5
-"""A concurrent script costs seconds where a sequential one costs a tenth: so many times fewer are run."""
+"""A concurrent script costs seconds where a sequential one costs a tenth."""
+STORIES_DIVISOR = 60
+"""One in which brokers die costs half a minute."""
 RERUNS_MAX = 3
 """How often a script must fail to violate again before it is flaky."""
 
@@ -101,18 +103,18 @@ class Family:
     history on a target, and the others find it there. A requirement that is tried again makes another one.
 
     :param scripts: what to draw for a target, by its settings.
-    :param scripts_max: for scripts that take long.
+    :param divisor: so many times fewer scripts are drawn than for a sequential requirement; at least one is.
     """
 
     name: str
     scripts: Scripts
-    scripts_max: int = 1000
+    divisor: int = SCRIPTS_DIVISOR
     _ran: dict[tuple[Path, str], Ran] = field(default_factory=dict, repr=False)
     """By the run's directory of histories on a target, and the target's name."""
 
     def drawn_max(self, trial: Trial) -> int:
         """How many scripts a trial draws."""
-        return min(self.scripts_max, max(1, trial.scripts_max // SCRIPTS_DIVISOR))
+        return max(1, trial.scripts_max // self.divisor)
 
     def history(self, trial: Trial, target: Target) -> Ran:
         """The history of this family in a run, made now where there is none. Raises `ScriptNotRunError`."""

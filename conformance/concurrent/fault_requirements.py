@@ -3,7 +3,7 @@
 from typing import Final
 
 from conformance.concurrent import fault_scripts
-from conformance.concurrent.check import Family
+from conformance.concurrent.check import STORIES_DIVISOR, Family
 from conformance.concurrent.cluster_examinations import (
     created_topics_are_kept,
     damaged_nodes_come_back,
@@ -73,12 +73,12 @@ def _session_timeout_ms(target: Target) -> int:
     return int(target.cluster_properties.get("broker.session.timeout.ms", _SESSION_TIMEOUT_MS_DEFAULT))
 
 
-_FOLLOWERS_CUT_OFF: Final = Family("followers-cut-off", fault_scripts.followers_cut_off, scripts_max=1)
-_LEADERS_FAIL_OVER: Final = Family("leaders-fail-over", fault_scripts.leaders_fail_over, scripts_max=1)
-_ROLLING_BOUNCE: Final = Family("rolling-bounce", fault_scripts.rolling_bounce, scripts_max=1)
-_LAST_REPLICA_LOST: Final = Family("last-replica-lost", fault_scripts.last_in_sync_replica_lost, scripts_max=1)
-_LEADER_PAUSED: Final = Family("leader-paused", fault_scripts.leader_paused, scripts_max=1)
-_REASSIGNED: Final = Family("reassigned", fault_scripts.reassigned_under_load, scripts_max=1)
+_FOLLOWERS_CUT_OFF: Final = Family("followers-cut-off", fault_scripts.followers_cut_off, STORIES_DIVISOR)
+_LEADERS_FAIL_OVER: Final = Family("leaders-fail-over", fault_scripts.leaders_fail_over, STORIES_DIVISOR)
+_ROLLING_BOUNCE: Final = Family("rolling-bounce", fault_scripts.rolling_bounce, STORIES_DIVISOR)
+_LAST_REPLICA_LOST: Final = Family("last-replica-lost", fault_scripts.last_in_sync_replica_lost, STORIES_DIVISOR)
+_LEADER_PAUSED: Final = Family("leader-paused", fault_scripts.leader_paused, STORIES_DIVISOR)
+_REASSIGNED: Final = Family("reassigned", fault_scripts.reassigned_under_load, STORIES_DIVISOR)
 
 _LINKS: Final = frozenset({Capability.REPLICATION, Capability.LINK_FAULTS})
 _PROCESSES: Final = frozenset({Capability.REPLICATION, Capability.PROCESS_CONTROL})
