@@ -6,7 +6,6 @@ Everything here is pure: requests reach it through the handlers, metadata throug
 Rules of this file:
 - A broker changes no metadata. It asks the active controller (`ask_controller`) and learns of what came of it when the
   records are committed, as every other broker does.
-- The marker of a clean stop is taken away when the broker opens, and written as its last act.
 """
 
 from collections.abc import Callable
@@ -19,8 +18,7 @@ from reference_broker.core.connection import Channel
 from reference_broker.core.directory_assignments import DirectoryAssignments
 from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.identity import Identity
-from reference_broker.core.lifecycle import BrokerState, Lifecycle
-from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
+from reference_broker.core.lifecycle import UNKNOWN_EPOCH, BrokerState, Lifecycle
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.producer_ids import ProducerIds
@@ -59,12 +57,21 @@ class Broker:
         self._metadata = metadata
         self._controller_endpoint = controller_endpoint
         self.replicas = Replicas(
-            runtime, lambda: metadata.image, self._alter_partition, lambda: self.epoch, clean=self._take_clean_marker()
+            runtime,
+            lambda: metadata.image,
+            self._alter_partition,
+            lambda: self.epoch,
+            clean=runtime.previous_epoch is not None,
         )
         self.topic_creation = TopicCreation(self)
         self.groups = GroupCoordinator(runtime, self.replicas, lambda: metadata.image)
         self.producer_ids = ProducerIds(self.identity.node_id, lambda: self.epoch, self._ask_for_producer_ids)
-        self.lifecycle = Lifecycle(runtime, partial(self.ask_controller, _HEARTBEAT), self._published_offset)
+        self.lifecycle = Lifecycle(
+            runtime,
+            partial(self.ask_controller, _HEARTBEAT),
+            self._published_offset,
+            UNKNOWN_EPOCH if runtime.previous_epoch is None else runtime.previous_epoch,
+        )
         self._directories = DirectoryAssignments(
             runtime.identity,
             runtime.timers,
@@ -143,15 +150,6 @@ class Broker:
     def _alter_partition(self, request: Any, then: Answered, now: Now) -> None:
         self.ask_controller(_ALTER_PARTITION, request, then, timeout_ms=_ALTER_PARTITION_TIMEOUT_MS, now=now)
 
-    def _take_clean_marker(self) -> bool:
-        disk = self.runtime.disk
-        clean = disk.exists(CLEAN_SHUTDOWN_FILE)
-        if clean:
-            disk.delete(CLEAN_SHUTDOWN_FILE)
-            disk.flush_directory("")
-        return clean
-
-    def stop(self) -> None:
-        """A clean end: everything flushed, checkpoints written, and last of all the marker that says so."""
+    def close(self) -> None:
+        """Flush every log, and let go of the files."""
         self.replicas.close()
-        self.runtime.disk.replace(CLEAN_SHUTDOWN_FILE, f'{{"version":0,"brokerEpoch":{self.epoch}}}'.encode())

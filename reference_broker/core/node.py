@@ -22,6 +22,7 @@ from uuid import UUID
 
 from reference_broker.core import dispatch
 from reference_broker.core.broker import Broker
+from reference_broker.core.clean_shutdown import take_marker, write_marker
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration import dynamic
 from reference_broker.core.configuration.configuration import BrokerConfiguration
@@ -30,9 +31,11 @@ from reference_broker.core.controller.controller import Controller
 from reference_broker.core.disk import Disk
 from reference_broker.core.identity import Identity
 from reference_broker.core.layout import Layout
+from reference_broker.core.lifecycle import UNKNOWN_EPOCH
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.metadata_writer import MetadataWriter
+from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.quorum import effects as wanted
 from reference_broker.core.quorum import messages
 from reference_broker.core.quorum.configuration import QuorumConfig
@@ -74,7 +77,8 @@ class Node:
         now: Now,
     ) -> None:
         self.layout = layout
-        self.runtime = Runtime(identity, BrokerConfiguration(properties), disk, new_uuid, random_below)
+        previous_epoch = take_marker(disk)
+        self.runtime = Runtime(identity, BrokerConfiguration(properties), disk, new_uuid, random_below, previous_epoch)
         self.quorum = QuorumNode(
             local=ReplicaKey(identity.node_id, identity.directory_id),
             voters=layout.voters,
@@ -83,11 +87,13 @@ class Node:
             disk=disk,
             random_below=random_below,
             now=now,
+            clean=previous_epoch is not None,
         )
         self.metadata = ClusterMetadata(self.quorum.log)
         dynamic.follow(
             self.runtime.configuration, self.metadata.image, MetadataDelta(everything=True), identity.node_id
         )
+        self._snapshots = SnapshotPolicy(self.quorum, self.metadata, self.runtime.configuration, now)
         self._writer = MetadataWriter(self.quorum)
         self._epoch_start_offset: int | None = None
         self._asking: dict[Connection, Request] = {}
@@ -158,9 +164,12 @@ class Node:
 
     def close(self) -> None:
         """Make everything durable, and say on disk that this was a clean end."""
+        broker_epoch = UNKNOWN_EPOCH
         if self.broker is not None:
-            self.broker.stop()
+            broker_epoch = self.broker.epoch
+            self.broker.close()
         self.quorum.log.close()
+        write_marker(self.runtime.disk, broker_epoch)
 
     # What the shell asks
 
@@ -287,6 +296,7 @@ class Node:
         high_watermark = self.quorum.high_watermark
         records = self.metadata.advance(high_watermark)
         self._publish(MetadataDelta.of(records), now)
+        self._snapshots.committed(now)
         if self.controller is None:
             return
         if self.controller.is_active:

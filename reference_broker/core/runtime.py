@@ -23,6 +23,7 @@ class Runtime:
 
     :param new_uuid: where topic ids and the like come from.
     :param random_below: a random number below its argument.
+    :param previous_epoch: the broker epoch of the last run, if that stopped cleanly; -1 if it had none.
     """
 
     identity: Identity
@@ -30,6 +31,7 @@ class Runtime:
     disk: Disk
     new_uuid: Callable[[], UUID]
     random_below: Callable[[int], int]
+    previous_epoch: int | None = None
     timers: Timers = field(init=False)
     channels: Channels = field(init=False)
     purgatory: Purgatory = field(init=False)

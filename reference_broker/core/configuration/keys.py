@@ -150,6 +150,8 @@ _BROKER = (
     ConfigKey("metadata.log.max.record.bytes.between.snapshots", _LONG, f"{20 * _MEBIBYTE}", 1),
     ConfigKey("metadata.log.max.snapshot.interval.ms", _LONG, "3600000", 0),
     ConfigKey("metadata.max.idle.interval.ms", _INT, "500", 0),
+    ConfigKey("metadata.max.retention.bytes", _LONG, f"{100 * _MEBIBYTE}"),
+    ConfigKey("metadata.max.retention.ms", _LONG, f"{7 * _DAY_MS}"),
     ConfigKey("node.id", _INT, None, 0),
     ConfigKey("num.partitions", _INT, "1", 1),
     ConfigKey("offset.metadata.max.bytes", _INT, "4096"),

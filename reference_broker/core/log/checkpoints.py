@@ -16,7 +16,6 @@ RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
-CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 
 _VERSION = "0"
 

@@ -24,13 +24,15 @@ class MetadataFaultError(Exception):
 class ClusterMetadata:
     """The committed image, begun with the newest snapshot of the log.
 
-    `offset` is that of the last record that is in it, -1 for none.
+    `offset` is that of the last record that is in it, -1 for none, and `timestamp_ms` its time; `applied_bytes` counts
+    what of the log was applied since the last snapshot.
     """
 
     def __init__(self, log: QuorumLog) -> None:
         self._log = log
         self.image = MetadataImage()
-        self.offset = -1
+        self.offset = self.timestamp_ms = -1
+        self.applied_bytes = 0
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -40,6 +42,7 @@ class ClusterMetadata:
             return
         self.image = MetadataImage()
         self.offset = latest.offset - 1
+        self.applied_bytes = 0
         data = self._log.snapshots.read(latest, 0, self._log.snapshots.size(latest))
         self._apply(data)
 
@@ -51,7 +54,8 @@ class ClusterMetadata:
             for batch, header in _batches(data, high_watermark):
                 if not header.is_control:
                     applied += self._apply(batch)
-                self.offset = header.last_offset
+                self.offset, self.timestamp_ms = header.last_offset, header.max_timestamp_ms
+                self.applied_bytes += header.size_bytes
         return applied
 
     def _apply(self, batches: bytes) -> list[MetadataRecord]:

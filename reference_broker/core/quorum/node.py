@@ -69,6 +69,7 @@ class QuorumNode:
 
     :param local: its id and the id of its directory.
     :param random_below: a random number below its argument, for the jitter of elections.
+    :param clean: the last run closed its log.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class QuorumNode:
         disk: Disk,
         random_below: Callable[[int], int],
         now: Now,
+        clean: bool = False,
     ) -> None:
         self.local = local
         self.voters = voters
@@ -89,7 +91,7 @@ class QuorumNode:
         self.high_watermark = UNKNOWN_HIGH_WATERMARK
         self._leader_high_watermark = UNKNOWN_HIGH_WATERMARK
         self.is_voter = voters.contains(local)
-        self.log = QuorumLog(disk, config.log, now.wall_ms)
+        self.log = QuorumLog(disk, config.log, now.wall_ms, clean=clean)
         self._store = ElectionStateStore(disk, QUORUM_LOG_DIRECTORY)
         self._effects: list[Effect] = []
         self.is_stopping = False

@@ -21,11 +21,14 @@ QUORUM_LOG_DIRECTORY = f"{CLUSTER_METADATA_TOPIC}-0"
 
 
 class QuorumLog:
-    """The log of one node, opened from its disk as the last stop or crash has left it."""
+    """The log of one node, opened from its disk as the last stop or crash has left it.
 
-    def __init__(self, disk: Disk, config: LogConfig, now_ms: int) -> None:
+    :param clean: the last run closed it.
+    """
+
+    def __init__(self, disk: Disk, config: LogConfig, now_ms: int, *, clean: bool = False) -> None:
         self.snapshots = Snapshots(disk, QUORUM_LOG_DIRECTORY)
-        self._log = PartitionLog.open(disk, QUORUM_LOG_DIRECTORY, config, now_ms)
+        self._log = PartitionLog.open(disk, QUORUM_LOG_DIRECTORY, config, now_ms, clean=clean)
         latest = self.snapshots.latest
         if latest is not None and not self._contains(latest):
             self._begin_again_at(latest, now_ms)
@@ -38,6 +41,11 @@ class QuorumLog:
     def start_offset(self) -> int:
         """Offset of the first record."""
         return self._log.log_start_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """Of records and snapshots together."""
+        return self._log.size_bytes + self.snapshots.size_bytes
 
     @property
     def end_offset(self) -> int:

@@ -39,6 +39,20 @@ class Snapshots:
         """The newest one."""
         return self._ids[-1] if self._ids else None
 
+    @property
+    def second(self) -> OffsetAndEpoch | None:
+        """The one behind the oldest."""
+        return self._ids[1] if len(self._ids) > 1 else None
+
+    @property
+    def size_bytes(self) -> int:
+        """All of them together."""
+        return sum(map(self.size, self._ids))
+
+    def earliest_timestamp_ms(self) -> int:
+        """When the oldest one was made: its header says it."""
+        return BatchHeader.parse(self.read(self._ids[0], 0, HEADER_SIZE_BYTES)).max_timestamp_ms
+
     def __contains__(self, snapshot_id: OffsetAndEpoch) -> bool:
         return snapshot_id in self._ids
 

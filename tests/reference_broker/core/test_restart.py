@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
+from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from tests.reference_broker.scripted import ScriptedBroker, batch
 
 cleanly_or_not = pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
@@ -100,7 +100,7 @@ def test_a_directory_left_of_a_deleted_topic_is_not_taken_over(broker):
 
 def test_the_marker_of_a_clean_stop_is_there_only_while_stopped(broker):
     assert not broker.disk.exists(CLEAN_SHUTDOWN_FILE)
-    broker.broker.stop()
+    broker.node.close()
     assert broker.disk.exists(CLEAN_SHUTDOWN_FILE)
     broker.restart(clean=False)
     assert not broker.disk.exists(CLEAN_SHUTDOWN_FILE)

@@ -155,7 +155,7 @@ def test_the_high_watermark_survives_as_far_as_it_was_written_down(clean: bool) 
     group.produce("a")
     group.run(for_ms=1_000)
     if clean:
-        group.members[2].broker.stop()
+        group.members[2].broker.close()
     group.kill(2)
     group.start(2)
     group.tell((2,))

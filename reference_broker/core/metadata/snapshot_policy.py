@@ -1,0 +1,73 @@
+"""When the metadata log is cut short: snapshots of the image, and what they make superfluous (KIP-630).
+
+| property                                          | a snapshot is made when                                       |
+|---------------------------------------------------|---------------------------------------------------------------|
+| `metadata.log.max.record.bytes.between.snapshots` | so much of the log was committed since the last one           |
+| `metadata.log.max.snapshot.interval.ms`           | the last one is so old, and something was committed; 0: never |
+
+| property                                          | the oldest snapshot goes, with the log before the next, while |
+|---------------------------------------------------|---------------------------------------------------------------|
+| `metadata.max.retention.bytes`                    | log and snapshots together are larger; negative: never        |
+| `metadata.max.retention.ms`                       | it is older; negative: never                                  |
+
+Every node makes its own, of what it has applied, and keeps at least the newest. A snapshot's batches have at most 1,024
+records, as Kafka's.
+"""
+
+from reference_broker.core.clock import Now
+from reference_broker.core.configuration.configuration import BrokerConfiguration
+from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
+from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.snapshots import encode_snapshot
+from reference_broker.protocol.metadata_records import encode_metadata_record
+from reference_broker.protocol.records import KeyValue
+
+_BATCH_RECORDS_MAX = 1024
+
+
+class SnapshotPolicy:
+    """Decides after each commit; counting begins with the run of the node, as Kafka's does."""
+
+    def __init__(
+        self, quorum: QuorumNode, metadata: ClusterMetadata, configuration: BrokerConfiguration, now: Now
+    ) -> None:
+        self._quorum = quorum
+        self._metadata = metadata
+        self._max_bytes = configuration.integer("metadata.log.max.record.bytes.between.snapshots")
+        self._max_interval_ms = configuration.integer("metadata.log.max.snapshot.interval.ms")
+        self._retention_bytes = configuration.integer("metadata.max.retention.bytes")
+        self._retention_ms = configuration.integer("metadata.max.retention.ms")
+        self._last_ms = now.monotonic_ms
+
+    def committed(self, now: Now) -> None:
+        """More of the log was applied."""
+        is_due = 0 < self._max_interval_ms <= now.monotonic_ms - self._last_ms
+        if self._metadata.applied_bytes >= self._max_bytes or is_due:
+            self._make(now)
+            self._clean(now)
+
+    def _make(self, now: Now) -> None:
+        metadata = self._metadata
+        end_offset = metadata.offset + 1
+        values = [KeyValue(None, encode_metadata_record(record)) for record in metadata.image.records()]
+        batches = [values[at : at + _BATCH_RECORDS_MAX] for at in range(0, len(values), _BATCH_RECORDS_MAX)]
+        data = encode_snapshot(
+            self._quorum.log.epoch_of(metadata.offset),
+            batches,
+            last_contained_log_timestamp_ms=metadata.timestamp_ms,
+            now_ms=now.wall_ms,
+        )
+        self._quorum.snapshot(end_offset, data)
+        metadata.applied_bytes = 0
+        self._last_ms = now.monotonic_ms
+
+    def _clean(self, now: Now) -> None:
+        log = self._quorum.log
+        while (successor := log.snapshots.second) is not None and self._is_superfluous(now):
+            log.delete_before(successor, now.wall_ms)
+
+    def _is_superfluous(self, now: Now) -> bool:
+        """Whether the oldest snapshot may go."""
+        log = self._quorum.log
+        age_ms = now.wall_ms - log.snapshots.earliest_timestamp_ms()
+        return 0 <= self._retention_bytes < log.size_bytes or 0 <= self._retention_ms < age_ms
