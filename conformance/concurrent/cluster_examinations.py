@@ -78,6 +78,28 @@ def created_topics_are_kept(history: History) -> Sequence[Shortcoming]:
     return found or ([] if seen else [unknown("no topic was created after the active controller had died")])
 
 
+def data_goes_on_without_controller(history: History) -> Sequence[Shortcoming]:
+    """While the active controller is dead, partitions that others lead keep their leaders, which acknowledge."""
+    found, seen = [], False
+    for course in courses(history):
+        for kill in (kill for kill in course.of_kind("kill") if _controlled(course, kill)):
+            for partition in sorted({sight.partition for sight in course.sights}):
+                before = course.before(kill.inject_ns, partition)
+                if before is None or before.leader in (None, kill.node):
+                    continue
+                seen = True
+                meanwhile = course.after(kill.inject_ns, kill.heal_ns, partition)
+                moved = next((sight for sight in meanwhile if sight.leader != before.leader), None)
+                if moved is not None:
+                    text = f"{course.topic}-{partition} was led by {moved.leader} and not by {before.leader} any more"
+                    found.append(violation(course.topic, f"{text}, when node {kill.node}, the controller, was dead"))
+                acknowledged = (row["complete_ns"] for row in course.acknowledged(partition))
+                if not any(kill.inject_ns < at_ns < kill.heal_ns for at_ns in acknowledged):
+                    text = f"nothing was acknowledged in {course.topic}-{partition} while the controller was dead"
+                    found.append(violation(course.topic, text))
+    return found or ([] if seen else [unknown("no controller was killed that led only some partitions")])
+
+
 def quorum_keeps_order(history: History) -> Sequence[Shortcoming]:
     """The metadata quorum has one leader per epoch; neither its epoch nor its high watermark ever falls.
 

@@ -185,7 +185,7 @@ def unclean_election_takes_over(history: History) -> Sequence[Shortcoming]:
                 found.append(violation(course.topic, "after an unclean election nobody led"))
             elif leader.leader_epoch is not None and leader.leader_epoch <= _epoch_before(course, row["invoke_ns"]):
                 found.append(violation(course.topic, f"the leader epoch stayed {leader.leader_epoch}"))
-            found += _lost_by(course, row)
+            found += _lost_by(course, row["invoke_ns"], row["complete_ns"] or NEVER_NS)
     return found or ([] if seen else [unknown("no unclean election was asked for while a partition had no leader")])
 
 
@@ -194,16 +194,17 @@ def _epoch_before(course: Course, at_ns: int) -> int:
     return max(epochs, default=-1)
 
 
-def _lost_by(course: Course, election: Row) -> Iterator[Shortcoming]:
+def _lost_by(course: Course, before_ns: int, after_ns: int) -> Iterator[Shortcoming]:
+    """What an unclean election between two times took that it must not take."""
     kept = {row["value"] for log in course.replicas.get(0, ()) for row in log.values()}
     if not kept:
         return
     earlier: dict[int, bool] = {}
     for operation in course.acknowledged():
         for record in course.sends.get(operation["op_id"], ()):
-            if operation["complete_ns"] < election["invoke_ns"]:
+            if operation["complete_ns"] < before_ns:
                 earlier[record["offset"]] = record["value"] in kept
-            elif operation["invoke_ns"] > election["complete_ns"] and record["value"] not in kept:
+            elif operation["invoke_ns"] > after_ns and record["value"] not in kept:
                 yield violation(course.topic, f"value {record['value']}, acknowledged after it, is lost")
     first_lost = min((offset for offset, stands in earlier.items() if not stands), default=NEVER_NS)
     for offset, stands in sorted(earlier.items()):
@@ -254,6 +255,47 @@ def clients_of_other_epochs_are_told(history: History) -> Sequence[Shortcoming]:
 
 
 _EXPECTED_OF_EPOCH = {_IN_OLD_EPOCH: "FENCED_LEADER_EPOCH", _IN_EPOCH_TO_COME: "UNKNOWN_LEADER_EPOCH"}
+
+
+def ends_of_epochs_are_true(history: History) -> Sequence[Shortcoming]:
+    """Where OffsetForLeaderEpoch says that an epoch ended, the log changes to a later one."""
+    found, seen = [], False
+    for course in courses(history):
+        for state in course.states:
+            epoch, end = state["leader_epoch"], state["log_end_offset"]
+            if state["source"] != "offset_for_leader_epoch" or state["topic"] != course.topic or epoch is None:
+                continue
+            seen = True
+            for log in course.replicas.get(state["partition"], ()):
+                wrong = [o for o, row in log.items() if (row["leader_epoch"] <= epoch) != (o < end)]
+                if wrong:
+                    text = f"epoch {epoch} was said to end at {end}, and offset {min(wrong)} is of epoch "
+                    text += str(log[min(wrong)]["leader_epoch"])
+                    found.append(violation(course.topic, text))
+                    break
+    return found or ([] if seen else [unknown("nobody asked where an epoch ended")])
+
+
+def unclean_election_happens(history: History) -> Sequence[Shortcoming]:
+    """Where it is enabled, another replica leads when the only ISR member has gone, and lacks no more than a suffix."""
+    found, seen = [], False
+    for course in courses(history):
+        for shutdown, former in _leaders_struck(course, "shutdown"):
+            if former.isr != {former.leader}:
+                continue
+            seen = True
+            successor = next(
+                (s for s in course.after(shutdown.inject_ns) if s.leader not in (None, former.leader)), None
+            )
+            if successor is None:
+                found.append(
+                    violation(course.topic, f"nobody led after node {former.leader}, the only ISR member, had gone")
+                )
+                continue
+            if (successor.leader_epoch or 0) <= (former.leader_epoch or 0):
+                found.append(violation(course.topic, f"the leader epoch stayed {successor.leader_epoch}"))
+            found += _lost_by(course, shutdown.inject_ns, successor.answered_ns)
+    return found or ([] if seen else [unknown("no partition lost its last ISR member")])
 
 
 def _leaders_struck(course: Course, kind: str) -> Iterator[tuple[Fault, Sight]]:

@@ -7,6 +7,7 @@ from conformance.concurrent.check import STORIES_DIVISOR, Family
 from conformance.concurrent.cluster_examinations import (
     created_topics_are_kept,
     damaged_nodes_come_back,
+    data_goes_on_without_controller,
     dead_broker_leaves,
     metadata_never_goes_back,
     quorum_keeps_order,
@@ -16,11 +17,13 @@ from conformance.concurrent.election_examinations import (
     a_follower_takes_over,
     clients_of_other_epochs_are_told,
     deposed_leader_acknowledges_nothing,
+    ends_of_epochs_are_true,
     offline_until_member_returns,
     one_leader_per_epoch,
     preferred_election_is_answered,
     replicas_agree,
     shutdown_moves_leaders,
+    unclean_election_happens,
     unclean_election_takes_over,
 )
 from conformance.concurrent.examinations import acks_all_waits_for_isr, isr_shrinks_and_heals
@@ -77,6 +80,7 @@ _FOLLOWERS_CUT_OFF: Final = Family("followers-cut-off", fault_scripts.followers_
 _LEADERS_FAIL_OVER: Final = Family("leaders-fail-over", fault_scripts.leaders_fail_over, STORIES_DIVISOR)
 _ROLLING_BOUNCE: Final = Family("rolling-bounce", fault_scripts.rolling_bounce, STORIES_DIVISOR)
 _LAST_REPLICA_LOST: Final = Family("last-replica-lost", fault_scripts.last_in_sync_replica_lost, STORIES_DIVISOR)
+_UNCLEAN_ENABLED: Final = Family("unclean-enabled", fault_scripts.unclean_election_enabled, STORIES_DIVISOR)
 _LEADER_PAUSED: Final = Family("leader-paused", fault_scripts.leader_paused, STORIES_DIVISOR)
 _REASSIGNED: Final = Family("reassigned", fault_scripts.reassigned_under_load, STORIES_DIVISOR)
 
@@ -178,6 +182,16 @@ PROMISES: Final = (
         nodes_min=3,
     ),
     Promise(
+        id="epochs/end-of-an-old-epoch-is-told",
+        text="After failovers OffsetForLeaderEpoch answers the offset at which an older epoch's records end in the "
+        "leader's log, so that a client finds where its own truth ended.",
+        sources=(KIP_101, KIP_320),
+        scripts=_LEADERS_FAIL_OVER,
+        examinations=always(ends_of_epochs_are_true),
+        needs=_ALL,
+        nodes_min=3,
+    ),
+    Promise(
         id="storage/crashed-log-is-recovered",
         text="A broker that was killed starts again with a torn log end and without its indexes, producer snapshots, "
         "leader epochs and checkpoints, and has everything that was acknowledged under acks=all.",
@@ -204,6 +218,15 @@ PROMISES: Final = (
         sources=(_KIP_631, KIP_595),
         scripts=_LEADERS_FAIL_OVER,
         examinations=always(created_topics_are_kept),
+        needs=_ALL,
+        nodes_min=3,
+    ),
+    Promise(
+        id="quorum/data-goes-on-without-the-controller",
+        text="While the active controller is dead, the other brokers go on leading their partitions and acknowledge.",
+        sources=(_KIP_631,),
+        scripts=_LEADERS_FAIL_OVER,
+        examinations=always(data_goes_on_without_controller),
         needs=_ALL,
         nodes_min=3,
     ),
@@ -266,6 +289,16 @@ PROMISES: Final = (
         sources=(KIP_460, _UNCLEAN),
         scripts=_LAST_REPLICA_LOST,
         examinations=always(unclean_election_takes_over, replicas_agree),
+        needs=_LINKS | _DISKS,
+        nodes_min=3,
+    ),
+    Promise(
+        id="leadership/unclean-election-when-enabled",
+        text="With unclean.leader.election.enable=true a replica outside the ISR becomes leader when the last ISR "
+        "member has gone, in a higher epoch; only records from some offset on are lost.",
+        sources=(_UNCLEAN, _REPLICATION),
+        scripts=_UNCLEAN_ENABLED,
+        examinations=always(unclean_election_happens, replicas_agree),
         needs=_LINKS | _DISKS,
         nodes_min=3,
     ),

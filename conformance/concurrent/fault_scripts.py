@@ -119,7 +119,7 @@ def leaders_fail_over(_: Target) -> SearchStrategy[Script]:
 
     The first, the active controller too, is killed while topics are created. It comes back with a torn log, without
     checkpoints, snapshots and indexes, and is kept from the second, who is shut down. So the third leads in an epoch
-    after one of which the first heard nothing.
+    after one of which the first heard nothing. Partition 1 is led by another node than the controller.
     """
 
     def of(counts: tuple[int, int]) -> Script:
@@ -156,8 +156,9 @@ def leaders_fail_over(_: Target) -> SearchStrategy[Script]:
         )
         watchers = tuple(MetadataWatcher(node, cluster=True) for node in (_FOLLOWER, _LAST))
         creator = TopicCreator(_FOLLOWER, topics_max=10, pause_ms=200)
-        settings = TopicSettings(1, 3, _TWO_IN_SYNC, Placement.CONTROLLER_LEADS)
-        return Script(settings, (*_load(records), creator, *watchers), nemesis)
+        settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.CONTROLLER_LEADS)
+        clients = (*_load(records), *_load(records, partition=1)[:1], creator, *watchers)
+        return Script(settings, clients, nemesis)
 
     return st.tuples(_COUNT, st.integers(1, 5)).map(of)
 
@@ -226,6 +227,34 @@ def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Script]:
     return st.tuples(_COUNT, st.integers(1, 5)).map(of)
 
 
+def unclean_election_enabled(_: Target) -> SearchStrategy[Script]:
+    """Of two replicas one falls behind, the other one goes, and an unclean election is allowed."""
+
+    def of(counts: tuple[int, int]) -> Script:
+        records, alone = counts
+        nemesis: tuple[Move, ...] = (
+            Cut(_FOLLOWER, _LEADER, Lost.ANSWERS),
+            Wait(100),
+            Produce(_LEADER, alone),
+            AwaitIsr(1),
+            Produce(_LEADER, records),
+            ShutDown(_LEADER),
+            AwaitLeader(_FOLLOWER),
+            Produce(_FOLLOWER, records),
+            Heal(),
+            Restart(_LEADER),
+            AwaitIsr(2),
+        )
+        properties = (*_ONE_IN_SYNC, ("unclean.leader.election.enable", "true"))
+        clients = (
+            OneShotProducer(idempotent=True, steady=(Send(records),)),
+            MetadataWatcher(Role.OUTSIDER, period_ms=100),
+        )
+        return Script(TopicSettings(1, 2, properties), clients, nemesis)
+
+    return st.tuples(_COUNT, st.integers(1, 5)).map(of)
+
+
 def leader_paused(_: Target) -> SearchStrategy[Script]:
     """The leader of partition 0, which is not the active controller, is paused until another one leads, and goes on."""
 
@@ -241,7 +270,7 @@ def leader_paused(_: Target) -> SearchStrategy[Script]:
         )
         deposed = OneShotProducer(asks_epoch=False, steady=(Send(records),), faulty=(Pause(800), Send(records)))
         unsafe = OneShotProducer(acks=1, steady=(Send(1),), faulty=(Trickle(pause_ms=100),))
-        clients = (deposed, unsafe, *_load(records), _load(records, partition=1)[0], MetadataWatcher(_LAST))
+        clients = (deposed, unsafe, *_load(records), *_load(records, partition=1)[:1], MetadataWatcher(_LAST))
         settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.CONTROLLER_FOLLOWS)
         return Script(settings, clients, nemesis)
 

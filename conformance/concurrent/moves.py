@@ -170,7 +170,7 @@ class ReadEnd(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AskInEpochs(AsPython):
-    """Read from a node as clients that take the epoch before its own, and one to come, for the current one."""
+    """Ask a leader where the epoch before its own ended, and read as clients that are an epoch behind, or ahead."""
 
     to: Role
 

@@ -251,6 +251,7 @@ class Nemesis:
                 client = self._client(self._node(move.to))
                 epoch = client.list_offsets(topic, _PARTITION).leader_epoch
                 if epoch is not None:
+                    client.end_of_epoch(topic, _PARTITION, epoch - 1)
                     client.ask_in_epoch(topic, _PARTITION, epoch - 1, "in_old_epoch")
                     client.ask_in_epoch(topic, _PARTITION, epoch + 1, "in_epoch_to_come")
             case ElectLeader():

@@ -57,6 +57,9 @@ class Story:
     def end(self, at, high_watermark, *, node=1):
         self._state("list_offsets", at, node, TOPIC, 0, high_watermark=high_watermark)
 
+    def epoch_end(self, at, epoch, end_offset):
+        self._state("offset_for_leader_epoch", at, 3, TOPIC, 0, leader_epoch=epoch, log_end_offset=end_offset)
+
     def quorum(self, at, leader, epoch, high_watermark, *, node=2):
         told = {"leader": leader, "leader_epoch": epoch, "high_watermark": high_watermark}
         self._state("describe_quorum", at, node, QUORUM, 0, isr=[1, 2, 3], **told)
@@ -66,7 +69,7 @@ class Story:
 
     def _state(self, source, at, node, topic, partition, **columns):
         row = {"source": source, "asked_ns": ns(at), "answered_ns": ns(at + 0.01), "node": node, "topic": topic}
-        nothing = {"leader": None, "leader_epoch": None, "isr": None, "high_watermark": None, "error": None}
+        nothing = dict.fromkeys(("leader", "leader_epoch", "isr", "high_watermark", "log_end_offset", "error"))
         self.rows["states"].append(row | {"partition": partition} | nothing | columns)
 
     def fault(self, kind, target, begin, end, argument=None):
@@ -119,6 +122,7 @@ def leaders_fail_over():
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2, 3))
+    story.metadata(0.2, 2, 0, (2, 3, 1), partition=1)
     story.quorum(0.3, 1, 1, 50)
     story.brokers(0.4, 1, 2, 3)
     story.produce(0.5, 0.6, 0, 0)
@@ -127,6 +131,8 @@ def leaders_fail_over():
     story.fault("disk", "1", 1.1, 8, "indexes deleted")
     story.quorum(2.5, 2, 2, 60)
     story.call("create_topic", 3, 3.1, topic="t-1")
+    story.metadata(6.5, 2, 0, (2, 3), partition=1)
+    story.produce(3, 6.9, 10, 0, partition=1)
     story.brokers(7, 2, 3)
     story.metadata(7.1, 2, 1, (2, 3), node=2)
     story.call("elect_preferred_leader", 7.2, 7.3, "PREFERRED_LEADER_NOT_AVAILABLE")
@@ -137,6 +143,7 @@ def leaders_fail_over():
     story.fault("down", "2", 11, 15)
     story.metadata(11.5, 3, 2, (3,), node=3)
     story.quorum(12, 3, 3, 80)
+    story.epoch_end(13, 0, 1)
     story.metadata(16, 3, 2, (1, 2, 3), node=3)
     story.call("elect_preferred_leader", 17, 17.1)
     story.metadata(18, 1, 3, (1, 2, 3), node=3)
@@ -194,6 +201,25 @@ def last_replica_lost():
     story.metadata(20, 2, 4, (2, 1), node=3)
     for node in (1, 2):
         story.replica(node, (0, 0), (3, 4))
+    return story
+
+
+def unclean_enabled():
+    """Of replicas 1 and 2 the ISR is 1, which is down from 5 to 9 s; 2 leads from 6 s on."""
+    story = Story()
+    story.call("create_topic", 0, 0.1)
+    story.metadata(0.2, 1, 0, (1, 2), node=3)
+    story.produce(0.5, 0.6, 0, 0)
+    story.fault("cut", "2->1", 1, 8, "answers")
+    story.metadata(4, 1, 0, (1,), node=3)
+    story.produce(4.1, 4.2, 1, 1)
+    story.fault("shutdown", "1", 5, 5.5)
+    story.fault("down", "1", 5.5, 9)
+    story.metadata(6, 2, 1, (2,), node=3)
+    story.produce(7, 7.1, 2, 1)
+    story.metadata(12, 2, 1, (2, 1), node=3)
+    for node in (1, 2):
+        story.replica(node, (0, 0), (2, 1))
     return story
 
 

@@ -17,6 +17,7 @@ STORIES = {
     "leaders-fail-over": stories.leaders_fail_over,
     "rolling-bounce": stories.rolling_bounce,
     "last-replica-lost": stories.last_replica_lost,
+    "unclean-enabled": stories.unclean_enabled,
     "leader-paused": stories.leader_paused,
     "reassigned": stories.reassigned,
 }
@@ -98,6 +99,16 @@ PLANTS = {
         (lambda s: s.change("records", {"op_id": _replica(s, 2), "offset": 1}, leader_epoch=0), "differ at offset 1"),
         (lambda s: s.drop("records", op_id=_replica(s, 3), offset=1), "replicas of t-0 end at [0, 1]"),
     ],
+    "epochs/end-of-an-old-epoch-is-told": [
+        (
+            lambda s: s.change("states", {"source": "offset_for_leader_epoch"}, log_end_offset=2),
+            "epoch 0 was said to end at 2, and offset 1 is of epoch 1",
+        ),
+        (
+            lambda s: s.change("states", {"source": "offset_for_leader_epoch"}, log_end_offset=0),
+            "epoch 0 was said to end at 0, and offset 0 is of epoch 0",
+        ),
+    ],
     "storage/crashed-log-is-recovered": [
         (lambda s: s.change("faults", {"kind": "disk"}, heal_ns=None), "node 1 did not start again"),
         (lambda s: s.drop("records", op_id=_replica(s, 1), offset=0), "replica 1 of t-0 lacks offset 0"),
@@ -114,6 +125,13 @@ PLANTS = {
     ],
     "quorum/created-topics-outlive-the-controller": [
         (lambda s: s.change("states", {"topic": "t-1", "node": 3}, topic="t-2"), "node 3 does not know it"),
+    ],
+    "quorum/data-goes-on-without-the-controller": [
+        (
+            lambda s: s.change("states", {"asked_ns": ns(6.5), "partition": 1}, leader=3),
+            "t-1 was led by 3 and not by 2 any more, when node 1, the controller, was dead",
+        ),
+        (lambda s: s.drop("operations", partition=1), "nothing was acknowledged in t-1 while the controller was dead"),
     ],
     "quorum/epoch-and-high-watermark-only-grow": [
         (
@@ -169,6 +187,18 @@ PLANTS = {
             "value 3, acknowledged after it, is lost",
         ),
         (lambda s: s.change("records", {"direction": "read", "value": 0}, value=2), "offset 0 is lost and offset 2"),
+    ],
+    "leadership/unclean-election-when-enabled": [
+        (
+            lambda s: s.change("states", {"leader": 2}, leader=None),
+            "nobody led after node 1, the only ISR member, had gone",
+        ),
+        (lambda s: s.change("states", {"leader": 2}, leader_epoch=0), "the leader epoch stayed 0"),
+        (
+            lambda s: s.change("records", {"direction": "read", "value": 2}, value=4),
+            "value 2, acknowledged after it, is lost",
+        ),
+        (lambda s: s.change("records", {"direction": "read", "value": 0}, value=1), "offset 0 is lost and offset 1"),
     ],
     "epochs/deposed-leader-acknowledges-nothing": [
         (
