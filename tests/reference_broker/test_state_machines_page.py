@@ -1,0 +1,89 @@
+"""The diagrams of docs/state-machines.md are those of the tables in the code.
+
+`python -m tests.reference_broker.test_state_machines_page` draws them anew.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reference_broker.core import lifecycle
+from reference_broker.core.controller import heartbeats
+from reference_broker.core.quorum import states
+from reference_broker.core.replication import fetch_state, isr, partition
+
+PAGE = Path(__file__).parents[2] / "docs" / "state-machines.md"
+BLOCK = re.compile(r"<!-- (?P<name>[a-z -]+) -->\n```mermaid\n(?P<drawing>.*?)```\n", re.DOTALL)
+WORDS = {
+    lifecycle.Trigger.START: "the process starts",
+    lifecycle.Trigger.CAUGHT_UP: "it has its registration",
+    lifecycle.Trigger.UNFENCED: "the controller unfences it",
+    lifecycle.Trigger.STOP: "SIGTERM",
+    lifecycle.Trigger.MAY_GO: "it may go",
+    heartbeats.Wish.SERVE: "wants to serve",
+    heartbeats.Wish.BE_FENCED: "wants to be fenced",
+    heartbeats.Wish.SHUT_DOWN: "wants to shut down",
+    heartbeats.Wish.SHUT_DOWN_FENCED: "wants both",
+    heartbeats.Condition.ALWAYS: "",
+    heartbeats.Condition.CAUGHT_UP: ", caught up",
+    heartbeats.Condition.LEADS: ", leads",
+    heartbeats.Condition.OTHERS_KNOW: ", others know",
+}
+
+
+def labelled(table) -> Iterator[str]:
+    """Of a table from state and trigger to state."""
+    for (state, trigger), then in table.items():
+        yield f"{state.name} --> {then.name}: {trigger.value if isinstance(trigger.value, str) else WORDS[trigger]}"
+
+
+def plain(table) -> Iterator[str]:
+    """Of a table from a state to all that may follow."""
+    for state, following in table.items():
+        for then in sorted(following, key=lambda follower: follower.value):
+            yield f"{state.name} --> {then.name}"
+
+
+def conditional(table) -> Iterator[str]:
+    """Of the table of heartbeats; what leaves a broker as it is, is left out."""
+    for (state, wish), rows in table.items():
+        for condition, then in rows:
+            if then is not state:
+                yield f"{state.name} --> {then.name}: {WORDS[wish]}{WORDS[condition]}"
+
+
+DRAWINGS = {
+    "quorum node": lambda: labelled(states.TRANSITIONS),
+    "broker lifecycle": lambda: labelled(lifecycle.TRANSITIONS),
+    "broker as the controller has it": lambda: conditional(heartbeats.TRANSITIONS),
+    "replica": lambda: plain(partition.ROLES),
+    "isr": lambda: plain(isr.TRANSITIONS),
+    "replication from a leader": lambda: plain(fetch_state.TRANSITIONS),
+}
+
+
+def draw(name: str) -> str:
+    return "".join(f"{line}\n" for line in ("stateDiagram-v2", *(f"    {line}" for line in DRAWINGS[name]())))
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_the_page_shows_the_table(name):
+    shown = {found["name"]: found["drawing"] for found in BLOCK.finditer(PAGE.read_text())}
+    assert shown[name] == draw(name), "redraw: python -m tests.reference_broker.test_state_machines_page"
+
+
+def test_the_page_shows_nothing_else():
+    assert [found["name"] for found in BLOCK.finditer(PAGE.read_text())] == list(DRAWINGS)
+
+
+def redraw() -> None:
+    def drawn(found: re.Match[str]) -> str:
+        return f"<!-- {found['name']} -->\n```mermaid\n{draw(found['name'])}```\n"
+
+    PAGE.write_text(BLOCK.sub(drawn, PAGE.read_text()))
+
+
+if __name__ == "__main__":
+    redraw()
