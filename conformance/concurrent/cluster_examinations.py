@@ -6,7 +6,7 @@ from conformance.concurrent.course import NEVER_NS, Course, Fault, Row, courses,
 from conformance.concurrent.examinations import Examination, Shortcoming, unknown, violation
 from linearizability.history.reader import History
 
-FENCING_SPARE_S = 10
+FENCING_SPARE_S = 20
 """What a controller may take beyond the session to fence a dead broker, itself perhaps newly elected: generous."""
 
 

@@ -43,8 +43,8 @@ from fixtures.clients.recorded_admin import Election, RecordedAdminClient
 from fixtures.faults.damage import damage
 from fixtures.targets.target import LinkControl, Listener, LogDirectories, ProcessControl, TargetError
 
-AWAIT_TIMEOUT_S = 20.0
-"""For the cluster to come to what a move waits for: three times the longest that it takes with trial settings."""
+AWAIT_TIMEOUT_S = 30.0
+"""For the cluster to come to what a move waits for: four times what the longest takes with trial settings."""
 ANSWER_TIMEOUT_S = 5.0
 """For one answer; what a paused node does not say is not waited for longer."""
 _ASK_AGAIN_S = 0.1
