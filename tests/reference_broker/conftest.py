@@ -11,23 +11,26 @@ from fixtures.targets.target import NotInstalledError
 
 KAFKA_VERSION = "4.3.1"
 
-KafkaTool = Callable[[str, Sequence[str]], str]
+KafkaTool = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
 def kafka_tool() -> KafkaTool:
-    """Runs a class of Apache Kafka with arguments; gives what it printed, complaints included."""
+    """Runs a class of Apache Kafka with arguments; gives what it printed, complaints included.
+
+    It must end well, or, where the caller says that it fails, not.
+    """
     try:
         java, class_path = find_java().executable, JarLock.load(KAFKA_VERSION).class_path()
     except NotInstalledError as error:
         pytest.skip(str(error))
     command = (java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", class_path)
 
-    def run(main_class: str, arguments: Sequence[str]) -> str:
+    def run(main_class: str, arguments: Sequence[str], *, fails: bool = False) -> str:
         done = subprocess.run(
             [*command, main_class, *arguments], check=False, capture_output=True, text=True, timeout=120
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert (done.returncode != 0) is fails, done.stdout + done.stderr
         return done.stdout + "\n".join(line for line in done.stderr.splitlines() if not line.startswith("log4j:"))
 
     return run

@@ -1,0 +1,225 @@
+"""Apache Kafka's own command line tools at work on three nodes, with their arguments as the manual has them.
+
+With `--target apache-kafka:4.3.1` the same is asked of Apache Kafka itself.
+"""
+
+import json
+import re
+
+import pytest
+
+from fixtures.targets.catalogue import parse_target
+
+pytestmark = pytest.mark.java
+
+TOOLS = "org.apache.kafka.tools"
+NODES = (1, 2, 3)
+SESSION = {"broker.session.timeout.ms": "60000"}
+"""A broker that is killed stays registered for the rest of these tests, as one that is to be moved to has to be."""
+
+
+@pytest.fixture(scope="module")
+def cluster(pytestconfig, tmp_path_factory):
+    target = (pytestconfig.getoption("kafkatrial_target") or ["reference"])[0]
+    work_dir = tmp_path_factory.mktemp("tools")
+    with parse_target(target, nodes=len(NODES), properties=SESSION, work_dir=work_dir, mesh=False) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def tool(kafka_tool, cluster):
+    """Runs a tool on the cluster; gives the lines that it printed."""
+
+    def run(main_class, *arguments, fails=False):
+        bootstrap = ["--bootstrap-server", cluster.bootstrap_servers]
+        return kafka_tool(main_class, [*bootstrap, *arguments], fails=fails).splitlines()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def topics(tool):
+    """kafka-topics, its arguments as one string."""
+    return lambda words, **expected: tool(f"{TOOLS}.TopicCommand", *words.split(), **expected)
+
+
+@pytest.fixture(scope="module")
+def configs(tool):
+    """kafka-configs, its arguments as one string."""
+    return lambda words, **expected: tool("kafka.admin.ConfigCommand", *words.split(), **expected)
+
+
+def partitions(described):
+    """`leader replicas ISR` of each partition that kafka-topics has described, the ISR ascending."""
+    found = re.findall(r"Leader: (\S+)\s+Replicas: (\S+)\s+Isr: (\S*)", "\n".join(described))
+    return [f"{leader} {replicas} {','.join(sorted(isr.split(',')))}" for leader, replicas, isr in found]
+
+
+def test_topics_come_grow_and_go(topics):
+    assert "Created topic life." in topics("--create --topic life --partitions 4 --replication-factor 3")
+    [head, *rest] = topics("--describe --topic life")
+    assert re.match(r"Topic: life\s+TopicId: \S+\s+PartitionCount: 4\s+ReplicationFactor: 3\s", head)
+    leaders = [told.split()[0] for told in partitions(rest)]
+    assert len(leaders) == 4
+    assert set(leaders) == {"1", "2", "3"}
+    assert {"".join(sorted(told.split()[1])) for told in partitions(rest)} == {",,123"}
+    topics("--alter --topic life --partitions 5")
+    assert len(partitions(topics("--describe --topic life"))) == 5
+    topics("--delete --topic life")
+    assert "life" not in topics("--list")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("--create --topic a/b", "Topic name is invalid: 'a/b' contains one or more characters other than ASCII"),
+        ("--create --topic wide --replication-factor 4", "Unable to replicate the partition 4 time(s): The target"),
+        ("--create --topic odd --config no.such=1", "Unknown topic config name: no.such"),
+        ("--delete --topic nowhere", "Topic 'nowhere' does not exist as expected"),
+    ],
+)
+def test_what_kafka_topics_is_refused(topics, words, complaint):
+    assert complaint in "\n".join(topics(words, fails=True))
+
+
+def test_properties_of_a_topic(topics, configs):
+    topics("--create --topic set --partitions 1 --replication-factor 3 --config segment.ms=60000")
+    of_topic = "--entity-type topics --entity-name set"
+    configs(f"--alter {of_topic} --add-config retention.ms=1234,cleanup.policy=[compact,delete]")
+    assert [line.split(" synonyms")[0].strip() for line in configs(f"--describe {of_topic}")[1:]] == [
+        "cleanup.policy=compact,delete sensitive=false",
+        "retention.ms=1234 sensitive=false",
+        "segment.ms=60000 sensitive=false",
+    ]
+    configs(f"--alter {of_topic} --delete-config retention.ms,cleanup.policy")
+    everything = configs(f"--describe {of_topic} --all")
+    shown = {name: rest for name, _, rest in (line.strip().partition("=") for line in everything[1:])}
+    assert shown["cleanup.policy"].endswith("synonyms={DEFAULT_CONFIG:log.cleanup.policy=delete}")
+    assert shown["segment.ms"] == "60000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:segment.ms=60000}"
+    assert len(shown) == 33
+    complaint = "InvalidConfigurationException: Invalid value x for configuration retention.ms: Not a number of type"
+    assert complaint in "\n".join(configs(f"--alter {of_topic} --add-config retention.ms=x", fails=True))
+
+
+def test_properties_of_brokers(configs):
+    everywhere, one = "--entity-type brokers --entity-default", "--entity-type brokers --entity-name 1"
+    configs(f"--alter {one} --add-config log.retention.ms=7777")
+    configs(f"--alter {everywhere} --add-config message.max.bytes=2000000,log.retention.ms=9999")
+    own, cluster_wide = "\n".join(configs("--describe --entity-type brokers")).split("Default configs")
+    assert (
+        "  log.retention.ms=7777 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.retention.ms=7777, "
+        "DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=9999, DEFAULT_CONFIG:log.retention.hours=168}"
+    ) in own
+    assert "  log.retention.ms=9999 sensitive=false" in cluster_wide
+    assert "  message.max.bytes=2000000 sensitive=false" in cluster_wide
+    of_broker = "\n".join(configs(f"--describe {one} --all"))
+    assert "  message.max.bytes=2000000 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:" in of_broker
+    assert "  node.id=1 sensitive=false synonyms={STATIC_BROKER_CONFIG:node.id=1}" in of_broker
+    complaint = "Cannot update these configs dynamically: [node.id]"
+    assert complaint in "\n".join(configs(f"--alter {one} --add-config node.id=7", fails=True))
+    configs(f"--alter {one} --delete-config log.retention.ms")
+    assert "log.retention.ms" not in "\n".join(configs(f"--describe {one}"))
+
+
+def test_records_are_produced_counted_and_found_on_disk(topics, tool, kafka_tool, cluster):
+    topics("--create --topic full --replica-assignment 1:2:3")
+    *_, last = tool(f"{TOOLS}.VerifiableProducer", "--topic", "full", "--max-messages", "20", "--acks", "-1")
+    assert {"sent": 20, "acked": 20}.items() <= json.loads(last).items()
+    load = ["--topic", "full", "--num-records", "300", "--record-size", "100", "--throughput", "-1"]
+    producer = ["--producer-props", f"bootstrap.servers={cluster.bootstrap_servers}", "acks=all"]
+    assert "300 records sent" in kafka_tool(f"{TOOLS}.ProducerPerformance", [*load, *producer])
+    assert tool(f"{TOOLS}.GetOffsetShell", "--topic", "full") == ["full:0:320"]
+    *_, document = tool(f"{TOOLS}.LogDirsCommand", "--describe", "--topic-list", "full")
+    brokers = json.loads(document)["brokers"]
+    assert [broker["broker"] for broker in brokers] == [1, 2, 3]
+    for broker in brokers:
+        [directory] = broker["logDirs"]
+        assert [part["partition"] for part in directory["partitions"]] == ["full-0"]
+        assert directory["partitions"][0]["size"] > 320 * 100 // 2
+        assert directory["error"] is None
+    [data] = cluster.log_directories(2)
+    log = data / "full-0" / "00000000000000000000.log"
+    dumped = kafka_tool(f"{TOOLS}.DumpLogSegments", ["--print-data-log", "--files", str(log)])
+    assert dumped.count("| offset: ") == 320
+
+
+def test_the_quorum(tool):
+    status = dict(line.split(":", 1) for line in tool(f"{TOOLS}.MetadataQuorumCommand", "describe", "--status"))
+    leader = status["LeaderId"].strip()
+    assert int(leader) in NODES
+    assert [voter["id"] for voter in json.loads(status["CurrentVoters"])] == [1, 2, 3]
+    [head, *rows] = tool(f"{TOOLS}.MetadataQuorumCommand", "describe", "--replication")
+    assert head.split()[:4] == ["NodeId", "DirectoryId", "LogEndOffset", "Lag"]
+    assert {row.split()[0]: row.split()[-1] for row in rows} == {
+        str(node): "Leader" if str(node) == leader else "Follower" for node in NODES
+    }
+
+
+@pytest.fixture
+def reassign(tool, tmp_path):
+    """kafka-reassign-partitions with a plan: replicas by partition of one topic."""
+
+    def run(action, topic, plan, *options):
+        moves = [{"topic": topic, "partition": index, "replicas": replicas} for index, replicas in plan.items()]
+        file = tmp_path / "plan.json"
+        file.write_text(json.dumps({"version": 1, "partitions": moves}))
+        return tool(
+            f"{TOOLS}.reassign.ReassignPartitionsCommand", "--reassignment-json-file", str(file), action, *options
+        )
+
+    return run
+
+
+def test_partitions_move(topics, tool, reassign, tmp_path):
+    topics("--create --topic moved --replica-assignment 1:2,2:3")
+    wanted = tmp_path / "topics.json"
+    wanted.write_text(json.dumps({"version": 1, "topics": [{"topic": "moved"}]}))
+    generate = ["--topics-to-move-json-file", str(wanted), "--broker-list", "1,2,3", "--generate"]
+    proposed = tool(f"{TOOLS}.reassign.ReassignPartitionsCommand", *generate)
+    current, proposal = (json.loads(line)["partitions"] for line in proposed if line.startswith("{"))
+    assert [part["replicas"] for part in current] == [[1, 2], [2, 3]]
+    assert {len(part["replicas"]) for part in proposal} == {2}
+    plan = {0: [3, 2], 1: [2, 1, 3]}
+    assert "Successfully started partition reassignments for moved-0,moved-1" in reassign("--execute", "moved", plan)
+    for _ in range(20):
+        verified = "\n".join(reassign("--verify", "moved", plan))
+        if "still in progress" not in verified:
+            break
+    assert "Reassignment of partition moved-0 is completed." in verified
+    assert "Reassignment of partition moved-1 is completed." in verified
+    assert partitions(topics("--describe --topic moved")) in (
+        [f"{leader} 3,2 2,3", "2 2,1,3 1,2,3"] for leader in (2, 3)
+    )
+
+
+def test_the_first_replica_is_made_leader_again(topics, tool, cluster):
+    topics("--create --topic led --replica-assignment 3:1:2")
+    cluster.shut_down(3)
+    cluster.restart(3)
+    election = f"{TOOLS}.LeaderElectionCommand"
+    asked = ["--topic", "led", "--partition", "0", "--election-type"]
+    for _ in range(20):
+        [told] = partitions(topics("--describe --topic led"))
+        if told.endswith("1,2,3"):
+            break
+    assert told == "1 3,1,2 1,2,3"
+    assert "Successfully completed leader election (PREFERRED) for partitions led-0" in tool(
+        election, *asked, "preferred"
+    )
+    assert partitions(topics("--describe --topic led")) == ["3 3,1,2 1,2,3"]
+    for kind in ("preferred", "unclean"):
+        assert "Valid replica already elected for partitions led-0" in tool(election, *asked, kind)
+    nowhere = tool(election, "--topic", "nowhere", "--partition", "0", "--election-type", "preferred", fails=True)
+    assert "UnknownTopicOrPartitionException: No such topic as nowhere" in "\n".join(nowhere)
+
+
+def test_a_move_that_cannot_end_is_given_up(topics, tool, reassign, cluster):
+    """The last one: it leaves a broker dead."""
+    topics("--create --topic stuck --replica-assignment 1:2")
+    cluster.kill(3)
+    assert "Successfully started partition reassignment for stuck-0" in reassign("--execute", "stuck", {0: [1, 3]})
+    under_way = "\n".join(tool(f"{TOOLS}.reassign.ReassignPartitionsCommand", "--list"))
+    assert "stuck-0: replicas: 1,3,2. adding: 3. removing: 2." in under_way
+    cancelled = reassign("--cancel", "stuck", {0: [1, 3]}, "--preserve-throttles")  # there is nobody to clear them at
+    assert "Successfully cancelled partition reassignment for: stuck-0" in cancelled
+    assert partitions(topics("--describe --topic stuck")) == ["1 1,2 1,2"]
