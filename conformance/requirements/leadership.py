@@ -71,7 +71,7 @@ REQUIREMENTS: Final = (
                 ListOffsets(),
             ),
             _PARTITION_ERRORS,
-            cost=2,
+            cost=5,
         ),
         needs=_REPLICATION,
         nodes_min=3,

@@ -162,8 +162,8 @@ REQUIREMENTS: Final = (
         sources=(sources.KIP_966,),
         check=sequential(
             script(
-                CreateTopic("trial-a", partitions=2),
-                CreateTopic("trial-b", partitions=3),
+                placed(1, topic="trial-a", partitions=2),
+                placed(1, topic="trial-b", partitions=3),
                 many(
                     st.builds(
                         DescribeTopicPartitions,
@@ -177,7 +177,7 @@ REQUIREMENTS: Final = (
                 DescribeTopicPartitions(("trial-b", "trial-a"), 3, ("trial-b", 1)),
                 DescribeTopicPartitions(("trial-none",)),
             ),
-            judges("topics", "listed", "next", of=DescribeTopicPartitions),
+            judges("topics", "listed", "partitions", "next", of=DescribeTopicPartitions),
             cost=3,
         ),
         needs=_TOPICS,

@@ -268,11 +268,12 @@ class _ScriptRun:
         return answer
 
     def _await_topic(self, step: AwaitTopic, due: Expectation) -> Answer:
+        """Without what is not due: where replicas are is the cluster's choice, unless the script made it."""
         answer = self._last_answer(partial(self._described_by_all, step.topic), due)
         for index, leader, *_ in answer["partitions"]:
             self._leaders[step.topic, index] = self._symbols.broker(leader)
             self._last_answer(partial(self._request, ListOffsets(topic=step.topic, partition=index)), {"error": "NONE"})
-        return answer
+        return {name: value for name, value in answer.items() if name in due}
 
     def _described_by_all(self, topic: str) -> Answer:
         """The first broker's description of a topic, and whether all others give the same."""

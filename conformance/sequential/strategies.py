@@ -9,7 +9,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.sequential.steps import Batch, Compression, CreateTopic, Flaw, Produce, Record, Script, Step
+from conformance.sequential.steps import TOPIC, Batch, Compression, CreateTopic, Flaw, Produce, Record, Script, Step
 
 Steps = SearchStrategy[tuple[Step, ...]]
 Move = tuple[str, Batch]
@@ -29,10 +29,10 @@ def _flat(part: Step | tuple[Step, ...]) -> tuple[Step, ...]:
     return part if isinstance(part, tuple) else (part,)
 
 
-def placed(*replicas: int, partitions: int = 1) -> CreateTopic:
-    """The usual topic, with replicas on these brokers, of which the first leads."""
+def placed(*replicas: int, topic: str = TOPIC, partitions: int = 1) -> CreateTopic:
+    """A topic with replicas on these brokers, of which the first leads."""
     assignments = tuple((index, replicas) for index in range(partitions))
-    return CreateTopic(partitions=-1, replication_factor=-1, assignments=assignments)
+    return CreateTopic(topic, partitions=-1, replication_factor=-1, assignments=assignments)
 
 
 def many(steps: SearchStrategy[Any], *, at_least: int = 1, at_most: int = 6) -> Steps:

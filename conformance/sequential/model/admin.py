@@ -118,23 +118,26 @@ def placement(_cluster: Cluster, _step: Placement) -> Expectation:
 def describe_topic_partitions(cluster: Cluster, step: DescribeTopicPartitions) -> Expectation:
     """Topics by name, their partitions by index, from the cursor on; a new cursor where the limit was met (KIP-966)."""
     from_topic, from_partition = step.cursor or ("", 0)
-    topics = [name for name in sorted(set(step.topics)) if name >= from_topic]
-    found = [
-        (name, index)
-        for name in topics
-        if name in cluster.topics
-        for index in range(len(cluster.topics[name].partitions))
-        if (name, index) >= (from_topic, from_partition)
-    ]
-    listed, rest = found[: step.limit], found[step.limit :]
-    shown = [name for name in topics if not rest or name <= listed[-1][0]]
+    topics: list[tuple[str, str]] = []
+    listed: list[tuple[str, int]] = []
+    following: tuple[str, int] | None = None
+    for name in sorted(set(step.topics)):
+        if name < from_topic:
+            continue
+        if len(listed) == step.limit:
+            following = (name, 0)
+            break
+        topics.append((name, "NONE" if name in cluster.topics else _UNKNOWN))
+        count = len(cluster.topics[name].partitions) if name in cluster.topics else 0
+        found = [(name, index) for index in range(from_partition if name == from_topic else 0, count)]
+        room = step.limit - len(listed)
+        listed += found[:room]
+        if len(found) > room:
+            following = found[room]
+            break
     partitions = [cluster.topics[name].partitions[index] for name, index in listed]
-    due = {
-        "topics": tuple((name, "NONE" if name in cluster.topics else _UNKNOWN) for name in shown),
-        "listed": tuple(listed),
-        "next": rest[0] if rest else None,
-    }
-    return due if _chosen_by_cluster(partitions) else due | {"partitions": _listed_states(cluster, listed)}
+    due: Expectation = {"topics": tuple(topics), "listed": tuple(listed), "next": following}
+    return due if _chosen_by_cluster(partitions) else {**due, "partitions": _listed_states(cluster, listed)}
 
 
 def _listed_states(cluster: Cluster, listed: Sequence[tuple[str, int]]) -> tuple[object, ...]:
