@@ -294,12 +294,19 @@ class Cluster:
         self, node_id: int, api: str, version: int, *, listener: str = CLIENT, within_ms: int = 30_000, **fields: Any
     ) -> Any:
         """The answer to a request of a client with a connection of its own; `CLOSED` if it is closed instead."""
-        answers = self.asking(node_id, api, version, listener=listener, **fields)
+        return self.ask_entity(node_id, request(api, version, **fields), listener=listener, within_ms=within_ms)
+
+    def ask_entity(self, node_id: int, entity: Any, *, listener: str = CLIENT, within_ms: int = 30_000) -> Any:
+        """The same for a request that is there already."""
+        answers = self.asking_entity(node_id, entity, listener=listener)
         return self.run_until(lambda: answers, within_ms=within_ms)[0]
 
     def asking(self, node_id: int, api: str, version: int, *, listener: str = CLIENT, **fields: Any) -> list[Any]:
         """A list to which the answer comes as time passes."""
-        entity = request(api, version, **fields)
+        return self.asking_entity(node_id, request(api, version, **fields), listener=listener)
+
+    def asking_entity(self, node_id: int, entity: Any, *, listener: str = CLIENT) -> list[Any]:
+        """The same for a request that is there already."""
         schema = load_response_schema(entity.__api_key__, entity.__version__)
         answers: list[Any] = []
         frame = encode_request(entity, next(self._correlation_ids), "test")

@@ -1,11 +1,13 @@
 """Nodes make a cluster: a leader of the quorum, one active controller, equal images, requests passed on."""
 
 import pytest
+from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 
 from fixtures.clients.raw import encode_request
-from tests.reference_broker.cluster import CONTROLLER, PORTS, Cluster
-from tests.reference_broker.requests import batch, request
+from reference_broker.core.apis import CONTROLLER_APIS
+from tests.reference_broker.cluster import CLOSED, CONTROLLER, PORTS, Cluster
+from tests.reference_broker.requests import batch, fill, populated, request
 
 METADATA_PARTITION = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
 
@@ -209,3 +211,31 @@ def test_listeners_have_apis_of_their_own(cluster):
     assert vote in told[CONTROLLER]
     assert vote not in told["PLAINTEXT"]
     assert all(create_topics in keys for keys in told.values())
+
+
+# The controller's listener
+
+
+def test_controllers_are_found_through_any_of_them(cluster):
+    for node_id in cluster.nodes:
+        found = cluster.ask(node_id, "DescribeCluster", 2, listener=CONTROLLER, endpoint_type=2)
+        assert (found.error_code, found.controller_id) == (ErrorCode.none, cluster.active_controller)
+        assert [(broker.broker_id, broker.port) for broker in found.brokers] == [
+            (id_, PORTS[CONTROLLER]) for id_ in (1, 2, 3)
+        ]
+    wrong = cluster.ask(1, "DescribeCluster", 1, listener=CONTROLLER, endpoint_type=1)
+    assert wrong.error_code is ErrorCode.mismatched_endpoint_type
+
+
+CONTROLLER_VERSIONS = [
+    (api.key, version) for api in CONTROLLER_APIS.values() for version in range(api.min_version, api.max_version + 1)
+]
+
+
+@pytest.mark.parametrize("make", [lambda entity: fill(entity, {}), populated], ids=["empty", "full"])
+def test_every_version_of_every_api_of_a_controller_is_answered(cluster, make):
+    for api_key, version in CONTROLLER_VERSIONS:
+        for node_id in cluster.nodes:
+            answer = cluster.ask_entity(node_id, make(load_request_schema(api_key, version)), listener=CONTROLLER)
+            assert answer != CLOSED, (api_key, version, node_id)
+            assert (answer.__api_key__, answer.__version__) == (api_key, version)

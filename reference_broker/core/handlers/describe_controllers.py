@@ -1,0 +1,51 @@
+"""DescribeCluster (60), versions 1-2, on a controller's listener: where the controllers are (KIP-919).
+
+- Endpoints of brokers (1) are MISMATCHED_ENDPOINT_TYPE(114) here, any other number UNSUPPORTED_ENDPOINT_TYPE(115).
+- The active controller is named as this node knows it, -1 for nobody.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.handlers.operations import CLUSTER_OPERATIONS
+from reference_broker.core.request import Request
+from reference_broker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from reference_broker.core.node import Node
+
+_BROKERS, _CONTROLLERS = 1, 2
+
+
+def handle(node: "Node", request: Request, now: Now) -> Any:
+    """The voters of the quorum."""
+    new, body, voters = request.replies, request.body, node.quorum.voters
+    if body.endpoint_type != _CONTROLLERS:
+        return _wrong_endpoint(request)
+    known = (voter for voter in map(voters.get, voters.ids) if voter is not None)
+    return new.DescribeClusterResponse(
+        error_code=ErrorCode.none,
+        error_message=None,
+        endpoint_type=_CONTROLLERS,
+        cluster_id=node.runtime.identity.cluster_id,
+        controller_id=node.quorum.state.leader_id,
+        brokers=tuple(
+            new.DescribeClusterBroker(
+                broker_id=voter.key.id, host=voter.host, port=voter.port, rack=None, is_fenced=False
+            )
+            for voter in known
+        ),
+        cluster_authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else -(2**31),
+    )
+
+
+def _wrong_endpoint(request: Request) -> Any:
+    if request.body.endpoint_type == _BROKERS:
+        error = ErrorCode.mismatched_endpoint_type
+        message = "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
+    else:
+        error = ErrorCode.unsupported_endpoint_type
+        message = f"Unsupported endpoint type {request.body.endpoint_type}"
+    return request.replies.DescribeClusterResponse(
+        error_code=error, error_message=message, cluster_id="", brokers=(), endpoint_type=request.body.endpoint_type
+    )

@@ -1,0 +1,85 @@
+"""Several nodes as processes on one loopback block.
+
+`with Processes(directory, roles) as cluster: cluster.address(1)`
+"""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from fixtures.network.loopback import LoopbackBlock
+from tests.reference_broker.server.process import ROOT
+
+CLUSTER_ID = "c" * 22
+READY_TIMEOUT_S = 60
+
+
+class Processes:
+    """One process for each node; those with the controller's role are the voters."""
+
+    def __init__(self, directory: Path, roles: Mapping[int, str]) -> None:
+        self.directory = directory
+        self._roles = roles
+        self._processes: dict[int, subprocess.Popen[str]] = {}
+        self._block = LoopbackBlock.draw()
+
+    def __enter__(self) -> Self:
+        for node in self._roles:
+            self.start(node)
+        for node in self._roles:
+            self.wait(node)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.kill()
+            process.communicate(timeout=20)
+        self._block.close()
+
+    def address(self, node: int) -> tuple[str, int]:
+        """Where clients reach a broker."""
+        return self._block.node(node), self._block.ports.client
+
+    def controller_address(self, node: int) -> str:
+        return f"{self._block.node(node)}:{self._block.ports.controller}"
+
+    def start(self, node: int) -> None:
+        block, ports, role = self._block, self._block.ports, self._roles[node]
+        listening = {"CLIENT": ports.client, "REPLICATION": ports.replication} if "broker" in role else {}
+        listening |= {"CONTROLLER": ports.controller} if "controller" in role else {}
+        voters = (voter for voter, roles in self._roles.items() if "controller" in roles)
+        properties = {
+            "process.roles": role,
+            "listeners": ",".join(f"{name}://{block.node(node)}:{port}" for name, port in listening.items()),
+            "inter.broker.listener.name": "REPLICATION",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": ",".join(f"{voter}@{self.controller_address(voter)}" for voter in voters),
+        }
+        command = [sys.executable, "-m", "reference_broker.server", "--node-id", str(node), "--exit-with-stdin"]
+        command += ["--data", str(self.directory / f"node-{node}"), "--cluster-id", CLUSTER_ID]
+        command += [f"--set={name}={value}" for name, value in properties.items()]
+        pipe = subprocess.PIPE
+        self._processes[node] = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+    def wait(self, node: int) -> None:
+        """Until it is ready."""
+        process = self._processes[node]
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line.startswith("ready "):
+            raise AssertionError(process.communicate(timeout=READY_TIMEOUT_S))
+
+    def kill(self, node: int) -> None:
+        self._processes[node].kill()
+        self._processes[node].communicate(timeout=20)
+
+    def stop(self) -> dict[int, tuple[int, str]]:
+        """SIGTERM to all at once; exit codes and what they wrote on standard error."""
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)
+        ends = {node: process.communicate(timeout=30)[1] for node, process in self._processes.items()}
+        return {node: (self._processes[node].returncode, errors) for node, errors in ends.items()}

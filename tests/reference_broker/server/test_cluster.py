@@ -1,0 +1,83 @@
+"""Nodes that are processes of their own, over real sockets."""
+
+import time
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from fixtures.clients.raw import RawClient
+from tests.reference_broker.requests import batch, request
+from tests.reference_broker.server.processes import Processes
+
+COMBINED = dict.fromkeys((1, 2, 3), "broker,controller")
+SEPARATE = {1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"}
+METADATA_PARTITION = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
+
+
+def ask(cluster, node, api, version, **fields):
+    with RawClient(*cluster.address(node), timeout_s=30) as client:
+        return client.request(request(api, version, **fields))
+
+
+def create_topic(cluster, node, name, replication_factor):
+    topic = {"name": name, "num_partitions": 1, "replication_factor": replication_factor}
+    [created] = ask(cluster, node, "CreateTopics", 7, timeout=20_000, topics=[topic]).topics
+    assert created.error_code is ErrorCode.none, created
+
+
+def produce(cluster, nodes, topic):
+    """To whoever leads, with acks=all; the base offset."""
+    data = [{"name": topic, "partition_data": [{"index": 0, "records": batch(b"a record", timestamp_ms=0)}]}]
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for node in nodes:
+            [found] = ask(cluster, node, "Produce", 12, acks=-1, timeout=20_000, topic_data=data).responses
+            if found.partition_responses[0].error_code is ErrorCode.none:
+                return found.partition_responses[0].base_offset
+        time.sleep(0.05)
+    raise AssertionError("nobody took the record")
+
+
+def leader_of_the_quorum(cluster, node):
+    [topic] = ask(cluster, node, "DescribeQuorum", 2, topics=[METADATA_PARTITION]).topics
+    return topic.partitions[0]
+
+
+@pytest.mark.parametrize("roles", [COMBINED, SEPARATE], ids=["combined", "separate"])
+def test_a_cluster_outlives_its_controller(tmp_path, roles):
+    with Processes(tmp_path, roles) as cluster:
+        brokers = [node for node, role in roles.items() if "broker" in role]
+        create_topic(cluster, brokers[0], "before", replication_factor=2)
+        assert produce(cluster, brokers, "before") == 0
+        first = leader_of_the_quorum(cluster, brokers[0]).leader_id
+        cluster.kill(first)
+        alive = [node for node in brokers if node != first]
+        create_topic(cluster, alive[0], "after", replication_factor=1)
+        described = leader_of_the_quorum(cluster, alive[0])
+        assert described.leader_id != first
+        assert described.leader_epoch > 1
+
+
+def test_all_nodes_stop_at_once_cleanly(tmp_path):
+    with Processes(tmp_path, COMBINED) as cluster:
+        create_topic(cluster, 1, "orders", replication_factor=3)
+        produce(cluster, COMBINED, "orders")
+        assert cluster.stop() == dict.fromkeys(COMBINED, (0, ""))
+    assert all((tmp_path / f"node-{node}/.kafka_cleanshutdown").exists() for node in COMBINED)
+
+
+@pytest.mark.java
+def test_kafkas_tool_describes_the_quorum(tmp_path, kafka_tool):
+    with Processes(tmp_path, SEPARATE) as cluster:
+        host, port = cluster.address(4)
+        tool = "org.apache.kafka.tools.MetadataQuorumCommand"
+        for how in (
+            ["--bootstrap-server", f"{host}:{port}"],
+            ["--bootstrap-controller", cluster.controller_address(2)],
+        ):
+            status = kafka_tool(tool, [*how, "describe", "--status"])
+            assert "LeaderEpoch:            1\n" in status
+            assert status.count("CONTROLLER://") == 3
+            assert [observer in status for observer in ('"id": 4', '"id": 5')] == [True, True]
+        replication = kafka_tool(tool, ["--bootstrap-server", f"{host}:{port}", "describe", "--replication"])
+        assert [replication.count(kind) for kind in ("Leader", "Follower", "Observer")] == [1, 2, 2]
