@@ -126,10 +126,14 @@ def shutdown_moves_leaders(session_timeout_ms: int) -> Examination:
         found, seen = [], False
         for course in courses(history):
             for shutdown, former in _leaders_struck(course, "shutdown"):
-                seen = True
-                still = (s for s in course.after(shutdown.heal_ns + late_ns) if s.leader == former.leader)
                 back_ns = next((d.heal_ns for d in course.of_kind("down") if d.inject_ns >= shutdown.heal_ns), NEVER_NS)
-                if any(sight.asked_ns < back_ns for sight in still):
+                meanwhile = course.after(shutdown.inject_ns, back_ns)
+                seen = seen or bool(meanwhile)
+                if meanwhile and all(sight.leader in (None, former.leader) for sight in meanwhile):
+                    text = f"node {former.leader} was shut down, and nobody else led before it was back"
+                    found.append(violation(course.topic, text))
+                late = course.after(shutdown.heal_ns + late_ns, back_ns)
+                if any(sight.leader == former.leader for sight in late):
                     text = f"node {former.leader} was still the leader {late_ns / 1e9:.1f} s after its shutdown"
                     found.append(violation(course.topic, text))
             refused = [r for r in course.calls("produce") if r["producer_id"] is not None and r["outcome"] != "ok"]

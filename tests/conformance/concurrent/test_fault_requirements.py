@@ -148,6 +148,10 @@ PLANTS = {
             "node 1 was still the leader 3.0 s after its shutdown",
         ),
         (
+            lambda s: s.change("states", {"leader": 2}, leader=None),
+            "node 1 was shut down, and nobody else led before it was back",
+        ),
+        (
             lambda s: s.change("operations", {"invoke_ns": ns(2.5)}, error="NETWORK_EXCEPTION", outcome="info"),
             "of an idempotent producer: NETWORK_EXCEPTION",
         ),
