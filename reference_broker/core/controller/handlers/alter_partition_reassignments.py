@@ -23,7 +23,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     """What became of each partition."""
     new = request.replies
     allowed = getattr(request.body, "allow_replication_factor_change", True)
-    elections = Elections(controller.image, controller.runtime.configuration, controller.runtime.identity.node_id)
+    elections = controller.elections
     records: list[PartitionChangeRecord] = []
     responses = []
     for topic in request.body.topics:

@@ -32,7 +32,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     number = getattr(body, "election_type", ElectionType.PREFERRED)
     if number not in set(ElectionType):
         raise ControllerError(ErrorCode.invalid_request, f"Unknown election type {number}")
-    elections = Elections(controller.image, controller.runtime.configuration, controller.runtime.identity.node_id)
+    elections = controller.elections
     records: list[PartitionChangeRecord] = []
     results = []
     for topic, indexes in _asked(controller, body):
