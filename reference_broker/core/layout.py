@@ -73,8 +73,8 @@ class Layout:
         if not self.voters.ids:
             raise InvalidConfigError("controller.quorum.voters: there is no voter")
         if (node_id in self.voters.ids) != self.is_controller:
-            is_or_not = "is a" if self.is_controller else "is no"
-            raise InvalidConfigError(f"controller.quorum.voters: node {node_id} {is_or_not} controller")
+            wrong = "is a controller, and no voter" if self.is_controller else "is no controller"
+            raise InvalidConfigError(f"controller.quorum.voters: node {node_id} {wrong}")
 
 
 def _names(text: str) -> list[str]:

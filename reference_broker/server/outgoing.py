@@ -14,6 +14,7 @@ from reference_broker.core.configuration.key import INT_MAX
 from reference_broker.core.connection import Channel
 from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.framing import FrameBuffer
+from reference_broker.server.errors import ServerError
 from reference_broker.server.hosts_file import resolve
 
 Answered = Callable[[Channel, bytes], None]
@@ -78,7 +79,7 @@ class _Link(asyncio.Protocol):
         try:
             host = resolve(channel.host, hosts_file)
             await asyncio.get_running_loop().create_connection(lambda: self, host, channel.port)
-        except OSError:
+        except (OSError, ServerError):  # a hosts file that is being replaced is no reason to end
             self._end()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -1,0 +1,62 @@
+"""The place of a node in its cluster, out of Kafka's properties."""
+
+import pytest
+
+from reference_broker.core.configuration.key import InvalidConfigError
+from reference_broker.core.identity import Endpoint
+from reference_broker.core.layout import Layout
+
+PROPERTIES = {
+    "process.roles": "broker,controller",
+    "listeners": "CLIENT://127.0.0.1:9092,REPLICATION://127.0.0.1:9094,CONTROLLER://[::1]:9093",
+    "advertised.listeners": "CLIENT://b1.test:1,REPLICATION://b1.test:2,CONTROLLER://b1.test:3",
+    "inter.broker.listener.name": "REPLICATION",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.voters": "2@b2.test:9093, 1@b1.test:9093",
+}
+
+
+def test_a_node_with_both_roles():
+    layout = Layout.of(PROPERTIES, 1)
+    assert (layout.is_broker, layout.is_controller) == (True, True)
+    assert layout.listeners[2] == Endpoint("CONTROLLER", "::1", 9093)
+    assert layout.advertised == (Endpoint("CLIENT", "b1.test", 1), Endpoint("REPLICATION", "b1.test", 2))
+    assert layout.voters.ids == (1, 2)
+    second = layout.voters.get(2)
+    assert (second.key.directory_id, second.host, second.port) == (None, "b2.test", 9093)
+
+
+def test_a_broker_that_is_no_voter():
+    layout = Layout.of({**PROPERTIES, "process.roles": "broker", "listeners": "REPLICATION://h:1"}, 7)
+    assert (layout.is_broker, layout.is_controller) == (True, False)
+
+
+def test_a_controller_alone_advertises_nothing():
+    layout = Layout.of({**PROPERTIES, "process.roles": "controller", "listeners": "CONTROLLER://h:1"}, 1)
+    assert (layout.is_broker, layout.advertised) == (False, ())
+
+
+def test_listeners_are_advertised_where_nothing_else_is():
+    properties = {name: value for name, value in PROPERTIES.items() if name != "advertised.listeners"}
+    assert Layout.of(properties, 1).advertised[0] == Endpoint("CLIENT", "127.0.0.1", 9092)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("process.roles", "zookeeper", "process.roles: 'zookeeper' is not broker, controller or both"),
+        ("process.roles", "", "process.roles: '' is not broker, controller or both"),
+        ("process.roles", "broker", "controller.quorum.voters: node 1 is no controller"),
+        ("listeners", "CLIENT:9092", "listeners: 'CLIENT:9092' is not NAME://HOST:PORT"),
+        ("listeners", "CLIENT://h:99999", "listeners: 'CLIENT://h:99999' is not NAME://HOST:PORT"),
+        ("listeners", "REPLICATION://h:1", "listeners: the controller's, CONTROLLER, is missing"),
+        ("listeners", "CONTROLLER://h:1", "listeners: the brokers' own, REPLICATION, is missing"),
+        ("controller.quorum.voters", "", "controller.quorum.voters: there is no voter"),
+        ("controller.quorum.voters", "1@h", "controller.quorum.voters: '1@h' is not ID@HOST:PORT"),
+        ("controller.quorum.voters", "2@h:1", "controller.quorum.voters: node 1 is a controller, and no voter"),
+    ],
+)
+def test_what_cannot_be_is_said_clearly(name, value, complaint):
+    with pytest.raises(InvalidConfigError, match=r".+") as raised:
+        Layout.of({**PROPERTIES, name: value}, 1)
+    assert str(raised.value) == complaint
