@@ -31,7 +31,7 @@ from reference_broker.core.controller.controller import Controller
 from reference_broker.core.disk import Disk
 from reference_broker.core.identity import Identity
 from reference_broker.core.layout import Layout
-from reference_broker.core.lifecycle import UNKNOWN_EPOCH
+from reference_broker.core.lifecycle import UNKNOWN_EPOCH, BrokerState
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.metadata_writer import MetadataWriter
@@ -190,9 +190,11 @@ class Node:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it plays all its roles: a broker is registered, in this run, and not fenced."""
+        """Whether it plays all its roles: a broker is registered, in this run, not fenced, and knows that it runs."""
         if self.broker is None:
             return True
+        if self.broker.lifecycle.state is not BrokerState.RUNNING:
+            return False
         identity = self.runtime.identity
         registered = self.metadata.image.brokers.get(identity.node_id)
         return (

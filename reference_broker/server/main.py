@@ -154,7 +154,8 @@ class _Process:
     def _read_stdin(self) -> None:
         if not os.read(sys.stdin.fileno(), 4096):
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-            self._stop()
+            if not self._is_stopping:  # whoever has signalled may well go away before the end
+                self._stop()
 
     def _stop(self) -> None:
         if self._is_stopping:
