@@ -1,7 +1,8 @@
 """One run under load: clients work, nodes are restarted, everything heals, and then the cluster is held to account.
 
 Three things must be true afterwards: the checkers find nothing wrong with what the clients saw; every acknowledged
-record was read back; and the replicas of each partition hold the same batches on disk.
+record was read back, from the leader and on the disk of every replica; and the replicas of each partition hold the same
+batches.
 """
 
 import itertools
@@ -13,6 +14,7 @@ from typing import Protocol, runtime_checkable
 from chaos.load import actors_of_load
 from chaos.restarts import AwaitInSync
 from conformance.concurrent.actors import Actor
+from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, Injection, await_full_isr, run_phase
 from conformance.concurrent.script import Phase, TopicSettings
 from conformance.concurrent.surroundings import Surroundings
@@ -79,6 +81,7 @@ def run_under_load(target: RestartableTarget, run_dir: Path, seed: int, injectio
             for actor in actors:
                 actor.close()
         run.drain(surroundings, SETTINGS, admin)
+        record_replicas(surroundings)
         directories = {str(node.id): target.log_directories(node.id)[0] for node in target.nodes}
         divergences = find_divergences(directories)
     history = open_history(run_dir)
