@@ -110,7 +110,7 @@ class _Process:
         self._listeners = listeners
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._serving: asyncio.Task[None] | None = None
-        self._is_open = self._is_ready = self._is_stopping = False
+        self._is_open = self._is_ready = self._is_stopping = self._is_signalled = False
 
     async def run(self) -> None:
         """Until the end. Raises `ServerError`."""
@@ -147,20 +147,25 @@ class _Process:
     def _watch_for_the_end(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
+            loop.add_signal_handler(number, self._signalled)
         if self._options.exit_with_stdin:
             loop.add_reader(sys.stdin.fileno(), self._read_stdin)
 
     def _read_stdin(self) -> None:
         if not os.read(sys.stdin.fileno(), 4096):
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-            if not self._is_stopping:  # whoever has signalled may well go away before the end
-                self._stop()
+            self._stop()
 
-    def _stop(self) -> None:
-        if self._is_stopping:
+    def _signalled(self) -> None:
+        """The second signal cuts it short; that standard input ends too says nothing more."""
+        if self._is_signalled:
             self._end()
         else:
+            self._is_signalled = True
+            self._stop()
+
+    def _stop(self) -> None:
+        if not self._is_stopping:
             self._is_stopping = True
             self._shell.stop()
 
