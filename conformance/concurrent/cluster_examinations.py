@@ -34,6 +34,29 @@ def dead_broker_leaves(session_timeout_ms: int) -> Examination:
     return examine
 
 
+def broker_joins_and_leaves(history: History) -> Sequence[Shortcoming]:
+    """A broker that joins is named as one, holds replicas in the ISR, and when it has left can be forgotten, once."""
+    found, seen = [], False
+    for course in courses(history):
+        answers = [row["error"] for row in course.calls("unregister_broker")]
+        told = of_quorum(course, "describe_cluster")
+        if not answers or not told:
+            continue
+        seen = True
+        joined = {node for row in told for node in row["isr"]} - set(told[0]["isr"])
+        if not joined:
+            found.append(violation(course.topic, "the broker that joined was not named as one of the cluster's"))
+        for node in joined:
+            if all(node not in sight.isr for sight in course.sights):
+                found.append(violation(course.topic, f"node {node}, which joined, was never in the ISR"))
+            if node in told[-1]["isr"]:
+                found.append(violation(course.topic, f"node {node}, which left, is still named as a broker"))
+        if answers != [None, "BROKER_ID_NOT_REGISTERED"]:
+            text = f"a broker that left was unregistered twice, and the answers were {answers}"
+            found.append(violation(course.topic, text))
+    return found or ([] if seen else [unknown("no broker joined")])
+
+
 def metadata_never_goes_back(history: History) -> Sequence[Shortcoming]:
     """A node's answers about a partition never fall back to an earlier leader epoch, its own restarts included."""
     found, changes = [], 0

@@ -5,6 +5,7 @@ from typing import Final
 from conformance.concurrent import fault_scripts
 from conformance.concurrent.check import STORIES_DIVISOR, Family
 from conformance.concurrent.cluster_examinations import (
+    broker_joins_and_leaves,
     created_topics_are_kept,
     damaged_nodes_come_back,
     data_goes_on_without_controller,
@@ -82,7 +83,8 @@ _ROLLING_BOUNCE: Final = Family("rolling-bounce", fault_scripts.rolling_bounce, 
 _LAST_REPLICA_LOST: Final = Family("last-replica-lost", fault_scripts.last_in_sync_replica_lost, STORIES_DIVISOR)
 _UNCLEAN_ENABLED: Final = Family("unclean-enabled", fault_scripts.unclean_election_enabled, STORIES_DIVISOR)
 _LEADER_PAUSED: Final = Family("leader-paused", fault_scripts.leader_paused, STORIES_DIVISOR)
-_REASSIGNED: Final = Family("reassigned", fault_scripts.reassigned_under_load, STORIES_DIVISOR)
+_REASSIGNED: Final = Family("reassigned", fault_scripts.reassigned_under_load, divisor=1000)
+"""A cluster of ours has room for nine node ids in its life."""
 
 _LINKS: Final = frozenset({Capability.REPLICATION, Capability.LINK_FAULTS})
 _PROCESSES: Final = frozenset({Capability.REPLICATION, Capability.PROCESS_CONTROL})
@@ -331,7 +333,17 @@ PROMISES: Final = (
         sources=(KIP_455,),
         scripts=_REASSIGNED,
         examinations=always(reassignments_move_replicas),
-        needs=frozenset({Capability.REPLICATION}),
+        needs=_DISKS,
+        nodes_min=3,
+    ),
+    Promise(
+        id="membership/broker-joins-and-leaves",
+        text="A broker that joins a running cluster is named as one of its brokers and can hold replicas; when it has "
+        "left, UnregisterBroker forgets it, and answers BROKER_ID_NOT_REGISTERED when asked again.",
+        sources=(_KIP_631,),
+        scripts=_REASSIGNED,
+        examinations=always(broker_joins_and_leaves),
+        needs=_DISKS,
         nodes_min=3,
     ),
 )

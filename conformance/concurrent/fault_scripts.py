@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from conformance.concurrent.moves import (
+    AddBroker,
     AskInEpochs,
     AwaitBrokers,
     AwaitController,
@@ -25,10 +26,12 @@ from conformance.concurrent.moves import (
     Produce,
     ReadEnd,
     Reassign,
+    RemoveBroker,
     Restart,
     Resume,
     Role,
     ShutDown,
+    Unregister,
     Wait,
 )
 from conformance.concurrent.script import (
@@ -278,7 +281,7 @@ def leader_paused(_: Target) -> SearchStrategy[Script]:
 
 
 def reassigned_under_load(_: Target) -> SearchStrategy[Script]:
-    """Two replicas move to other nodes and back while records come in, after the log start has moved."""
+    """Replicas move to other nodes, to one that joins the cluster and leaves it again too, while records come in."""
 
     def of(records: int) -> Script:
         nemesis: tuple[Move, ...] = (
@@ -286,11 +289,17 @@ def reassigned_under_load(_: Target) -> SearchStrategy[Script]:
             DeleteRecordsToEnd(),
             Reassign((_FOLLOWER, Role.OUTSIDER)),
             Wait(200),
-            Reassign((Role.OUTSIDER, _LEADER)),
+            AddBroker(),
+            AwaitBrokers(4),
+            Reassign((Role.NEWCOMER, _LEADER)),
             Wait(200),
             Reassign((_LEADER, _FOLLOWER)),
+            RemoveBroker(),
+            AwaitBrokers(3),
+            Unregister(),
+            Unregister(),
         )
-        clients = (*_load(records), MetadataWatcher(Role.OUTSIDER, period_ms=100))
+        clients = (*_load(records), MetadataWatcher(Role.OUTSIDER, period_ms=100, cluster=True))
         return Script(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
 
     return _COUNT.map(of)

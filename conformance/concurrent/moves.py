@@ -44,6 +44,8 @@ class Role(StrEnum):
     """The third."""
     OUTSIDER = "outsider"
     """A node without a replica."""
+    NEWCOMER = "newcomer"
+    """A broker that has joined since."""
 
 
 # --- faults
@@ -108,6 +110,16 @@ class Resume(AsPython):
     """SIGCONT."""
 
     node: Role
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AddBroker(AsPython):
+    """Let a broker join the cluster; goes on once it listens. It leaves with the nemesis, at the latest."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RemoveBroker(AsPython):
+    """Shut the broker down that has joined."""
 
 
 # --- waiting
@@ -183,6 +195,11 @@ class ElectLeader(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Unregister(AsPython):
+    """UnregisterBroker for the broker that has joined, asked of another node."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class DeleteRecordsToEnd(AsPython):
     """Move the log start of partition 0 up to its end offset."""
 
@@ -203,6 +220,8 @@ Move = (
     | Restart
     | PauseNode
     | Resume
+    | AddBroker
+    | RemoveBroker
     | Wait
     | AwaitIsr
     | AwaitLeader
@@ -212,6 +231,7 @@ Move = (
     | ReadEnd
     | AskInEpochs
     | ElectLeader
+    | Unregister
     | DeleteRecordsToEnd
     | Reassign
 )

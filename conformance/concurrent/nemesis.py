@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Any
 
 from conformance.concurrent.moves import (
+    AddBroker,
     AskInEpochs,
     AwaitBrokers,
     AwaitController,
@@ -31,17 +32,26 @@ from conformance.concurrent.moves import (
     Produce,
     ReadEnd,
     Reassign,
+    RemoveBroker,
     Restart,
     Resume,
     Role,
     ShutDown,
+    Unregister,
     Wait,
 )
 from conformance.concurrent.script import Send
 from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
 from fixtures.clients.recorded_admin import Election, RecordedAdminClient
 from fixtures.faults.damage import damage
-from fixtures.targets.target import LinkControl, Listener, LogDirectories, ProcessControl, TargetError
+from fixtures.targets.target import (
+    LinkControl,
+    Listener,
+    LogDirectories,
+    MembershipControl,
+    ProcessControl,
+    TargetError,
+)
 
 AWAIT_TIMEOUT_S = 30.0
 """For the cluster to come to what a move waits for: four times what the longest takes with trial settings."""
@@ -87,6 +97,8 @@ class Nemesis:
     """What ends when the node is up again."""
     _lost: set[int] = field(default_factory=set)
     """What did not start again."""
+    _newcomer: int | None = None
+    """The last broker that joined."""
     _clients: dict[int, RecordedAdminClient] = field(default_factory=dict)
 
     def __enter__(self) -> "Nemesis":
@@ -100,6 +112,7 @@ class Nemesis:
         finally:
             for node in list(self._down):
                 self._restart(node)
+            self._remove_newcomer()
             for client in self._clients.values():
                 client.client.close()
 
@@ -112,6 +125,10 @@ class Nemesis:
         match move:
             case Cut() | Heal() | Kill() | ShutDown() | DamageDisk() | Restart() | PauseNode() | Resume():
                 self._break(move)
+            case AddBroker():
+                self._newcomer = self._membership.add_broker().id
+            case RemoveBroker():
+                self._remove_newcomer()
             case Wait():
                 time.sleep(move.duration_ms / 1000)
             case AwaitIsr() | AwaitLeader() | AwaitBrokers() | AwaitController():
@@ -190,6 +207,17 @@ class Nemesis:
     def _fault(self, kind: str, target: str, argument: str | None = None) -> Any:
         return self.surroundings.recorder.fault(kind, target, argument)
 
+    def _remove_newcomer(self) -> None:
+        if self._newcomer is not None and self._newcomer in self._nodes:
+            self._membership.remove_broker(self._newcomer)
+
+    @property
+    def _membership(self) -> MembershipControl:
+        target = self.surroundings.target
+        if not isinstance(target, MembershipControl):
+            raise ScriptNotRunError(f"{target.name} lets no broker join")
+        return target
+
     @property
     def _processes(self) -> ProcessControl:
         target = self.surroundings.target
@@ -256,6 +284,8 @@ class Nemesis:
                     client.ask_in_epoch(topic, _PARTITION, epoch + 1, "in_epoch_to_come")
             case ElectLeader():
                 self._elect(move.election)
+            case Unregister():
+                self._anyone().unregister_broker(self._node(Role.NEWCOMER))
             case DeleteRecordsToEnd():
                 self._delete_records()
             case Reassign():
@@ -286,7 +316,7 @@ class Nemesis:
     # --- nodes
 
     def _node(self, role: Role) -> int:
-        node = self.surroundings.node_of(role)
+        node = self._newcomer if role is Role.NEWCOMER else self.surroundings.node_of(role)
         if node is None:
             raise ScriptNotRunError(f"there is no node that is {role} of the topic")
         return node
@@ -297,7 +327,7 @@ class Nemesis:
 
     def _anyone(self) -> RecordedAdminClient:
         """A client of some node that is up."""
-        unavailable = {*self._down, *self._paused, *self._lost}
+        unavailable = {*self._down, *self._paused, *self._lost, self._newcomer}
         return self._client(next(node for node in self._nodes if node not in unavailable))
 
     def _client(self, node: int) -> RecordedAdminClient:

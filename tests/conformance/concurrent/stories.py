@@ -241,14 +241,20 @@ def leader_paused():
 
 
 def reassigned():
-    """From nodes 1 and 2 to 2 and 3 and back, the log start at 1."""
+    """From nodes 1 and 2 to 2 and 4, which has joined, and back; then 4 leaves."""
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2), node=3)
+    story.brokers(0.3, 1, 2, 3)
     story.produce(0.5, 0.6, 0, 0)
+    story.brokers(0.9, 1, 2, 3, 4)
     story.call("reassign", 1, 1.1)
-    story.metadata(2, 2, 1, (2, 3), node=3)
+    story.metadata(2, 2, 1, (2, 4), node=3)
     story.produce(2.5, 2.6, 1, 1)
     story.call("reassign", 3, 3.1)
     story.metadata(4, 1, 2, (1, 2), node=3)
+    story.brokers(5, 1, 2, 3)
+    story.call("unregister_broker", 6, 6.1, topic=None)
+    story.call("unregister_broker", 6.2, 6.3, "BROKER_ID_NOT_REGISTERED", topic=None)
+    story.call("list_offsets", 7, 7.1)
     return story

@@ -218,6 +218,18 @@ PLANTS = {
             "not UNKNOWN_LEADER_EPOCH",
         ),
     ],
+    "membership/broker-joins-and-leaves": [
+        (
+            lambda s: s.change("states", {"asked_ns": ns(0.9)}, isr=[1, 2, 3]),
+            "the broker that joined was not named as one of the cluster's",
+        ),
+        (lambda s: s.change("states", {"asked_ns": ns(2)}, isr=[2, 3]), "node 4, which joined, was never in the ISR"),
+        (lambda s: s.change("states", {"asked_ns": ns(5)}, isr=[1, 2, 3, 4]), "node 4, which left, is still named"),
+        (
+            lambda s: s.change("operations", {"error": "BROKER_ID_NOT_REGISTERED"}, error=None),
+            "the answers were [None, None]",
+        ),
+    ],
     "reassignment/nothing-is-lost-under-load": [
         (
             lambda s: s.change("operations", {"invoke_ns": ns(1)}, error="INVALID_REPLICA_ASSIGNMENT"),

@@ -5,7 +5,20 @@ from contextlib import contextmanager
 
 import pytest
 
-from conformance.concurrent.moves import Cut, DamageDisk, Heal, Kill, PauseNode, Restart, Resume, Role, ShutDown, Wait
+from conformance.concurrent.moves import (
+    AddBroker,
+    Cut,
+    DamageDisk,
+    Heal,
+    Kill,
+    PauseNode,
+    RemoveBroker,
+    Restart,
+    Resume,
+    Role,
+    ShutDown,
+    Wait,
+)
 from conformance.concurrent.nemesis import Moves, Nemesis
 from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
 from fixtures.faults.damage import Damage
@@ -39,6 +52,15 @@ class Target:
 
     def pause(self, node):
         return self.noted(f"pause {node}", f"resume {node}")
+
+    def add_broker(self):
+        self.nodes = (*self.nodes, Node(4, "127.0.0.1", 9092))
+        self.done.append("add 4")
+        return self.nodes[-1]
+
+    def remove_broker(self, node):
+        self.nodes = tuple(each for each in self.nodes if each.id != node)
+        self.done.append(f"remove {node}")
 
     def cut(self, source, destination, listener=None, lost=Lost.REQUESTS):
         return self.noted(f"cut {source}->{destination}", f"heal {source}->{destination}")
@@ -104,6 +126,12 @@ def test_a_disk_is_damaged_until_the_node_was_started(target):
 def test_whatever_is_still_broken_is_healed_at_the_end(target):
     make(target, Kill(Role.LEADER), PauseNode(Role.FOLLOWER), Cut(Role.CLIENT, Role.LEADER))
     assert {"restart 2", "resume 3", "heal client->2"} <= set(target.done)
+
+
+def test_a_broker_that_joined_leaves_once(target):
+    make(target, AddBroker())
+    make(target, AddBroker(), RemoveBroker())
+    assert target.done == ["add 4", "remove 4"] * 2
 
 
 def test_also_when_a_move_cannot_be_made(target):
