@@ -176,8 +176,10 @@ class Node:
     @property
     def next_ms(self) -> int | None:
         """When `fire` is to be called, by the monotonic clock."""
-        deadlines = (self.runtime.timers.next_ms, self.quorum.deadline_ms)
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        timer_ms, deadline_ms = self.runtime.timers.next_ms, self.quorum.deadline_ms
+        if timer_ms is None or deadline_ms is None:
+            return deadline_ms if timer_ms is None else timer_ms
+        return min(timer_ms, deadline_ms)
 
     def take_effects(self) -> list[Effect]:
         """What was decided since the last time, in order."""

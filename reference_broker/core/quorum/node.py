@@ -70,6 +70,8 @@ class QuorumNode:
     :param local: its id and the id of its directory.
     :param random_below: a random number below its argument, for the jitter of elections.
     :param clean: the last run closed its log.
+
+    `deadline_ms` is when `advance` is to be called, by the monotonic clock; null if only others can bring this node on.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class QuorumNode:
         self._store = ElectionStateStore(disk, QUORUM_LOG_DIRECTORY)
         self._effects: list[Effect] = []
         self.is_stopping = False
+        self.deadline_ms: int | None = None
         self.random_below = random_below
         self._answers = Answers(self)
         self._outcomes = Outcomes(self)
@@ -170,6 +173,8 @@ class QuorumNode:
     def _settle(self, now: Now) -> None:
         self._answers.expire(now)
         self._duties.do(now)
+        deadlines = [self._duties.deadline_ms, self._answers.deadline_ms]
+        self.deadline_ms = min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # What it is
 
@@ -193,12 +198,6 @@ class QuorumNode:
     def election(self) -> ElectionState:
         """What of the state has to outlive a crash."""
         return ElectionState(self.state.epoch, self.state.leader_id, self.state.voted)
-
-    @property
-    def deadline_ms(self) -> int | None:
-        """When `advance` is to be called, by the monotonic clock; null if only others can bring this node on."""
-        deadlines = [self._duties.deadline_ms, self._answers.deadline_ms]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     @property
     def is_caught_up(self) -> bool:
