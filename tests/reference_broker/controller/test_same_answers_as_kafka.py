@@ -32,14 +32,22 @@ FEATURES = [
 
 
 class Kafka:
-    """The controller listener of one node of Apache Kafka."""
+    """The controller listener of one node of Apache Kafka, and its broker's, which tells of partitions."""
 
-    def __init__(self, client: RawClient, cluster_id: str) -> None:
-        self._client = client
+    def __init__(self, controller: RawClient, broker: RawClient, cluster_id: str) -> None:
+        self._controller = controller
+        self._broker = broker
         self.cluster_id = cluster_id
 
     def ask(self, api: str, version: int, **fields: Any) -> Any:
-        return self._client.request(request(api, version, **fields))
+        return self._controller.request(request(api, version, **fields))
+
+    def led(self, name: str) -> tuple[int, int, tuple[int, ...]]:
+        """Leader, leader epoch and ISR of the topic's partition, when the broker has heard of the last change."""
+        time.sleep(0.3)
+        [topic] = self._broker.request(request("Metadata", 12, topics=[{"name": name}])).topics
+        [partition] = topic.partitions
+        return partition.leader_id, partition.leader_epoch, tuple(partition.isr_nodes)
 
 
 class Ours(ScriptedController):
@@ -51,6 +59,10 @@ class Ours(ScriptedController):
         super().__init__()
         self.serve(1)
         self.heartbeat(1, current_metadata_offset=FAR)
+
+    def led(self, name: str) -> tuple[int, int, tuple[int, ...]]:
+        now = self.partition(name)
+        return now.leader, now.leader_epoch, now.isr
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +76,13 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         [properties] = [path.read_text() for path in work_dir.rglob("*.properties") if "CONTROLLER" in path.read_text()]
         [(host, port)] = re.findall(r"CONTROLLER\\?://([\d.]+)\\?:(\d+)", properties.split("advertised")[0])
         [cluster_id] = set(re.findall(r"cluster.id=(\S+)", _meta_properties(work_dir)))
-        with RawClient(host, int(port)) as client:
-            yield Kafka(client, cluster_id)
+        [node] = cluster.nodes
+        with RawClient(host, int(port)) as controller, RawClient(node.host, node.port) as broker:
+            kafka = Kafka(controller, broker, cluster_id)
+            disabled = {"feature": "eligible.leader.replicas.version", "max_version_level": 0, "upgrade_type": 2}
+            answer = kafka.ask("UpdateFeatures", 2, feature_updates=[disabled], timeout=10_000)
+            assert answer.error_code == 0, answer
+            yield kafka
 
 
 def _meta_properties(work_dir: Path) -> str:
@@ -92,7 +109,10 @@ class Story:
             "incarnation_id": UUID(int=2**70 + 1000 * self._id(number) + life),
             "log_dirs": (self.directory(number),),
             "features": FEATURES,
-            "listeners": [{"name": "REPLICATION", "host": "127.0.0.1", "port": 1, "security_protocol": 0}],
+            "listeners": [
+                {"name": name, "host": "127.0.0.1", "port": 1, "security_protocol": 0}
+                for name in ("CLIENT", "REPLICATION")
+            ],
             **fields,
         }
         answer = self._controller.ask("BrokerRegistration", 4, broker_id=self._id(number), **asked)
@@ -169,6 +189,19 @@ class Story:
         )
         [result] = answer.replica_election_results[0].partition_result
         self.told.append(("elect", election_type, result.error_code))
+
+    def reassign(self, *numbers: int, name: str = "orders", index: int = 0) -> None:
+        """Without numbers: give the reassignment up."""
+        partition = {"partition_index": index, "replicas": tuple(map(self._id, numbers)) or None}
+        topics = [{"name": name, "partitions": [partition]}]
+        answer = self._controller.ask("AlterPartitionReassignments", 0, topics=topics, timeout=10_000)
+        [result] = answer.responses[0].partitions
+        self.told.append(("reassign", numbers, result.error_code))
+
+    def look(self) -> None:
+        leader, leader_epoch, isr = self._controller.led("orders")
+        number = leader - self._first_id if leader >= 0 else leader
+        self.told.append(("led", number, leader_epoch, tuple(member - self._first_id for member in isr)))
 
     def unregister(self, number: int) -> None:
         answer = self._controller.ask("UnregisterBroker", 0, broker_id=self._id(number))
@@ -299,7 +332,67 @@ def leaving(story: Story) -> None:
     story.propose(3, 3)
 
 
-STORIES = [leaving, joining, living, changing_the_isr, electing]
+def losing_all(story: Story) -> None:
+    """The last in-sync replica goes, and comes back; then it goes for good."""
+    three_brokers(story)
+    story.propose(1, 1, 2)
+    story.heartbeat(2, want_fence=True)
+    story.look()
+    story.heartbeat(1, want_fence=True)
+    story.look()
+    story.heartbeat(2)
+    story.look()
+    story.heartbeat(1)
+    story.look()
+    story.partition = (2, 4)
+    story.propose(1, 1, 3)
+    story.propose(1, 1)
+    story.elect(1)
+    story.heartbeat(1, want_fence=True)
+    story.elect(0)
+    story.elect(1)
+    story.look()
+    story.partition = (4, 8)
+    story.propose(2, 2, 3, leader_recovery_state=1)
+    story.propose(2, 2, leader_recovery_state=1)
+    story.propose(2, 2, leader_recovery_state=0)
+    story.propose(2, 2, 3, leader_recovery_state=1)
+    story.propose(2, 2, 3)
+    story.look()
+
+
+def moving(story: Story) -> None:
+    """Reassignments, right and wrong; one is given up, one is completed."""
+    three_brokers(story)
+    for number in (4, 5):
+        story.register(number)
+        story.heartbeat(number)
+    story.reassign()
+    story.reassign(1, 1)
+    story.reassign(1, 9)
+    story.reassign(1, 2, name="other")
+    story.reassign(1, 2, index=1)
+    story.reassign(4, 5)
+    story.partition = (0, 1)
+    story.propose(1, 1, 2, 3, 4)
+    story.look()
+    story.reassign()
+    story.look()
+    story.partition = (1, 3)
+    story.reassign(4, 5)
+    story.partition = (1, 4)
+    story.propose(1, 1, 2, 3, 4)
+    story.propose(1, 1, 2, 3, 4, 5)
+    story.look()
+    story.partition = (2, 6)
+    story.propose(4, 4)
+    story.reassign(4, 1)
+    story.partition = (2, 8)
+    story.propose(4, 4, 1)
+    story.look()
+
+
+STORIES = [leaving, joining, living, changing_the_isr, electing, losing_all, moving]
 """The first one waits until all brokers there are know something, so there are to be none of another story."""
 
 
