@@ -35,41 +35,39 @@ class PartitionView:
     offline: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What a listener's clients see."""
+    """What the clients of a listener see."""
 
-    image: MetadataImage
-    listener: str
+    def __init__(self, image: MetadataImage, listener: str) -> None:
+        self.image = image
+        views = (_view(broker, listener) for _, broker in sorted(image.brokers.items()))
+        self._brokers = {view.node_id: view for view in views if view is not None}
+        self._alive = frozenset(view.node_id for view in self._brokers.values() if not view.fenced)
 
     def brokers(self, *, with_fenced: bool = False) -> list[BrokerView]:
         """Every broker that has the listener, by id."""
-        found = (self._seen(broker) for _, broker in sorted(self.image.brokers.items()))
-        return [broker for broker in found if broker is not None and (with_fenced or not broker.fenced)]
+        return [view for view in self._brokers.values() if with_fenced or not view.fenced]
 
     def controller(self, own_id: int) -> int:
         """Who takes requests for the controller: any broker that is listed, best the one that is asked (KIP-590)."""
-        ids = [broker.node_id for broker in self.brokers()]
-        return own_id if own_id in ids else next(iter(ids), -1)
+        return own_id if own_id in self._alive else min(self._alive, default=-1)
 
     def partition(self, record: PartitionRecord) -> PartitionView:
         """One partition."""
-        leader = self.image.brokers.get(record.leader)
-        reachable = leader is not None and self._seen(leader) is not None
         return PartitionView(
             record=record,
-            leader=record.leader if reachable else NO_LEADER,
-            leader_registered=leader is not None,
-            offline=tuple(replica for replica in record.replicas if not self.is_alive(replica)),
+            leader=record.leader if record.leader in self._brokers else NO_LEADER,
+            leader_registered=record.leader in self.image.brokers,
+            offline=tuple(replica for replica in record.replicas if replica not in self._alive),
         )
 
     def is_alive(self, node_id: int) -> bool:
         """Whether a broker is listed."""
-        broker = self.image.brokers.get(node_id)
-        return broker is not None and not broker.fenced and self._seen(broker) is not None
+        return node_id in self._alive
 
-    def _seen(self, broker: RegisterBrokerRecord) -> BrokerView | None:
-        for endpoint in broker.end_points:
-            if endpoint.name == self.listener:
-                return BrokerView(broker.broker_id, endpoint.host, endpoint.port, broker.rack, broker.fenced)
-        return None
+
+def _view(broker: RegisterBrokerRecord, listener: str) -> BrokerView | None:
+    for endpoint in broker.end_points:
+        if endpoint.name == listener:
+            return BrokerView(broker.broker_id, endpoint.host, endpoint.port, broker.rack, broker.fenced)
+    return None

@@ -4,8 +4,7 @@
   INVALID_TOPIC_EXCEPTION(17).
 - At most `response_partition_limit` partitions, and never more than `max.request.partition.size.limit`, 2000. If there
   are more, the cursor says where the next request goes on.
-- A cursor for a topic that is not asked for, or a partition below 0: the connection is closed, as there is no error
-  code for the request as a whole.
+- A cursor for a topic that is not asked for, or a partition below 0: INVALID_REQUEST(42) for each topic.
 """
 
 from typing import Any
@@ -15,7 +14,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.handlers.cluster_view import ClusterView
 from reference_broker.core.handlers.operations import TOPIC_OPERATIONS
 from reference_broker.core.metadata.image import TopicImage
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request
 from reference_broker.core.topic_names import INTERNAL_TOPICS, illegal_topic_name
 from reference_broker.protocol.errors import ErrorCode
 
@@ -31,7 +30,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     if cursor is not None:
         asked_elsewhere = request.body.topics and cursor.topic_name not in names
         if asked_elsewhere or cursor.partition_index < 0:
-            return Outcome.CLOSE_CONNECTION
+            return _refused(request)
         names = [name for name in names if name >= cursor.topic_name]
         first = cursor.partition_index if names[:1] == [cursor.topic_name] else 0
     left = max(min(_PARTITIONS_MAX, request.body.response_partition_limit), 1)
@@ -50,6 +49,18 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         left -= len(indexes)
         first = 0
     return new.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=next_cursor)
+
+
+def _refused(request: Request) -> Any:
+    new = request.replies
+    return new.DescribeTopicPartitionsResponse(
+        topics=tuple(
+            new.DescribeTopicPartitionsResponseTopic(
+                error_code=ErrorCode.invalid_request, name=topic.name, topic_id=None, partitions=()
+            )
+            for topic in request.body.topics
+        )
+    )
 
 
 def _topic(request: Request, view: ClusterView, name: str, topic: TopicImage | None, indexes: range) -> Any:
