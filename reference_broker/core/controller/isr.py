@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from reference_broker.core.controller.elections import Elections
-from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.partition_changes import (
     Election,
     LeaderRecoveryState,
@@ -75,17 +74,6 @@ def proposals(broker_id: int, partitions: Any) -> Iterator[tuple[int, Proposal]]
             asked.partition_index,
             Proposal(broker_id, asked.leader_epoch, asked.partition_epoch, isr, asked.leader_recovery_state),
         )
-
-
-def check_broker_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> None:
-    """Refuse a broker that is not, or not any more, registered so. Raises `ControllerError`, STALE_BROKER_EPOCH."""
-    broker = image.brokers.get(broker_id)
-    if broker is None:
-        message = f"No broker registration found for broker id {broker_id}"
-        raise ControllerError(ErrorCode.stale_broker_epoch, message)
-    if broker.broker_epoch != broker_epoch:
-        message = f"Expected broker epoch {broker.broker_epoch}, but got broker epoch {broker_epoch}"
-        raise ControllerError(ErrorCode.stale_broker_epoch, message)
 
 
 def judge(topic: TopicImage, index: int, proposal: Proposal, elections: Elections) -> Verdict:

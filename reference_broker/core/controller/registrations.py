@@ -73,6 +73,17 @@ def broker_registration(
     return [*departures, record], record
 
 
+def check_broker_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> None:
+    """Refuse a broker that is not, or not any more, registered so. Raises `ControllerError`, STALE_BROKER_EPOCH."""
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        message = f"No broker registration found for broker id {broker_id}"
+        raise ControllerError(ErrorCode.stale_broker_epoch, message)
+    if broker.broker_epoch != broker_epoch:
+        message = f"Expected broker epoch {broker.broker_epoch}, but got broker epoch {broker_epoch}"
+        raise ControllerError(ErrorCode.stale_broker_epoch, message)
+
+
 def controller_registration(asked: Any) -> RegisterControllerRecord:
     """The record by which a controller tells of itself (KIP-919)."""
     return RegisterControllerRecord(

@@ -9,7 +9,8 @@ from typing import Any
 from reference_broker.core.clock import Now
 from reference_broker.core.controller.active import only_active
 from reference_broker.core.controller.controller import Controller
-from reference_broker.core.controller.isr import Verdict, check_broker_epoch, judge, proposals
+from reference_broker.core.controller.isr import Verdict, judge, proposals
+from reference_broker.core.controller.registrations import check_broker_epoch
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
