@@ -126,6 +126,11 @@ class Node:
         self.runtime.channels.lost(channel, now)
         self._settle(now)
 
+    def write(self, now: Now) -> None:
+        """Give the quorum what the controller has appended; to be called soon, once for all that came together."""
+        self._writer.flush(now)
+        self._settle(now)
+
     def fire(self, now: Now) -> None:
         """It is `next_ms`: do what is due."""
         self.runtime.timers.fire(now)
@@ -181,6 +186,11 @@ class Node:
             return deadline_ms if timer_ms is None else timer_ms
         return min(timer_ms, deadline_ms)
 
+    @property
+    def has_to_write(self) -> bool:
+        """Whether `write` is to be called."""
+        return not self._writer.is_empty
+
     def take_effects(self) -> list[Effect]:
         """What was decided since the last time, in order."""
         return self.runtime.take_effects()
@@ -230,14 +240,12 @@ class Node:
     # What the quorum wants
 
     def _settle(self, now: Now) -> None:
-        """Carry out what the quorum and the controller want of each other, until neither wants more."""
+        """Carry out what the quorum wants, until it wants no more."""
         while True:
             for effect in self.quorum.take_effects():
                 self._carry_out(effect, now)
             self._stand_by_unless_leading(now)
-            if not self._writer.is_empty:
-                self._writer.flush(now)
-            elif not self.quorum.has_effects:
+            if not self.quorum.has_effects:
                 return
 
     def _carry_out(self, effect: wanted.Effect, now: Now) -> None:

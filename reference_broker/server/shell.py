@@ -47,6 +47,7 @@ class Shell:
         self._changed = changed
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
+        self._is_writing = False
         self._incoming: dict[Connection, Incoming] = {}
         self._outgoing = Outgoing(hosts_file, self._answered, self._lost)
         self._proceed(None)
@@ -90,6 +91,12 @@ class Shell:
             self.node.fire(read_clocks())
         self._proceed(None)
 
+    def _write(self) -> None:
+        self._is_writing = False
+        with self._guarded(_nothing):
+            self.node.write(read_clocks())
+        self._proceed(None)
+
     @contextmanager
     def _guarded(self, give_up: Callable[[], None]) -> "Iterator[None]":
         try:
@@ -123,6 +130,9 @@ class Shell:
                         incoming.close()
                 case Disconnect(channel):
                     self._outgoing.close(channel)
+        if self.node.has_to_write and not self._is_writing:
+            self._is_writing = True
+            self._loop.call_soon(self._write)  # behind all that has come in by now
         self._set_timer()
         self._changed()
 

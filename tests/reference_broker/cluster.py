@@ -196,7 +196,10 @@ class Cluster:
     # The network
 
     def _carry_out(self, node_id: int) -> None:
-        for effect in self.nodes[node_id].take_effects():
+        node = self.nodes[node_id]
+        while node.has_to_write:
+            node.write(self.now)
+        for effect in node.take_effects():
             match effect:
                 case Respond(connection, data):
                     self._respond(node_id, connection, data[4:])

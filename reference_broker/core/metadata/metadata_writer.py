@@ -2,8 +2,8 @@
 
 Rules of this file:
 - `append` gives records their offsets at once, so that a broker's registration can say its own as the broker's epoch
-  (KIP-631). They reach the log with `flush`, which the node calls when the input at hand is dealt with: all batches of
-  one input, or of several that came together, cost one fsync.
+  (KIP-631). They reach the log with `flush`, which comes when all inputs that came together are dealt with: all their
+  batches cost one fsync.
 - What is appended at once is one batch, however large: all of it is there after a crash, or nothing.
 - Only the leader of the quorum appends. What it has not flushed when it leads no more is gone (`clear`).
 """
@@ -49,7 +49,8 @@ class MetadataWriter:
     def flush(self, now: Now) -> None:
         """Give the quorum what was appended since the last time. Raises `NotLeaderError`."""
         batches, self._batches, self._records = self._batches, [], 0
-        self._quorum.append(batches, self._epoch, now)
+        if batches:
+            self._quorum.append(batches, self._epoch, now)
 
     def clear(self) -> None:
         """Forget what was appended since the last time."""
