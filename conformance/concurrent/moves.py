@@ -28,7 +28,7 @@ class AsPython:
 
 def _source(value: object) -> str:
     if isinstance(value, tuple):
-        return f"({''.join(f'{_source(item)}, ' for item in value)})"
+        return f"({', '.join(map(_source, value))}{',' if len(value) == 1 else ''})"
     return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
 
 
