@@ -19,6 +19,9 @@ from fixtures.clients.recorded import RecordedRawClient
 IDEMPOTENT_PRODUCERS = 2
 """Of librdkafka, pipelining to all partitions in turn. Beside them work a consumer of librdkafka, and for each
 partition a raw producer and a raw reader that asks the leader for records and for the end offset by turns."""
+IN_FLIGHT_MAX = 1
+"""Of a producer of librdkafka 2.16: with more it may send a later request first to a new leader, be answered
+OUT_OF_ORDER_SEQUENCE_NUMBER, and write a record twice that a lawful cluster has."""
 BURST = Send(records=10, size=100)
 """What an idempotent producer sends to a partition before it pauses."""
 BATCH = Send(records=3)
@@ -100,10 +103,11 @@ class _IdempotentProducer:
             next(surroundings.processes),
             topic_ids=surroundings.topic_ids,
             delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+            properties={"max.in.flight.requests.per.connection": IN_FLIGHT_MAX},
         )
 
     def act(self, phase: Phase, over: threading.Event) -> None:
-        while not over.is_set():
+        while not over.is_set() and self._producer.fatal_error is None:
             for partition in self._surroundings.replicas:
                 for record in self._surroundings.records(BURST):
                     self._producer.send(self._surroundings.topic, partition, record)
