@@ -18,7 +18,7 @@ from reference_broker.protocol.records import decode_batches
 Commit = tuple[OffsetCommitKey, OffsetCommitValue | None]
 """What is committed for a group and a partition; null takes it away."""
 
-_LOAD_SIZE_BYTES = 256 * 1024
+_LOAD_SIZE_BYTES = 64 * 1024
 
 
 class GroupOffsets:
