@@ -146,6 +146,11 @@ def with_timestamp(header: BatchHeader, records: Bytes, timestamp_type: Timestam
     return changed._replace(crc=crc32c(records, crc32c(changed.pack()[_ATTRIBUTES_POSITION:])))
 
 
+def with_codec(header: BatchHeader, codec: Codec) -> BatchHeader:
+    """The header of a batch in another codec. Its length and checksum are still those of the old one."""
+    return header._replace(attributes=header.attributes & ~_CODEC_MASK | codec)
+
+
 class RecordSummary(NamedTuple):
     """What the broker may want of one record."""
 
@@ -160,10 +165,7 @@ def iterate_records(header: BatchHeader, records: Bytes) -> Iterator[RecordSumma
     :param records: what follows the header.
     :raises BatchError: the records do not fit their batch.
     """
-    try:
-        data = _decompress(header.codec, bytes(records))
-    except (ValueError, OSError, IndexError, struct.error, zlib.error) as error:
-        raise CompressionError(f"records that cannot be decompressed: {error}") from error
+    data = decompress(header, records)
     try:
         yield from _summaries(header, data)
     except IndexError:
@@ -237,6 +239,18 @@ def _unsigned_varint(data: Bytes, position: int) -> tuple[int, int]:
             raise BatchError("a varint longer than ten bytes")
 
 
+def decompress(header: BatchHeader, records: Bytes) -> bytes:
+    """The records of one batch as they are without compression.
+
+    :param records: what follows the header.
+    :raises CompressionError: the codec cannot read them.
+    """
+    try:
+        return _decompress(header.codec, bytes(records))
+    except (ValueError, OSError, IndexError, struct.error, zlib.error) as error:
+        raise CompressionError(f"records that cannot be decompressed: {error}") from error
+
+
 def _decompress(codec: int, data: bytes) -> bytes:
     match codec:
         case Codec.NONE:
@@ -250,7 +264,7 @@ def _decompress(codec: int, data: bytes) -> bytes:
 
 _SNAPPY_RATIO_MAX = 32
 """The densest element of snappy copies 64 bytes and takes three."""
-_SNAPPY_JAVA_MAGIC = b"\x82SNAPPY\x00"
+SNAPPY_JAVA_MAGIC = b"\x82SNAPPY\x00"
 
 
 def _decompress_with_arrow(codec: Codec, data: bytes) -> bytes:
@@ -267,7 +281,7 @@ def _decompress_with_arrow(codec: Codec, data: bytes) -> bytes:
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:
     """Java producers frame snappy in blocks with a length each; others send one bare block."""
-    if not data.startswith(_SNAPPY_JAVA_MAGIC):
+    if not data.startswith(SNAPPY_JAVA_MAGIC):
         yield data
         return
     position = 16

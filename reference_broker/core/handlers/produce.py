@@ -6,6 +6,7 @@
   in `replication.acknowledgement`. The offsets are told whatever comes of it, as Kafka does.
 - A partition takes one batch of magic 2; what a batch must be is the log's to say (KIP-98, KIP-32, KIP-135), and which
   of its records were wrong is told from version 8 (KIP-467).
+- zstd is known since version 7: UNSUPPORTED_COMPRESSION_TYPE(76) before (KIP-110).
 - Unknown partitions: UNKNOWN_TOPIC_OR_PARTITION(3), from version 13 by topic id UNKNOWN_TOPIC_ID(100) (KIP-516). Those
   led elsewhere: NOT_LEADER_OR_FOLLOWER(6), from version 10 with the leader and where it is (KIP-951).
 - Internal topics are written by the broker alone, and by Kafka's admin client: INVALID_TOPIC_EXCEPTION(17).
@@ -28,10 +29,12 @@ from reference_broker.core.replication.partition import ACKS_ALL, Partition
 from reference_broker.core.request import Outcome, Request
 from reference_broker.core.topic_names import INTERNAL_TOPICS
 from reference_broker.protocol.errors import ErrorCode, error_code
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, Codec
 
 _ACKS = frozenset({ACKS_ALL, 0, 1})
 _ADMIN_CLIENT_ID = "__admin_client"
 _LEADER_TOLD_VERSION = 10
+_ZSTD_VERSION = 7
 _UNKNOWN_OFFSET = -1
 _WITHOUT_LOG_START = frozenset(
     {
@@ -90,6 +93,8 @@ def _append_all(broker: Broker, request: Request, now: Now) -> list[_Result]:
             partition = _check(request, find_partition(broker, found, data.index))
             if isinstance(partition, ErrorCode):
                 result.error = partition
+            elif _is_unsupported(request, data.records):
+                result.error = ErrorCode.unsupported_compression_type
             else:
                 _append(partition, request, data.records or b"", result, now)
             results.append(result)
@@ -103,6 +108,13 @@ def _check(request: Request, partition: Partition | ErrorCode) -> Partition | Er
         return ErrorCode.invalid_required_acks
     is_internal = not isinstance(partition, ErrorCode) and partition.topic in INTERNAL_TOPICS
     return ErrorCode.invalid_topic_exception if is_internal and request.client_id != _ADMIN_CLIENT_ID else partition
+
+
+def _is_unsupported(request: Request, records: bytes | None) -> bool:
+    """Whether a batch is in a codec that this version does not know."""
+    if request.api_version >= _ZSTD_VERSION or records is None or len(records) < HEADER_SIZE_BYTES:
+        return False
+    return BatchHeader.parse(records).codec == Codec.ZSTD
 
 
 def _append(partition: Partition, request: Request, records: bytes, result: _Result, now: Now) -> None:

@@ -11,6 +11,7 @@
 8. Under CreateTime every timestamp lies within the topic's bounds (KIP-937); under
    LogAppendTime the producer has not claimed to be the broker.                      INVALID_TIMESTAMP, per record
 9. It fits a segment.                                                                RECORD_LIST_TOO_LARGE
+10. Its topic's codec packs it (`compression.type`), and rules 3 and 9 hold again.   MESSAGE_TOO_LARGE, …
 
 The sequence of an idempotent producer comes after these (`producers`). Records are decoded for rule 7, and for rule 8
 where the header's two timestamps leave a doubt; rule 6 walks over their lengths, unless they are compressed.
@@ -21,6 +22,7 @@ from enum import Enum
 
 from reference_broker.core.log.config import NEVER, LogConfig
 from reference_broker.core.log.errors import AppendError, RecordError
+from reference_broker.protocol.recompression import recompressed
 from reference_broker.protocol.record_batch import (
     HEADER_SIZE_BYTES,
     LOG_OVERHEAD_BYTES,
@@ -53,21 +55,47 @@ def validate(batch: Bytes, config: LogConfig, now_ms: int) -> BatchHeader:
     header = _the_one_batch(batch)
     if header.base_offset != 0:
         raise AppendError("INVALID_RECORD", f"the base offset is {header.base_offset} where a client sends 0")
+    _check_message_size(header, config)
+    if header.crc != checksum(memoryview(batch)[: header.size_bytes]):
+        raise AppendError("CORRUPT_MESSAGE", f"the checksum {header.crc:#010x} is not that of the batch")
+    _check_header(header)
+    _check_records(header, batch, config, now_ms)
+    _check_segment_size(header, config)
+    return header
+
+
+def in_topics_codec(header: BatchHeader, batch: Bytes, config: LogConfig) -> tuple[BatchHeader, Bytes]:
+    """A validated batch as the topic wants it packed.
+
+    :raises AppendError: packed so it is too large.
+    """
+    codec = config.compression_type
+    if codec is None or codec == header.codec:
+        return header, batch
+    try:
+        packed = recompressed(header, batch, codec)
+    except CompressionError as broken:
+        raise AppendError("UNKNOWN_SERVER_ERROR", str(broken)) from None
+    changed = BatchHeader.parse(packed)
+    _check_message_size(changed, config)
+    _check_segment_size(changed, config)
+    return changed, packed
+
+
+def _check_message_size(header: BatchHeader, config: LogConfig) -> None:
     if header.size_bytes > config.max_message_bytes:
         raise AppendError(
             "MESSAGE_TOO_LARGE",
             f"a batch of {header.size_bytes} bytes where max.message.bytes is {config.max_message_bytes}",
         )
-    if header.crc != checksum(memoryview(batch)[: header.size_bytes]):
-        raise AppendError("CORRUPT_MESSAGE", f"the checksum {header.crc:#010x} is not that of the batch")
-    _check_header(header)
-    _check_records(header, batch, config, now_ms)
+
+
+def _check_segment_size(header: BatchHeader, config: LogConfig) -> None:
     if header.size_bytes > config.segment_bytes:
         raise AppendError(
             "RECORD_LIST_TOO_LARGE",
             f"a batch of {header.size_bytes} bytes where segment.bytes is {config.segment_bytes}",
         )
-    return header
 
 
 def _the_one_batch(batch: Bytes) -> BatchHeader:

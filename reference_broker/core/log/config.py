@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from reference_broker.protocol.record_batch import Codec
+
 DAY_MS = 24 * 60 * 60 * 1000
 NEVER = 2**63 - 1
 UNLIMITED = -1
@@ -18,6 +20,8 @@ class LogConfig:
     retention_ms: int = 7 * DAY_MS
     retention_bytes: int = UNLIMITED
     max_message_bytes: int = 1024 * 1024 + 12
+    compression_type: Codec | None = None
+    """Null is Kafka's `producer`: batches stay in the codec that they come in."""
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     message_timestamp_type: str = "CreateTime"
     message_timestamp_before_max_ms: int = NEVER

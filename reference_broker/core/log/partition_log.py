@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import NamedTuple, Self
 
 from reference_broker.core.disk import Disk
-from reference_broker.core.log.append_validation import validate
+from reference_broker.core.log.append_validation import in_topics_codec, validate
 from reference_broker.core.log.closing import close_logs
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.epochs import LeaderEpochs
@@ -196,6 +196,7 @@ class PartitionLog:
             if duplicate is not None:
                 where = duplicate.base_offset, duplicate.last_offset, duplicate.timestamp_ms
                 return Appended(*where, self.log_start_offset)
+        header, batch = in_topics_codec(header, batch, self.config)
         records = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
         placed = self._place(header, records, leader_epoch, now_ms)
         self.append_placed(placed, batch, now_ms)

@@ -24,6 +24,7 @@ from reference_broker.core.log.closing import close_logs
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.replication.partition import Partition
+from reference_broker.protocol.record_batch import Codec
 from reference_broker.protocol.uuids import format_uuid
 
 
@@ -105,6 +106,15 @@ def _partition_metadata(topic_id: UUID) -> bytes:
     return f"version: 0\ntopic_id: {format_uuid(topic_id)}\n".encode()
 
 
+def _codec(compression_type: str) -> Codec | None:
+    match compression_type:
+        case "producer":
+            return None
+        case "uncompressed":
+            return Codec.NONE
+    return Codec[compression_type.upper()]
+
+
 def log_config(configuration: TopicConfiguration) -> LogConfig:
     """What a log heeds of its topic's properties."""
     number, text = configuration.integer, configuration.value
@@ -116,6 +126,7 @@ def log_config(configuration: TopicConfiguration) -> LogConfig:
         retention_ms=number("retention.ms"),
         retention_bytes=number("retention.bytes"),
         max_message_bytes=number("max.message.bytes"),
+        compression_type=_codec(str(text("compression.type"))),
         cleanup_policy=frozenset(part.strip() for part in str(text("cleanup.policy")).split(",")),
         message_timestamp_type=str(text("message.timestamp.type")),
         message_timestamp_before_max_ms=number("message.timestamp.before.max.ms"),

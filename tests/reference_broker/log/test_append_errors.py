@@ -14,6 +14,7 @@ from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.errors import AppendError
 from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.protocol.record_batch import Codec
 from tests.reference_broker.log.batches import (
     NOW_MS,
     Compression,
@@ -197,3 +198,11 @@ def test_a_refused_sequence_leaves_nothing_behind():
     log.append(idempotent(1, 0, 0, 2), leader_epoch=0, now_ms=NOW_MS)
     assert error_of(idempotent(1, 0, 3), log=log).error == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     log.append(idempotent(1, 0, 2), leader_epoch=0, now_ms=NOW_MS)
+
+
+def test_a_batch_that_outgrows_its_bound_in_the_topics_codec_is_refused():
+    """Kafka holds the size again after it packed the records anew."""
+    squeezed = encode_batch(RecordBatch((Record(b"x" * 1000),), compression=Compression.GZIP))
+    uncompressed = LogConfig(max_message_bytes=500, compression_type=Codec.NONE)
+    assert error_of(squeezed, uncompressed).error == "MESSAGE_TOO_LARGE"
+    assert open_log(LogConfig(max_message_bytes=500)).append(squeezed, leader_epoch=0, now_ms=NOW_MS).base_offset == 0
