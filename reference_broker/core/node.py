@@ -156,6 +156,7 @@ class Node:
         heard_ms = max(heard_ms, self.quorum.heard_ms or 0)
         if now.monotonic_ms >= heard_ms + _ALONE_MAX_MS:
             self.broker.lifecycle.give_up(now)
+            self._is_stopped = True
         else:
             self.runtime.timers.set(now.monotonic_ms + _WATCH_MS, lambda now: self._watch_quorum(heard_ms, now))
 

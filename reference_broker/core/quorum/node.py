@@ -131,6 +131,8 @@ class QuorumNode:
         asked = self._duties.connections.end(request_id)
         if asked is not None:
             self._duties.connections.back_off(asked[0], now.monotonic_ms)
+            if isinstance(self.state, Resigned):
+                self.state.unreachable.add(asked[0])
         self._settle(now)
 
     def forget_caller(self, caller: Any) -> None:
@@ -180,9 +182,13 @@ class QuorumNode:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a node that shuts down has done its duty."""
-        has_remote_leader = self.state.leader_id not in {NO_LEADER, self.local.id}
-        return not self.is_voter or self.voters.ids == (self.local.id,) or has_remote_leader
+        """Whether a node that shuts down has done its duty: another one leads, or too few are left to elect one."""
+        if not self.is_voter or self.state.leader_id not in {NO_LEADER, self.local.id}:
+            return True
+        others = self._others()
+        if isinstance(self.state, Resigned):
+            others -= self.state.unreachable
+        return len(others) < self.voters.majority
 
     @property
     def heard_ms(self) -> int | None:

@@ -193,6 +193,7 @@ class Resigned:
     """It led this epoch.
 
     :param unacknowledged: voters that have not yet said that they know of the resignation.
+    :param unreachable: voters that could not be told.
     """
 
     epoch: int
@@ -201,6 +202,7 @@ class Resigned:
     election_deadline_ms: int
     preferred_successors: tuple[ReplicaKey, ...]
     unacknowledged: set[int]
+    unreachable: set[int] = field(default_factory=set)
     role = Role.RESIGNED
 
 
