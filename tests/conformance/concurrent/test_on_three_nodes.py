@@ -1,4 +1,7 @@
-"""What is required of a cluster in which nodes and links fail: Apache Kafka and the reference cluster both hold it."""
+"""What is required of a cluster in which nodes and links fail: Apache Kafka and the reference cluster both hold it.
+
+One script of each story, about a minute on the reference cluster and two on Apache Kafka.
+"""
 
 import pytest
 
@@ -8,7 +11,7 @@ from conformance.events import RequirementJudged, RunEnded
 from conformance.profiles import PROFILES
 from fixtures.targets.catalogue import parse_target
 
-pytestmark = pytest.mark.toxiproxy
+pytestmark = [pytest.mark.toxiproxy, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SEED = 5
 
