@@ -150,6 +150,7 @@ def test_a_compacted_topic_keeps_what_lies_above_its_start():
 def test_defaults_are_those_of_the_topic_properties():
     for field in fields(LogConfig):
         key = TOPIC_CONFIG_KEYS.get(field.name.replace("_", "."))
-        if key is not None and field.name != "cleanup_policy":
+        if key is not None and field.name not in {"cleanup_policy", "compression_type"}:
             assert field.default == key.parse(key.default or ""), field.name
+    assert (LogConfig().compression_type, TOPIC_CONFIG_KEYS["compression.type"].default) == (None, "producer")
     assert LogConfig().cleanup_policy == {TOPIC_CONFIG_KEYS["cleanup.policy"].default}
