@@ -84,6 +84,7 @@ _REFUSALS: dict[int, Callable[[Request, ErrorCode, str | None], Any]] = {
     44: _alter_configs("IncrementalAlterConfigsResponse"),
     45: _for_all("AlterPartitionReassignmentsResponse", responses=()),
     46: _for_all("ListPartitionReassignmentsResponse", topics=()),
+    55: _for_all("DescribeQuorumResponse", topics=(), nodes=()),
     56: _for_all("AlterPartitionResponse", topics=()),
     62: _for_all("BrokerRegistrationResponse"),
     63: _for_all("BrokerHeartbeatResponse", should_shut_down=False),

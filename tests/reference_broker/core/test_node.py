@@ -103,6 +103,25 @@ def test_what_is_asked_while_there_is_no_controller_is_answered_by_the_next(clus
     assert cluster.active_controller != first
 
 
+def test_a_client_is_not_kept_waiting_for_ever(cluster):
+    for other in (2, 3):
+        cluster.kill(other)
+    topic = {"name": "orders", "num_partitions": 1, "replication_factor": 1}
+    [created] = cluster.ask(1, "CreateTopics", 7, topics=[topic], within_ms=120_000).topics
+    assert created.error_code is ErrorCode.request_timed_out
+    described = cluster.ask(1, "DescribeQuorum", 2, topics=[METADATA_PARTITION], within_ms=120_000)
+    assert described.error_code is ErrorCode.request_timed_out
+
+
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_the_last_node_of_a_cluster_stops_without_the_others(cluster, left):
+    for other in {1, 2, 3} - {left}:
+        cluster.kill(other)
+    began = cluster.now.monotonic_ms
+    cluster.stop(left)
+    assert cluster.now.monotonic_ms - began < 4_000
+
+
 def test_a_leader_that_stops_hands_over_without_a_timeout(cluster):
     first = cluster.active_controller
     stopped = cluster.now.monotonic_ms

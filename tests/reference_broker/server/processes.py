@@ -6,6 +6,7 @@
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
@@ -76,6 +77,15 @@ class Processes:
     def kill(self, node: int) -> None:
         self._processes[node].kill()
         self._processes[node].communicate(timeout=20)
+
+    def terminate(self, node: int, times: int) -> int:
+        """SIGTERM, again and again; the exit code."""
+        process = self._processes[node]
+        for _ in range(times):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+        process.communicate(timeout=30)
+        return process.returncode
 
     def stop(self) -> dict[int, tuple[int, str]]:
         """SIGTERM to all at once; exit codes and what they wrote on standard error."""

@@ -66,6 +66,14 @@ def test_all_nodes_stop_at_once_cleanly(tmp_path):
     assert all((tmp_path / f"node-{node}/.kafka_cleanshutdown").exists() for node in COMBINED)
 
 
+def test_a_second_signal_cuts_the_waiting_short(tmp_path):
+    with Processes(tmp_path, COMBINED) as cluster:
+        cluster.kill(1)
+        cluster.kill(2)
+        assert cluster.terminate(3, times=2) == 0
+    assert (tmp_path / "node-3/.kafka_cleanshutdown").exists()
+
+
 @pytest.mark.java
 def test_kafkas_tool_describes_the_quorum(tmp_path, kafka_tool):
     with Processes(tmp_path, SEPARATE) as cluster:
