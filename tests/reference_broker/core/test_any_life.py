@@ -1,0 +1,128 @@
+"""Whatever becomes of the nodes and the links between them: what was acknowledged is there, once and in order.
+
+A life is a list of events: nodes are killed and started, links cut and healed, records produced with acks=all to
+whoever a client would ask, time passes. In the end all is mended, and the cluster has to agree with itself.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from fixtures.clients.record_batch import decode_batches
+from tests.reference_broker.cluster import CLOSED, Cluster
+from tests.reference_broker.requests import batch, fetch_fields, request
+
+NODES = (1, 2, 3)
+SETTINGS = {
+    "min_insync_replicas": "2",
+    "replica_lag_time_max_ms": "1500",
+    "replica_fetch_backoff_ms": "100",
+    "broker_session_timeout_ms": "3000",
+    "broker_heartbeat_interval_ms": "500",
+}
+
+nodes = st.sampled_from(NODES)
+events = st.one_of(
+    st.tuples(st.just("kill"), nodes),
+    st.tuples(st.just("start"), nodes),
+    st.tuples(st.just("cut"), nodes, nodes),
+    st.tuples(st.just("heal")),
+    st.tuples(st.just("produce"), nodes),
+    st.tuples(st.just("produce"), nodes),
+    st.tuples(st.just("run"), st.sampled_from((5, 50, 500, 5_000))),
+)
+
+
+@dataclass
+class Life:
+    """A cluster, and what its client was told."""
+
+    cluster: Cluster
+    sent: list[tuple[bytes, list[Any]]] = field(default_factory=list)
+
+    def live(self, event: tuple[Any, ...]) -> None:
+        match event:
+            case "kill", node if node in self.cluster.nodes:
+                self.cluster.kill(node)
+            case "start", node if node not in self.cluster.nodes:
+                self.cluster.start(node)
+            case "cut", one, other if one != other:
+                self.cluster.cut(one, other)
+            case ("heal",):
+                self.cluster.heal()
+            case "produce", node if node in self.cluster.nodes:
+                self.produce(node)
+            case "run", for_ms:
+                self.cluster.run(for_ms)
+        self.cluster.run(3)
+
+    def produce(self, node: int) -> None:
+        value = b"record %d" % len(self.sent)
+        records = batch(value, timestamp_ms=self.cluster.now.wall_ms)
+        data = [{"name": "orders", "partition_data": [{"index": 0, "records": records}]}]
+        entity = request("Produce", 12, acks=-1, timeout=1_500, topic_data=data)
+        self.sent.append((value, self.cluster.asking_entity(node, entity)))
+
+    def acknowledged(self) -> dict[bytes, int]:
+        """Offsets by value."""
+        told = {}
+        for value, answers in self.sent:
+            if answers and answers[0] != CLOSED:
+                answer = answers[0].responses[0].partition_responses[0]
+                if answer.error_code is ErrorCode.none:
+                    told[value] = answer.base_offset
+        return told
+
+    def mend(self) -> None:
+        self.cluster.heal()
+        for node in NODES:
+            if node not in self.cluster.nodes:
+                self.cluster.start(node)
+        self.cluster.run_until(self.is_whole, within_ms=60_000)
+        self.cluster.run(5_000)
+
+    def is_whole(self) -> bool:
+        record = next(iter(self.cluster.nodes.values())).metadata.image.partition("orders", 0)
+        is_ready = all(node.is_ready for node in self.cluster.nodes.values())
+        return is_ready and record is not None and sorted(record.isr) == list(NODES)
+
+    def log_of(self, node: int) -> dict[int, bytes]:
+        """The values that a replica has below its high watermark, by offset."""
+        partition = self.cluster.nodes[node].broker.replicas.get("orders", 0)
+        data = partition.log.read(0, 2**20, partition.high_watermark)
+        return {record.offset: record.value for found in decode_batches(data) for record in found.records}
+
+
+def born(seed: int) -> Life:
+    cluster = Cluster(3, seed=seed, **SETTINGS)
+    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
+    topic = {"name": "orders", "num_partitions": 1, "replication_factor": 3}
+    [created] = cluster.ask(1, "CreateTopics", 7, topics=[topic]).topics
+    assert created.error_code is ErrorCode.none
+    cluster.run(1_000)
+    return Life(cluster)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1_000), script=st.lists(events, max_size=25))
+def test_what_was_acknowledged_is_there_on_all(seed, script):
+    life = born(seed)
+    for event in script:
+        life.live(event)
+    life.mend()
+    logs = {node: life.log_of(node) for node in NODES}
+    assert logs[1] == logs[2] == logs[3]
+    for value, offset in life.acknowledged().items():
+        assert logs[1].get(offset) == value, (value, offset)
+    images = {node: life.cluster.nodes[node].metadata.image.records() for node in NODES}
+    assert images[1] == images[2] == images[3]
+    assert [node.controller.is_active for node in life.cluster.nodes.values()].count(True) == 1
+    found = life.cluster.ask(leader_of(life), "Fetch", 12, **fetch_fields(0))
+    assert found.responses[0].partitions[0].error_code is ErrorCode.none
+
+
+def leader_of(life: Life) -> int:
+    return life.cluster.nodes[1].metadata.image.partition("orders", 0).leader
