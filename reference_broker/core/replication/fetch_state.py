@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
+from reference_broker.core.replication.follower_progress import NEVER_MS
 from reference_broker.core.replication.partition import Partition
 
 
@@ -43,11 +44,13 @@ class FetchState:
     """One partition of one fetcher, for one leader epoch.
 
     :param leader_epoch: that the fetcher was told; fetches carry it, so that a leader of another one refuses them.
+    :param had_records_ms: when (monotonic) the leader last had records for it.
     """
 
     partition: Partition
     leader_epoch: int
     phase: FetchPhase = FetchPhase.FETCHING
+    had_records_ms: int = NEVER_MS
 
     def become(self, phase: FetchPhase) -> None:
         """Go over into another phase."""

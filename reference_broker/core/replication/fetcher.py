@@ -1,4 +1,4 @@
-"""The replication of many partitions from one leader: one Fetch at a time, over a channel of its own.
+"""The replication of some partitions from one leader: one Fetch at a time, over a channel of its own.
 
 A state machine between metadata (`follow`, `leave`) and the leader's answers. Its rules are Kafka's
 (`AbstractFetcherThread`):
@@ -43,15 +43,26 @@ class Fetcher:
     """What this broker follows of one leader.
 
     :param broker_epoch: gives this broker's epoch, which the leader holds against the metadata (KIP-903).
+    :param turn: is called between an answer and the next request: the moment to give this fetcher other partitions.
     """
 
-    def __init__(self, settings: FetchSettings, timers: Timers, ask: Ask, broker_epoch: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        settings: FetchSettings,
+        timers: Timers,
+        ask: Ask,
+        broker_epoch: Callable[[], int],
+        turn: Callable[[Now], None],
+    ) -> None:
+        self.is_under_way = False
+        self.stirred: set[tuple[str, int]] = set()
+        """Partitions that had records in some answer; whoever looks at them takes them out."""
         self._settings = settings
         self._timers = timers
         self._ask = ask
         self._broker_epoch = broker_epoch
+        self._turn = turn
         self._states: dict[tuple[str, int], FetchState] = {}
-        self._is_under_way = False
         self._request: Any = None
         self._named: tuple[Asked, ...] = ()
         self._without_news: Any = None
@@ -68,10 +79,24 @@ class Fetcher:
             self._states[partition.key] = FetchState(partition, partition.leader_epoch)
             self._request = None
 
-    def leave(self, key: tuple[str, int]) -> None:
-        """Do not replicate a partition any more."""
-        if self._states.pop(key, None) is not None:
-            self._request = None
+    def leave(self, key: tuple[str, int]) -> FetchState | None:
+        """Do not replicate a partition any more; how far it was."""
+        self.stirred.discard(key)
+        self._request = None
+        return self._states.pop(key, None)
+
+    def adopt(self, state: FetchState) -> None:
+        """Go on where another fetcher has left off. What that one has under way counts no more."""
+        self._states[state.partition.key] = state
+        self._request = None
+
+    def calm_since(self, at_ms: int) -> list[tuple[str, int]]:
+        """The partitions that are fetched and have had no records since then."""
+        return [
+            key
+            for key, state in self._states.items()
+            if state.phase is FetchPhase.FETCHING and state.had_records_ms < at_ms
+        ]
 
     def phase(self, key: tuple[str, int]) -> FetchPhase | None:
         """How far a partition is; null for one that is not followed."""
@@ -80,14 +105,14 @@ class Fetcher:
 
     def proceed(self, now: Now) -> None:
         """Ask for more, unless an answer is awaited."""
-        if self._is_under_way:
+        if self.is_under_way:
             return
         request, named = self._request_for_all()
         if not named:
             return
-        self._is_under_way = True
+        self.is_under_way = True
         if not self._ask(request, lambda response, then: self._answered(named, response, then), now):
-            self._is_under_way = False
+            self.is_under_way = False
             self._delay((state for state, _ in named), now)
 
     def _request_for_all(self) -> tuple[Any, tuple[Asked, ...]]:
@@ -102,12 +127,13 @@ class Fetcher:
     # Answers
 
     def _answered(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:
-        self._is_under_way = False
+        self.is_under_way = False
         if response is None or response.error_code is not ErrorCode.none:
             self._delay((state for state, _ in named), now)
         elif response is not self._without_news or named is not self._named:
             self._take(named, response, now)
             self._without_news = None if self._request is None else response
+        self._turn(now)
         self.proceed(now)
 
     def _take(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:
@@ -148,6 +174,8 @@ class Fetcher:
         except AppendError:
             return FetchPhase.DELAYED
         if answer.records:
+            state.had_records_ms = now.monotonic_ms
+            self.stirred.add(partition.key)
             self._states[partition.key] = self._states.pop(partition.key)
         if answer.records or partition.log_start_offset != start_before:
             self._request = None

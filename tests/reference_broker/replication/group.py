@@ -29,6 +29,7 @@ from reference_broker.core.handlers import fetch, list_offsets, produce
 from reference_broker.core.identity import Endpoint, Identity
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.replication.fetchers import Lane
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.request import Outcome, Request
 from reference_broker.core.runtime import Runtime
@@ -65,7 +66,8 @@ class Member:
 
     broker: Broker
     metadata: Metadata
-    connections: dict[int, Connection] = field(default_factory=dict)
+    connections: dict[tuple[int, str], Connection] = field(default_factory=dict)
+    """By which others ask it: from whom, and for what purpose."""
 
 
 @dataclass(eq=False)
@@ -123,6 +125,9 @@ class Group:
     def kill(self, node: int) -> None:
         """End a broker at once. What is under way to and from it is lost."""
         del self.members[node]
+        for member in self.members.values():
+            for lane in Lane:
+                self._hang_up(member, node, lane.value)
         self._later(lambda: self._lose_channels(node))
 
     def _register(self, node: int) -> None:
@@ -327,18 +332,19 @@ class Group:
 
     def _collect(self, node: int) -> None:
         """Send what a broker wants sent."""
+        sender = self.members[node]
         for effect in self.members[node].broker.runtime.take_effects():
             match effect:
                 case Send(channel=channel, data=data):
-                    self._later(lambda channel=channel, data=data: self._arrive(node, channel, data[4:]))
+                    self._later(lambda channel=channel, data=data: self._arrive(sender, node, channel, data[4:]))
                 case Respond(connection=connection, data=data):
                     self._answer(node, connection, data[4:])
                 case Disconnect(channel=channel) if channel.node_id in self.members:
-                    self._hang_up(self.members[channel.node_id], node)
+                    self._hang_up(self.members[channel.node_id], node, channel.purpose)
 
-    def _arrive(self, sender: int, channel: Channel, frame: bytes) -> None:
-        if sender not in self.members:
-            return
+    def _arrive(self, member: Member, sender: int, channel: Channel, frame: bytes) -> None:
+        if self.members.get(sender) is not member:
+            return  # of a run that has ended
         receiver = channel.node_id
         header = read_header(frame)
         _, body = message_codec(header.api_key, header.api_version).read(frame)
@@ -353,7 +359,7 @@ class Group:
         if receiver not in self.members or frozenset({sender, receiver}) in self.cuts:
             self._lose(sender, receiver)
             return
-        connection = self.members[receiver].connections.setdefault(sender, Connection())
+        connection = self.members[receiver].connections.setdefault((sender, channel.purpose), Connection())
         self._serve(receiver, connection, header.api_key, header.api_version, header.correlation_id, body)
 
     def _serve(
@@ -368,18 +374,18 @@ class Group:
         self._collect(node)
 
     def _answer(self, node: int, connection: Connection, frame: bytes) -> None:
-        followers = {id(held): follower for follower, held in self.members[node].connections.items()}
-        follower = followers.get(id(connection))
-        if follower is not None:
-            self._later(lambda: self._deliver(node, follower, frame))
+        followers = {id(held): asker for asker, held in self.members[node].connections.items()}
+        asker = followers.get(id(connection))
+        if asker is not None:
+            member = self.members.get(asker[0])
+            self._later(lambda: self._deliver(member, node, *asker, frame))
         elif connection in self._produced:
             self._settle(self._produced.pop(connection), frame)
 
-    def _deliver(self, leader: int, follower: int, frame: bytes) -> None:
-        if follower not in self.members or frozenset({leader, follower}) in self.cuts:
+    def _deliver(self, member: Member | None, leader: int, follower: int, purpose: str, frame: bytes) -> None:
+        if member is None or self.members.get(follower) is not member or frozenset({leader, follower}) in self.cuts:
             return
-        broker = self.members[follower].broker
-        broker.runtime.channels.answered(self._channel(leader), frame, self.now)
+        member.broker.runtime.channels.answered(_channel(leader, purpose), frame, self.now)
         self._collect(follower)
 
     def _settle(self, produced: Produced, frame: bytes) -> None:
@@ -388,24 +394,25 @@ class Group:
         produced.error, produced.base_offset = answer.error_code, answer.base_offset
 
     def _lose(self, node: int, peer: int) -> None:
-        """The channel from a broker to another is gone."""
-        if peer in self.members:
-            self._hang_up(self.members[peer], node)
-        self.members[node].broker.runtime.channels.lost(self._channel(peer), self.now)
+        """The channels from a broker to another are gone."""
+        for lane in Lane:
+            if peer in self.members:
+                self._hang_up(self.members[peer], node, lane.value)
+            self.members[node].broker.runtime.channels.lost(_channel(peer, lane.value), self.now)
         self._collect(node)
 
     def _lose_channels(self, gone: int) -> None:
-        for node, member in tuple(self.members.items()):
-            self._hang_up(member, gone)
-            self._lose(node, gone)
+        for node in tuple(self.members):
+            if node != gone:
+                self._lose(node, gone)
 
     @staticmethod
-    def _hang_up(member: Member, peer: int) -> None:
-        """The connection from another broker to this one is gone."""
-        connection = member.connections.pop(peer, None)
+    def _hang_up(member: Member, peer: int, purpose: str) -> None:
+        """A connection from another broker to this one is gone."""
+        connection = member.connections.pop((peer, purpose), None)
         if connection is not None:
             member.broker.purgatory.drop(connection)
 
-    @staticmethod
-    def _channel(node: int) -> Channel:
-        return Channel("replica-fetcher", node, f"b{node}", 9092)
+
+def _channel(node: int, purpose: str) -> Channel:
+    return Channel(purpose, node, f"b{node}", 9092)

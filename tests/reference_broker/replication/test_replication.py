@@ -282,3 +282,31 @@ def test_an_answer_that_comes_after_newer_metadata_changes_nothing() -> None:
     group.elect(1, isr=(1, 2))
     group.partition(1).isr_accepted(proposal, isr=(1, 2, 3), leader_epoch=0, partition_epoch=9, now=group.now)
     assert (group.partition(1).isr.phase, group.partition(1).isr.isr) == (IsrPhase.COMMITTED, {1, 2})
+
+
+# Lanes
+
+
+def lanes(group: Group, node: int) -> set[str]:
+    """For what purposes a follower asks the leader now."""
+    return {purpose for asker, purpose in group.members[group.state.leader].connections if asker == node}
+
+
+def test_a_partition_that_is_written_to_is_fetched_apart_from_the_quiet_ones() -> None:
+    group = Group(2)
+    group.run(for_ms=1_000)
+    assert lanes(group, 2) == {"replica-fetcher-quiet"}
+    group.produce("a")
+    group.run()
+    assert lanes(group, 2) == {"replica-fetcher"}
+    group.run(for_ms=7_000)
+    assert lanes(group, 2) == {"replica-fetcher"}, "nobody else is quiet, so it stays"
+
+
+def test_a_record_never_waits_for_a_fetch_that_does_not_name_its_partition() -> None:
+    group = Group(2)
+    for pause_ms in (0, 100, 4_990, 5_010, 5_600, 12_000, 250):
+        group.run(for_ms=pause_ms)
+        produced = group.produce("a")
+        group.run(for_ms=0)
+        assert produced.error is ErrorCode.none, pause_ms
