@@ -22,6 +22,10 @@ from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRec
 if TYPE_CHECKING:
     from reference_broker.core.controller.controller import Controller
 
+_LATE_MS = 250
+_GRACE_MS = 250
+"""A controller that looks so late was not running: it reads the heartbeats that came meanwhile, and looks again."""
+
 Decide = Callable[[], Sequence[MetadataRecord]]
 
 
@@ -57,7 +61,17 @@ class Duties:
         """Be there when the first session is over; to be called when there is a new one."""
         next_expiry_ms = self._controller.heartbeats.next_expiry_ms
         if "session" not in self._timers and next_expiry_ms is not None:
-            self._timers["session"] = self._controller.runtime.timers.set(next_expiry_ms, self._fence_expired)
+            self._watch_sessions_at(next_expiry_ms)
+
+    def _watch_sessions_at(self, at_ms: int, *, is_second_look: bool = False) -> None:
+        def look(now: Now) -> None:
+            del self._timers["session"]
+            if now.monotonic_ms > at_ms + _LATE_MS and not is_second_look:
+                self._watch_sessions_at(now.monotonic_ms + _GRACE_MS, is_second_look=True)
+            else:
+                self._fence_expired(now)
+
+        self._timers["session"] = self._controller.runtime.timers.set(at_ms, look)
 
     def records_written(self, records: Sequence[MetadataRecord], now: Now) -> None:
         """Do what follows from these records."""
@@ -65,7 +79,6 @@ class Duties:
             self._write(self._controller.elections.unclean(), now)
 
     def _fence_expired(self, now: Now) -> None:
-        del self._timers["session"]
         controller = self._controller
         for broker_id in controller.heartbeats.expired(now):
             controller.heartbeats.end(broker_id)

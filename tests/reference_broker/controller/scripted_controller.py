@@ -117,6 +117,12 @@ class ScriptedController:
             self.commit()
         self._set_clock(end_ms)
 
+    def sleep(self, for_ms: int) -> None:
+        """Let time pass without the controller, as when its process is stopped."""
+        self._set_clock(self.now.monotonic_ms + for_ms)
+        self.runtime.timers.fire(self.now)
+        self.commit()
+
     def _set_clock(self, at_ms: int) -> None:
         self.now = Now(START_MS + at_ms, at_ms)
 

@@ -186,6 +186,15 @@ def test_a_new_controller_gives_every_broker_the_time_of_a_session(controller):
     assert not controller.image.brokers[2].fenced
 
 
+def test_a_controller_that_slept_reads_what_came_meanwhile_before_it_fences(controller):
+    controller.serve(1, 2)
+    controller.sleep(60_000)
+    assert not controller.image.brokers[1].fenced
+    controller.heartbeat(1)
+    controller.advance(1_000)
+    assert [controller.image.brokers[broker_id].fenced for broker_id in (1, 2)] == [False, True]
+
+
 # Controlled shutdown
 
 
