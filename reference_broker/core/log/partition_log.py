@@ -132,10 +132,9 @@ class PartitionLog:
         for segment in self._segments[self._segment_number(from_offset) :]:
             yield from segment.headers(max(from_offset, segment.base_offset))
 
-    def close(self, *, clean: bool) -> None:
-        """Make everything durable, with a snapshot of the producers, unless the log is to be deleted anyway."""
-        if clean:
-            close_logs(self._disk, [self])
+    def close(self) -> None:
+        """Make everything durable, with a snapshot of the producers: a clean end."""
+        close_logs(self._disk, [self])
 
     def finish(self) -> list[str]:
         """Write what is to stand beside a segment that gets no more batches; the paths, for the caller to flush.

@@ -112,7 +112,7 @@ class QuorumLog:
 
     def close(self) -> None:
         """Make every record durable, and let go of the files."""
-        self._log.close(clean=True)
+        self._log.close()
 
     # Where logs part
 

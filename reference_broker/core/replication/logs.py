@@ -77,7 +77,6 @@ class Logs:
         if not self._high_watermarks.keys().isdisjoint(partition.key for partition in gone):
             self.checkpoint_high_watermarks(left)
         for partition in gone:
-            partition.log.close(clean=False)
             self._disk.delete_directory(f"{partition.topic}-{partition.index}")
 
     def checkpoint(self, partitions: Iterable[Partition]) -> None:

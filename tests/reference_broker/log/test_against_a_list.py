@@ -119,13 +119,14 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def stop_and_start(self) -> None:
-        self.log.close(clean=True)
+        self.log.close()
         self._reopen(clean=True)
         self.flushed = self.end
 
     @rule(damage=st.sampled_from(["delete", "cut", "empty", "garbage"]), share=st.floats(0, 1), clean=st.booleans())
     def stop_lose_a_derived_file_and_start(self, damage: str, share: float, clean: bool) -> None:
-        self.log.close(clean=clean)
+        if clean:
+            self.log.close()
         names = [name for name in self.disk.list(DIRECTORY) if name.endswith(("index", ".snapshot", "checkpoint"))]
         assert names
         path = f"{DIRECTORY}/{names[int(share * (len(names) - 1))]}"

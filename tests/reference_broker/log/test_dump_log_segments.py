@@ -55,7 +55,7 @@ def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     disk.append(f"{DIRECTORY}/{last}", b"torn" * 20)
     log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
     log.append(idempotent(1000, 1, 0, 2), leader_epoch=8, now_ms=NOW_MS)
-    log.close(clean=True)
+    log.close()
     disk.close()
     return root / DIRECTORY
 

@@ -79,8 +79,8 @@ def test_a_follower_has_its_leaders_files(batches, append_time, answers):
         answer = leader.read(follower.log_end_offset, 1500, leader.log_end_offset)
         follow(follower, answer[: max(asked_bytes, len(first_batch(answer)))])
     assert state(follower) == state(leader)
-    leader.close(clean=True)
-    follower.close(clean=True)
+    leader.close()
+    follower.close()
     assert followers_disk.files == leaders_disk.files
 
 

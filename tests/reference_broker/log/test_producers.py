@@ -34,7 +34,7 @@ class Producing:
 
     def restart(self, *, clean: bool, now_ms: int = NOW_MS) -> None:
         if clean:
-            self.log.close(clean=True)
+            self.log.close()
         self.log = PartitionLog.open(self.disk, DIRECTORY, self.config, now_ms, clean=clean)
 
 
@@ -125,7 +125,7 @@ def test_a_snapshot_on_roll_is_where_a_crash_begins_to_read(log):
 def test_a_lost_snapshot_is_made_up_for_by_the_batches(log, damage):
     for sequence in range(3):
         log.send(sequence)
-    log.log.close(clean=True)
+    log.log.close()
     path = f"{DIRECTORY}/{3:020d}.snapshot"
     if damage is None:
         log.disk.delete(path)
@@ -145,7 +145,7 @@ def test_producers_expire(log):
 
 def test_expired_producers_are_not_loaded(log):
     log.send(0)
-    log.log.close(clean=True)
+    log.log.close()
     log.restart(clean=True, now_ms=NOW_MS + DAY_MS)
     assert log.send(9) == 1
 
@@ -161,7 +161,7 @@ def test_truncation_takes_producers_back(log):
 def test_a_snapshot_in_kafkas_format(log):
     """Bytes as Apache Kafka 4.3.1 writes them for one batch of producer 5: the schema ProducerSnapshot, version 1."""
     log.send(7, 2, epoch=3)
-    log.log.close(clean=True)
+    log.log.close()
     data = bytes(log.disk.files[f"{DIRECTORY}/{2:020d}.snapshot"])
     fields = [(1, 2), None, (1, 4), (5, 8), (3, 2), (8, 4), (1, 8), (1, 4), (NOW_MS, 8), (-1, 4), (-1, 8)]
     expected = b"".join(

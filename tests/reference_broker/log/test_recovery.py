@@ -82,7 +82,7 @@ def test_garbage_behind_the_end_is_cut_off(garbage):
 def test_a_torn_tail_is_never_written_behind_even_if_the_last_stop_is_said_to_be_clean():
     for size in range(ENDS[-1] + 1):
         disk = written()
-        crashed(disk).close(clean=True)
+        crashed(disk).close()
         del disk.files[path(0)][size:]
         log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS, clean=True)
         end = log.log_end_offset
@@ -120,7 +120,7 @@ def test_a_clean_log_is_opened_without_reading_its_inactive_segments():
     log = crashed(disk, config=config)
     for _ in range(10):
         log.append(plain(2), leader_epoch=9, now_ms=NOW_MS)
-    log.close(clean=True)
+    log.close()
     bases = [int(name[:20]) for name in disk.list(DIRECTORY) if name.endswith(".log")]
     assert len(bases) > 2
     read = []

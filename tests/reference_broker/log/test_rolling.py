@@ -60,7 +60,7 @@ def test_the_first_time_is_read_again_after_a_restart():
     disk = MemoryDisk()
     log = PartitionLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
-    log.close(clean=True)
+    log.close()
     log = PartitionLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS, clean=True)
     log.append(plain(timestamp_ms=NOW_MS + 1001), leader_epoch=0, now_ms=NOW_MS)
     assert disk.exists(f"{DIRECTORY}/{1:020d}.log")
