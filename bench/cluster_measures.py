@@ -5,7 +5,7 @@ the leader to the next acknowledged record.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -16,7 +16,6 @@ from fixtures.clients.raw import RawClient
 from fixtures.targets.target import Target
 
 RECORDS = 200_000
-SINGLE_RECORDS = 500
 WAIT_S = 120
 QUICK_TO_ASK_AGAIN = {
     "retry.backoff.ms": 20,
@@ -30,23 +29,20 @@ QUICK_TO_ASK_AGAIN = {
 
 
 class Brokers:
-    """The broker processes of a target that is about to start: the leaves of our new descendants, below guards."""
+    """The broker processes of a target that has just started: those of our descendants that have no children."""
 
-    def __init__(self) -> None:
-        self._before = {child.pid for child in psutil.Process().children(recursive=True)}
-
-    def processes(self) -> list[psutil.Process]:
-        new = (child for child in psutil.Process().children(recursive=True) if child.pid not in self._before)
-        return [child for child in new if not child.children() and "toxiproxy" not in child.name()]
+    def __init__(self, of_others: Sequence[psutil.Process] = ()) -> None:
+        descendants = psutil.Process().children(recursive=True)
+        self.processes = [each for each in descendants if not each.children() and each not in of_others]
 
     def memory_mb(self) -> float:
-        return sum(process.memory_info().rss for process in self.processes()) / 1e6
+        return sum(process.memory_info().rss for process in self.processes) / 1e6
 
     def idle_cpu_percent(self, duration_s: float) -> float:
         """Of one core, for the busiest broker, while nothing is asked of the cluster."""
-        before = {process.pid: _cpu_s(process) for process in self.processes()}
+        before = {process.pid: _cpu_s(process) for process in self.processes}
         time.sleep(duration_s)
-        return max(_cpu_s(process) - before[process.pid] for process in self.processes()) / duration_s * 100
+        return max(_cpu_s(process) - before[process.pid] for process in self.processes) / duration_s * 100
 
 
 def _cpu_s(process: psutil.Process) -> float:
@@ -113,11 +109,10 @@ def consume(target: Target, topic: str) -> float:
     return RECORDS / elapsed
 
 
-def single_latencies_ms(target: Target, topic: str) -> list[float]:
-    """Milliseconds from produce to acknowledgement, one record in flight, no lingering; ascending."""
+def single_latencies_ms(target: Target, topic: str, records: int) -> list[float]:
+    """Milliseconds from produce to acknowledgement, one record in flight, no lingering; without the first tenth."""
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", "linger.ms": 0})
-    latencies = [acknowledge_one(producer, topic) * 1e3 for _ in range(SINGLE_RECORDS)]
-    return sorted(latencies[SINGLE_RECORDS // 10 :])
+    return [acknowledge_one(producer, topic) * 1e3 for _ in range(records)][records // 10 :]
 
 
 def acknowledge_one(producer: Producer, topic: str) -> float:

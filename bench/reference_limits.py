@@ -26,8 +26,8 @@ RECORD_BYTES = 10
 
 def idle_cpu_growth_percent(partitions: int, work_dir: Path) -> tuple[float, float]:
     """Idle CPU without and with the partitions."""
-    brokers = Brokers()
     with parse_target("reference", 3, mesh=False, work_dir=work_dir) as cluster:
+        brokers = Brokers()
         time.sleep(SETTLE_S)
         before = brokers.idle_cpu_percent(IDLE_S)
         for number in range(TOPICS):
