@@ -36,19 +36,14 @@ def check(requirement: Requirement, target: object, run_dir: Path) -> Finding:
     return requirement.check(trial)[target.name]
 
 
-@pytest.fixture(autouse=True)
-def little_patience(monkeypatch):
-    """What a lie keeps from coming need not be awaited for long."""
-    monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 1.5)
-
-
 @pytest.fixture
 def honest(requirement, request):
     return request.getfixturevalue(BROKERS[requirement.nodes_min])
 
 
 @pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda requirement: requirement.id)
-def test_a_lie_about_it_is_a_violation(requirement, honest, tmp_path):
+def test_a_lie_about_it_is_a_violation(requirement, honest, tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)  # what a lie keeps from coming need not be awaited for long
     planted = LIES[requirement.id]
     with Liar(honest, planted.lie, planted.manners) as liar:
         finding = check(requirement, liar, tmp_path)

@@ -3,6 +3,7 @@
 import datetime as dt
 import uuid
 from dataclasses import fields
+from types import SimpleNamespace
 
 import pytest
 from kio.index import load_payload_module
@@ -10,23 +11,36 @@ from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 
 from conformance.sequential import requests
+from conformance.sequential.admin_answers import placement
 from conformance.sequential.answer import ReadRecord
 from conformance.sequential.answers import normalise
 from conformance.sequential.requests import build
 from conformance.sequential.steps import (
+    AlterConfigs,
+    AlterReassignment,
     Batch,
+    CreatePartitions,
     CreateTopic,
     DeleteRecords,
     DeleteTopic,
+    DescribeCluster,
+    DescribeConfigs,
+    DescribeLogDirs,
+    DescribeQuorum,
+    DescribeTopicPartitions,
+    ElectLeaders,
     Fetch,
     Flaw,
+    IncrementalAlterConfigs,
     InitProducerId,
     ListOffsets,
+    ListReassignments,
     Metadata,
     MetadataById,
     OffsetCommit,
     OffsetFetch,
     OffsetForLeaderEpoch,
+    Operation,
     Produce,
     Record,
 )
@@ -34,6 +48,7 @@ from conformance.sequential.symbols import ScriptSymbols
 from fixtures.clients.messages import known_versions, request_schema
 from fixtures.clients.raw import encode_request
 from fixtures.clients.record_batch import MalformedBatch, RecordBatch, TimestampType, decode_batches, encode_batch
+from fixtures.targets.target import Node
 
 STEPS = [
     Produce((Batch((Record(b"a"),)),)),
@@ -47,6 +62,18 @@ STEPS = [
     Metadata(),
     OffsetCommit(5, metadata="m"),
     OffsetFetch(),
+    CreatePartitions(2, assignments=((1,),)),
+    AlterReassignment((1,)),
+    AlterReassignment(None),
+    ListReassignments(),
+    ElectLeaders(),
+    IncrementalAlterConfigs((("retention.ms", Operation.SET, "-1"),)),
+    AlterConfigs((("retention.ms", "-1"),)),
+    DescribeConfigs(("retention.ms",)),
+    DescribeTopicPartitions(cursor=("trial", 1)),
+    DescribeLogDirs(),
+    DescribeQuorum(),
+    DescribeCluster(),
 ]
 UNIQUE = "run-1"
 NAME = f"trial-{UNIQUE}"
@@ -107,6 +134,27 @@ PARTITION = {
     "replica_nodes": (1,),
     "isr_nodes": (1,),
     "offline_replicas": (),
+    "eligible_leader_replicas": (),
+    "last_known_elr": (),
+    "error_message": None,
+    "partition_id": 0,
+    "replicas": (1,),
+    "adding_replicas": (),
+    "removing_replicas": (),
+    "partition_size": 100,
+    "offset_lag": 0,
+    "is_future_key": False,
+    "current_voters": [{"replica_id": 1, "replica_directory_id": TOPIC_ID, "log_end_offset": 5}],
+    "observers": [],
+}
+CONFIG = {
+    "name": "retention.ms",
+    "value": "-1",
+    "read_only": False,
+    "is_sensitive": False,
+    "config_source": 1,
+    "synonyms": [{"name": "retention.ms", "value": "-1", "source": 1}],
+    "documentation": None,
 }
 TOPIC = {
     "name": NAME,
@@ -116,12 +164,16 @@ TOPIC = {
     "error_message": None,
     "num_partitions": 1,
     "replication_factor": 1,
-    "configs": [{"name": "retention.ms", "value": "-1", "read_only": False, "is_sensitive": False}],
+    "configs": [CONFIG],
+    "topic_name": NAME,
+    "resource_type": 2,
+    "resource_name": NAME,
+    "partition_result": [PARTITION],
     "partition_responses": [PARTITION],
     "partitions": [PARTITION],
     "topic_authorized_operations": 0,
 }
-BROKER = {"node_id": 1, "host": "secret.example", "port": 9092}
+BROKER = {"node_id": 1, "broker_id": 1, "is_fenced": False, "host": "secret.example", "port": 9092}
 RESPONSE = {
     "throttle_time": dt.timedelta(milliseconds=17),
     "error_code": CODE,
@@ -135,6 +187,11 @@ RESPONSE = {
     "controller_id": 1,
     "cluster_id": "c",
     "cluster_authorized_operations": 0,
+    "error_message": None,
+    "results": [{**TOPIC, "log_dir": "/secret", "topics": [TOPIC]}],
+    "replica_election_results": [TOPIC],
+    "nodes": [{"node_id": 1, "listeners": []}],
+    "next_cursor": None,
 }
 
 
@@ -221,3 +278,45 @@ def test_symbols_count_what_was_seen():
     assert symbols.script_name(symbols.real("trial-x")) == "trial-x"
     assert symbols.script_name("somebody-else") is None
     assert symbols.real("a/b") == "a/b"
+
+
+def test_brokers_are_named_by_their_place():
+    symbols = ScriptSymbols(UNIQUE, (Node(7, "a", 1), Node(9, "b", 2)))
+    assert [symbols.broker(place) for place in (1, 2, 3, 1_000_000)] == [7, 9, 3, 1_000_000]
+    assert [symbols.place(broker) for broker in (7, 9, 4, -1)] == [1, 2, 4, -1]
+    assert symbols.is_address(9, "b", 2)
+    assert not symbols.is_address(7, "b", 2)
+
+
+def test_a_setting_is_the_topics_own_or_inherited_and_its_synonyms_are_by_precedence():
+    inherited = {**CONFIG, "name": "cleanup.policy", "config_source": 5, "synonyms": []}
+    described = {**TOPIC, "configs": [CONFIG, inherited]}
+    answer = normalise(
+        DescribeConfigs(()), response(DescribeConfigs(()), 4, results=[described]), ScriptSymbols(UNIQUE)
+    )
+    assert (answer["set"], answer["inherited"]) == ((("retention.ms", "-1"),), ("cleanup.policy",))
+    assert answer["synonyms_in_order"]
+    wrong = {**CONFIG, "value": "5"}
+    answer = normalise(
+        DescribeConfigs(()),
+        response(DescribeConfigs(()), 4, results=[{**TOPIC, "configs": [wrong]}]),
+        ScriptSymbols(UNIQUE),
+    )
+    assert not answer["synonyms_in_order"]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "leaders", "distinct", "unevenness"),
+    [
+        ([(1, 2), (2, 3), (3, 1)], [1, 2, 3], True, (0, 0)),
+        ([(1, 2), (1, 2), (1, 3)], [1, 1, 1], True, (3, 2)),
+        ([(1, 1)], [1], False, (1, 2)),
+    ],
+)
+def test_evenness_is_the_most_on_one_broker_less_the_fewest(replicas, leaders, distinct, unevenness):
+    partitions = [
+        SimpleNamespace(replica_nodes=nodes, leader_id=leader) for nodes, leader in zip(replicas, leaders, strict=True)
+    ]
+    answer = placement([SimpleNamespace(partitions=partitions)], brokers=3)
+    assert answer["replicas_are_distinct"] is distinct
+    assert (answer["leaders_unevenness"], answer["replicas_unevenness"]) == unevenness

@@ -9,7 +9,23 @@ from hypothesis import strategies as st
 
 from conformance.sequential import steps
 from conformance.sequential.program import program, source
-from conformance.sequential.steps import Batch, CreateTopic, Fetch, Flaw, Produce, RawBytes, Record, Script
+from conformance.sequential.steps import (
+    Batch,
+    CreateTopic,
+    ElectionType,
+    ElectLeaders,
+    Eventually,
+    Fetch,
+    Flaw,
+    IncrementalAlterConfigs,
+    ListReassignments,
+    On,
+    Operation,
+    Produce,
+    RawBytes,
+    Record,
+    Script,
+)
 from conformance.sequential.strategies import batches, many, producer, produces, script, several
 
 NAMES = {name: getattr(steps, name) for name in steps.__all__}
@@ -19,6 +35,10 @@ scripts = script(
     many(produces(batches(flaw=st.none() | st.sampled_from(Flaw)), acks=st.sampled_from([-1, 0, 1])), at_least=0),
     producer(several("next", "gap", "again 2", at_most=3)),
     st.builds(Fetch, st.integers(0, 9), version=st.none() | st.integers(0, 20)),
+    st.builds(
+        On, st.integers(1, 3), st.sampled_from([ElectLeaders(election=ElectionType.UNCLEAN), ListReassignments()])
+    ),
+    st.sampled_from(Operation).map(lambda kind: Eventually(IncrementalAlterConfigs((("cleanup.policy", kind, "x"),)))),
     st.binary(max_size=50).map(RawBytes),
 )
 
