@@ -1,9 +1,9 @@
 """The life of a broker in its cluster, from registration to controlled shutdown (KIP-631, `BrokerLifecycleManager`).
 
-| state                       | it comes from there when                       | a heartbeat says     |
+| state                       | it begins when                                 | a heartbeat says     |
 |-----------------------------|------------------------------------------------|----------------------|
 | STARTING                    | the process starts; it registers first of all  | I want to be fenced  |
-| RECOVERY                    | its metadata has its own registration          | I want to serve      |
+| RECOVERY                    | its metadata has the broker's registration      | I want to serve      |
 | RUNNING                     | the controller has unfenced it                 | I want to serve      |
 | PENDING_CONTROLLED_SHUTDOWN | it is asked to stop while it is RUNNING        | I want to shut down  |
 | SHUTTING_DOWN               | the controller lets it go, or nobody is there  | none                 |

@@ -17,6 +17,7 @@ from fixtures.clients.raw import RawClient
 from fixtures.targets.apache_kafka import ApacheKafka
 from fixtures.targets.target import NotInstalledError
 from reference_broker.core.metadata.bootstrap import SUPPORTED_FEATURES
+from reference_broker.protocol.errors import error_code
 from tests.reference_broker.conftest import KAFKA_VERSION
 from tests.reference_broker.controller.scripted_controller import CLUSTER, ScriptedController
 from tests.reference_broker.scripted import request
@@ -404,3 +405,18 @@ def test_the_same_answers(kafka, tell):
     kafka.ask("DeleteTopics", 6, topics=[{"name": "orders"}], timeout=10_000)
     tell(told)
     assert told.told == expected.told
+
+
+def test_the_one_known_difference(kafka):
+    """A broker that was let go, and starts again at once: Kafka 4 has it wait for the rest of its old session."""
+    stories = [Story(controller, 900) for controller in (kafka, Ours())]
+    for story in stories:
+        story.register(1)
+        story.heartbeat(1)
+        story.heartbeat(1, want_fence=True, want_shut_down=True)
+        assert story.told[-1] == ("heartbeat", 1, 0, True, True, True)
+        story.told.clear()
+        story.register(1, life=1)
+    refused, taken = (story.told[0] for story in stories)
+    assert refused == ("register", 1, error_code("DUPLICATE_BROKER_REGISTRATION"))
+    assert taken == ("register", 1, error_code("NONE"))
