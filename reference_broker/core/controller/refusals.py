@@ -75,14 +75,47 @@ def _alter_configs(response: str) -> Callable[[Request, ErrorCode, str | None], 
     return refuse
 
 
+def _elect_leaders(request: Request, code: ErrorCode, message: str | None) -> Any:
+    new = request.replies
+
+    def refused(index: int) -> Any:
+        return new.PartitionResult(partition_id=index, error_code=code, error_message=message)
+
+    return new.ElectLeadersResponse(
+        error_code=code,
+        replica_election_results=tuple(
+            new.ReplicaElectionResult(topic=topic.topic, partition_result=tuple(map(refused, topic.partitions)))
+            for topic in request.body.topic_partitions or ()
+        ),
+    )
+
+
+def _alter_partition_reassignments(request: Request, code: ErrorCode, message: str | None) -> Any:
+    new = request.replies
+
+    def refused(partition: Any) -> Any:
+        return new.ReassignablePartitionResponse(
+            partition_index=partition.partition_index, error_code=code, error_message=message
+        )
+
+    return new.AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=message,
+        responses=tuple(
+            new.ReassignableTopicResponse(name=topic.name, partitions=tuple(map(refused, topic.partitions)))
+            for topic in request.body.topics
+        ),
+    )
+
+
 _REFUSALS: dict[int, Callable[[Request, ErrorCode, str | None], Any]] = {
     19: _create_topics,
     20: _delete_topics,
     33: _alter_configs("AlterConfigsResponse"),
     37: _create_partitions,
-    43: _for_all("ElectLeadersResponse", replica_election_results=()),
+    43: _elect_leaders,
     44: _alter_configs("IncrementalAlterConfigsResponse"),
-    45: _for_all("AlterPartitionReassignmentsResponse", responses=()),
+    45: _alter_partition_reassignments,
     46: _for_all("ListPartitionReassignmentsResponse", topics=()),
     55: _for_all("DescribeQuorumResponse", topics=(), nodes=()),
     56: _for_all("AlterPartitionResponse", topics=()),

@@ -232,7 +232,7 @@ def test_leaders_are_elected_on_demand():
     assert elect(cluster, PREFERRED) == [(0, "none")]  # those that need none are not told of
     assert partitions(cluster, "orders") == ["3 31 13 -", "1 13 13 -"]
     assert elect(cluster, UNCLEAN, 0) == [(0, "election_not_needed")]
-    assert elect(cluster, 7, 0) == "invalid_request"
+    assert elect(cluster, 7, 0) == [(0, "invalid_request")]
 
 
 def test_an_unclean_election_on_demand_needs_no_setting():
