@@ -4,7 +4,7 @@ The role follows the metadata (`ROLES`), guarded by two epochs: metadata older t
 over, and a new leader epoch begins a leadership even if the leader is the same.
 
 A leader
-- appends under its epoch. It knows of its followers what their fetches tell (`FollowerProgress`).
+- appends under its epoch. It knows of its followers what their fetches tell (`Followers`).
 - moves the high watermark up to the least end of the logs of the maximal ISR, and of replicas outside of it that are
   caught up and could join (else a fast leader would outrun them for ever). Below `min.insync.replicas` it stands still
   (KIP-966). It never moves it down.
@@ -16,8 +16,7 @@ A follower takes over batches, high watermark and log start from its leader. It 
 never to the high watermark, which trails behind what is committed (KIP-101, KIP-279).
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import Enum, auto
 from types import MappingProxyType
 from uuid import UUID
@@ -26,8 +25,8 @@ from reference_broker.core.clock import Now
 from reference_broker.core.log.epochs import UNDEFINED_EPOCH
 from reference_broker.core.log.errors import AppendError
 from reference_broker.core.log.partition_log import Appended, PartitionLog
-from reference_broker.core.replication.brokers import UNKNOWN_BROKER_EPOCH, BrokerRun, Brokers
-from reference_broker.core.replication.follower_progress import FollowerProgress
+from reference_broker.core.replication.brokers import BrokerRun
+from reference_broker.core.replication.followers import Followers, Surroundings
 from reference_broker.core.replication.isr import REACTIONS, IsrState, Reaction
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
@@ -58,32 +57,14 @@ ROLES: Mapping[Role, frozenset[Role]] = MappingProxyType(
 """What metadata can make of a replica: anything; a leadership that goes on in a new epoch begins anew all the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all partitions of a broker share.
-
-    :param lag_max_ms: `replica.lag.time.max.ms`.
-    :param broker_epoch: gives this broker's own epoch.
-    :param propose: takes an ISR to the controller.
-    :param moved: is told that a watermark, or the leader, is another: somebody may be waiting for it.
-    """
-
-    node_id: int
-    brokers: Brokers
-    lag_max_ms: int
-    broker_epoch: Callable[[], int]
-    propose: Callable[["Partition", IsrState, Now], None]
-    moved: Callable[["Partition", Now], None]
-
-
 class Partition:
     """One replica. `flushed_at_ms` (monotonic) is when `flush.ms` last had its way."""
 
     __slots__ = (
         "_around",
-        "_followers",
         "epoch_start_offset",
         "flushed_at_ms",
+        "followers",
         "high_watermark",
         "index",
         "isr",
@@ -128,8 +109,8 @@ class Partition:
         """Where the log ended when this leadership began."""
         self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
         """All below is on every replica of the ISR, and consumers read it."""
+        self.followers = Followers(around)
         self._around = around
-        self._followers: dict[int, FollowerProgress] = {}
 
     # What everybody asks
 
@@ -174,7 +155,7 @@ class Partition:
             self._lead(is_new_epoch=is_new_epoch, is_new_leader=not was_leader, now=now)
         else:
             self.isr = IsrState.committed(())
-            self._followers.clear()
+            self.followers.clear()
             if is_new_epoch:
                 self._around.moved(self, now)
         return is_new_epoch
@@ -185,19 +166,11 @@ class Partition:
         return Role.LEADER if record.leader == self._around.node_id else Role.FOLLOWER
 
     def _lead(self, *, is_new_epoch: bool, is_new_leader: bool, now: Now) -> None:
-        others = [node for node in self.replicas if node != self._around.node_id]
-        self._followers = {node: self._followers.get(node) or FollowerProgress() for node in others}
+        self.followers.assign(self.replicas)
         if is_new_epoch:
             self.epoch_start_offset = self.log.log_end_offset
             self.log.begin_epoch(self.leader_epoch)
-            for node, follower in self._followers.items():
-                is_in_sync = node in self.isr.isr
-                if is_new_leader:
-                    self._followers[node] = FollowerProgress.at_leadership(
-                        is_in_sync=is_in_sync, now_ms=now.monotonic_ms
-                    )
-                else:
-                    follower.epoch_began(self.epoch_start_offset, is_in_sync=is_in_sync, now_ms=now.monotonic_ms)
+            self.followers.epoch_began(self.isr.isr, self.epoch_start_offset, is_new_leader=is_new_leader, now=now)
         if self._maybe_advance_high_watermark(now) or is_new_epoch:
             self._around.moved(self, now)
 
@@ -206,7 +179,12 @@ class Partition:
     @property
     def is_under_min_isr(self) -> bool:
         """Too few replicas in sync to take acks=all, or to commit anything."""
-        return len(self.isr.isr) < min(self.min_insync_replicas, len(self._followers) + 1)
+        return len(self.isr.isr) < self._effective_min_isr
+
+    @property
+    def _effective_min_isr(self) -> int:
+        """Never more than there are replicas."""
+        return min(self.min_insync_replicas, len(self.followers) + 1)
 
     def append(self, batch: Bytes, *, acks: int, now: Now) -> Appended:
         """Append a batch as the leader.
@@ -231,83 +209,42 @@ class Partition:
             return ErrorCode.not_leader_or_follower
         if self.high_watermark < required_offset:
             return None
-        enough = min(self.min_insync_replicas, len(self._followers) + 1) <= len(self.isr.maximal)
+        enough = self._effective_min_isr <= len(self.isr.maximal)
         return ErrorCode.none if enough else ErrorCode.not_enough_replicas_after_append
-
-    def has_follower(self, node_id: int) -> bool:
-        """Whether it is a replica that this leader knows of."""
-        return node_id in self._followers
-
-    def follower(self, node_id: int) -> FollowerProgress:
-        """What is known of a follower."""
-        return self._followers[node_id]
 
     def note_fetch(self, run: BrokerRun, offset: int, log_start_offset: int, leader_end_offset: int, now: Now) -> None:
         """A follower fetched; `leader_end_offset` is where the log ended when it did."""
-        node_id, follower = run.node_id, self._followers[run.node_id]
+        node_id, follower = run.node_id, self.followers[run.node_id]
         end_before, start_before = follower.end_offset, follower.log_start_offset
         follower.fetched(offset, log_start_offset, leader_end_offset, run.broker_epoch, now.monotonic_ms)
-        if node_id not in self.isr.isr and self._may_join(node_id, follower):
+        if node_id not in self.isr.isr and self._may_join(node_id):
             self.isr = self.isr.expanded(node_id)
             self._around.propose(self, self.isr, now)
         advanced = end_before != offset and self._maybe_advance_high_watermark(now)
         if advanced or log_start_offset > start_before:
             self._around.moved(self, now)
 
-    def _may_join(self, node_id: int, follower: FollowerProgress) -> bool:
-        return (
-            not self.isr.is_pending
-            and follower.end_offset >= max(self.high_watermark, self.epoch_start_offset)
-            and self._around.brokers.may_join_isr(node_id, follower.broker_epoch)
-        )
+    def _may_join(self, node_id: int) -> bool:
+        from_offset = max(self.high_watermark, self.epoch_start_offset)
+        return not self.isr.is_pending and self.followers.may_join(node_id, from_offset)
 
     def _maybe_advance_high_watermark(self, now: Now) -> bool:
         if self.is_under_min_isr:
             return False
-        end_offset = committed = self.log.log_end_offset
-        for node, follower in self._followers.items():
-            if follower.end_offset < committed and (
-                node in self.isr.maximal or self._is_about_to_join(node, follower, end_offset, now)
-            ):
-                committed = follower.end_offset
+        committed = self.followers.committed_offset(self.log.log_end_offset, self.isr.maximal, now)
         if committed <= self.high_watermark:
             return False
         self.high_watermark = committed
         return True
 
-    def _is_about_to_join(self, node: int, follower: FollowerProgress, end_offset: int, now: Now) -> bool:
-        around = self._around
-        return follower.is_caught_up(end_offset, now.monotonic_ms, around.lag_max_ms) and around.brokers.may_join_isr(
-            node, follower.broker_epoch
-        )
-
     def maybe_shrink_isr(self, now: Now) -> None:
         """Propose that those that lag leave the ISR. Looked at twice in each `replica.lag.time.max.ms`."""
         if not self.is_leader or self.isr.is_pending:
             return
-        lagging = frozenset(node for node in self.isr.isr if self._lags(node, now))
+        lagging = self.followers.lagging(self.isr.isr, self.log.log_end_offset, now)
         if lagging:
             self.isr = self.isr.shrunk(lagging)
             self._around.propose(self, self.isr, now)
-
-    def _lags(self, node: int, now: Now) -> bool:
-        if node == self._around.node_id:
-            return False
-        follower = self._followers.get(node)
-        return follower is None or not follower.is_caught_up(
-            self.log.log_end_offset, now.monotonic_ms, self._around.lag_max_ms
-        )
-
-    def broker_epochs(self, proposal: IsrState) -> list[tuple[int, int]]:
-        """The proposed ISR with the broker epochs that it is proposed for (KIP-903); -1 where no fetch has come yet."""
-        return [(node, self._broker_epoch(node)) for node in sorted(proposal.proposed)]
-
-    def _broker_epoch(self, node: int) -> int:
-        if node == self._around.node_id:
-            return self._around.broker_epoch()
-        follower = self._followers.get(node)
-        known = None if follower is None else follower.broker_epoch
-        return UNKNOWN_BROKER_EPOCH if known is None else known
 
     def isr_accepted(
         self, proposal: IsrState, *, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, now: Now
@@ -340,12 +277,7 @@ class Partition:
     @property
     def low_watermark(self) -> int:
         """The least log start of the live replicas, which a DeleteRecords waits for."""
-        live = (
-            follower.log_start_offset
-            for node, follower in self._followers.items()
-            if self._around.brokers.live_epoch(node) is not None
-        )
-        return min(self.log_start_offset, *live, self.log_start_offset)
+        return self.followers.low_watermark(self.log_start_offset)
 
     # Following
 

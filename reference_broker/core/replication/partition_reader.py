@@ -52,7 +52,7 @@ class PartitionReader:
             return error
         if self.leader_only and not partition.is_leader:
             return ErrorCode.not_leader_or_follower
-        if self.follower is not None and not partition.has_follower(self.follower.node_id):
+        if self.follower is not None and self.follower.node_id not in partition.followers:
             known = current_leader_epoch != NO_EPOCH
             return ErrorCode.unknown_leader_epoch if known else ErrorCode.not_leader_or_follower
         log = partition.log

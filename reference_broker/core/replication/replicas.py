@@ -22,9 +22,10 @@ from reference_broker.core.replication.brokers import Brokers
 from reference_broker.core.replication.fetch_settings import FetchSettings
 from reference_broker.core.replication.fetch_state import FetchPhase
 from reference_broker.core.replication.fetchers import Fetchers
+from reference_broker.core.replication.followers import Surroundings
 from reference_broker.core.replication.isr_changes import AskController, IsrChanges
 from reference_broker.core.replication.logs import Logs, log_config
-from reference_broker.core.replication.partition import ACKS_ALL, Partition, Surroundings
+from reference_broker.core.replication.partition import ACKS_ALL, Partition
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord

@@ -88,11 +88,12 @@ def alter_partition_request(node_id: int, broker_epoch: int, proposals: Iterable
 
 def _alter_partition(partition: Partition, proposal: IsrState) -> Any:
     module: Any = alter_partition
+    members = partition.followers.with_broker_epochs(proposal.proposed)
     return module.PartitionData(
         partition_index=partition.index,
         leader_epoch=partition.leader_epoch,
         new_isr_with_epochs=tuple(
-            module.BrokerState(broker_id=node, broker_epoch=epoch) for node, epoch in partition.broker_epochs(proposal)
+            module.BrokerState(broker_id=node, broker_epoch=broker_epoch) for node, broker_epoch in members
         ),
         partition_epoch=partition.partition_epoch,
     )

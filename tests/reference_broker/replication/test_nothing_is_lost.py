@@ -28,6 +28,7 @@ class Run:
         self._produced: list[Produced] = []
         self._values = 0
         self._watermarks: dict[tuple[int, int], int] = {}
+        """Of a run of a broker, in a leader epoch: what is remembered of it over a restart may be old."""
 
     # What can happen
 
@@ -105,9 +106,9 @@ class Run:
         for node in self.group.members:
             partition = self.group.partition(node)
             if partition.is_leader:
-                before = self._watermarks.get((node, partition.leader_epoch), 0)
-                assert partition.high_watermark >= before, "the high watermark went back"
-                self._watermarks[node, partition.leader_epoch] = partition.high_watermark
+                reign = self.group.members[node].broker.epoch, partition.leader_epoch
+                assert partition.high_watermark >= self._watermarks.get(reign, 0), "the high watermark went back"
+                self._watermarks[reign] = partition.high_watermark
                 for offset, _, value in self.group.log(node):
                     if offset < partition.high_watermark:
                         self._promise(offset, value)

@@ -189,7 +189,7 @@ def test_a_fetch_of_an_earlier_run_of_a_follower_tells_nothing() -> None:
     group.alter_broker(3, tell=(1,), broker_epoch=1_000)
     group.heal()
     group.run(for_ms=1_500)
-    assert group.partition(1).follower(3).end_offset == -1
+    assert group.partition(1).followers[3].end_offset == -1
 
 
 def test_a_caught_up_replica_outside_of_the_isr_is_not_outrun() -> None:
@@ -222,7 +222,7 @@ def test_a_follower_must_reach_the_start_of_the_leaders_epoch_to_join() -> None:
     leader = group.partition(2)
     assert (leader.high_watermark, leader.epoch_start_offset) == (0, 2)
     group.heal()
-    group.step_until(lambda: leader.follower(3).end_offset == 0)
+    group.step_until(lambda: leader.followers[3].end_offset == 0)
     assert not leader.isr.is_pending
     group.run(for_ms=1_000)
     assert set(group.state.isr) == {2, 3}
