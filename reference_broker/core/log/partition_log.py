@@ -281,7 +281,9 @@ class PartitionLog:
         paths = [path for segment in closed for path in segment.take_unflushed(with_indexes=True)]
         self.recovery_point = self.log_end_offset
         active_paths = active.take_unflushed(with_indexes=with_active_indexes)
-        return [*paths, *active_paths, *self.epochs.take_unflushed()]
+        epochs_paths = self.epochs.take_unflushed()
+        self._are_names_durable = self._are_names_durable and not epochs_paths  # a new file took the old one's name
+        return [*paths, *active_paths, *epochs_paths]
 
     # Reading
 
