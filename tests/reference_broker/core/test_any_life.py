@@ -1,7 +1,8 @@
 """Whatever becomes of the nodes and the links between them: what was acknowledged is there, once and in order.
 
-A life is a list of events: nodes are killed and started, links cut and healed, records produced with acks=all to
-whoever a client would ask, time passes. In the end all is mended, and the cluster has to agree with itself.
+A life is a list of events: nodes are killed, stopped and started, links cut and healed, records produced with acks=all
+to whoever a client would ask, time passes. No epoch of the quorum ever has two active controllers; in the end all is
+mended, and the cluster has to agree with itself.
 """
 
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ SETTINGS = {
 nodes = st.sampled_from(NODES)
 events = st.one_of(
     st.tuples(st.just("kill"), nodes),
+    st.tuples(st.just("stop"), nodes),
     st.tuples(st.just("start"), nodes),
     st.tuples(st.just("cut"), nodes, nodes),
     st.tuples(st.just("heal")),
@@ -42,11 +44,14 @@ class Life:
 
     cluster: Cluster
     sent: list[tuple[bytes, list[Any]]] = field(default_factory=list)
+    controllers: dict[int, int] = field(default_factory=dict)
 
     def live(self, event: tuple[Any, ...]) -> None:
         match event:
             case "kill", node if node in self.cluster.nodes:
                 self.cluster.kill(node)
+            case "stop", node if node in self.cluster.nodes:
+                self.cluster.stop(node)
             case "start", node if node not in self.cluster.nodes:
                 self.cluster.start(node)
             case "cut", one, other if one != other:
@@ -58,6 +63,10 @@ class Life:
             case "run", for_ms:
                 self.cluster.run(for_ms)
         self.cluster.run(3)
+        for node_id, node in self.cluster.nodes.items():
+            if node.controller.is_active:
+                epoch = node.quorum.state.epoch
+                assert self.controllers.setdefault(epoch, node_id) == node_id, f"two controllers in epoch {epoch}"
 
     def produce(self, node: int) -> None:
         value = b"record %d" % len(self.sent)
