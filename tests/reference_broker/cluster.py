@@ -65,6 +65,7 @@ class Cluster:
         self.nodes: dict[int, Node] = {}
         self.now = Now(START_MS, 1_000)
         self.cuts: set[frozenset[int]] = set()
+        self._held: list[Callable[[], None]] = []
         self._latency_ms = latency_ms
         self._random = random.Random(seed)
         self._uuids = itertools.count(1)
@@ -138,11 +139,14 @@ class Cluster:
         self._directory_ids[node_id] = UUID(int=self._directory_ids[node_id].int + 500)
 
     def cut(self, *nodes: int) -> None:
-        """Nothing passes between these any more; `heal` ends it."""
+        """Nothing passes between these any more. What is under way by TCP arrives after `heal`; nobody connects."""
         self.cuts |= {frozenset(pair) for pair in itertools.combinations(nodes, 2)}
 
     def heal(self) -> None:
         self.cuts.clear()
+        held, self._held = self._held, []
+        for action in held:
+            self._later(action)
 
     @property
     def active_controller(self) -> int | None:
@@ -219,8 +223,8 @@ class Cluster:
         if pipe is None:
             incarnation = self._running[node_id]
             self._later(lambda: self._lose(node_id, incarnation, channel))
-        elif not self._is_cut(node_id, pipe.to):
-            self._later(lambda: self._deliver(pipe, frame))
+        else:
+            self._pass_on(node_id, pipe.to, lambda: self._deliver(pipe, frame))
 
     def _open(self, node_id: int, channel: Channel) -> Pipe | None:
         to = next(other for other in self.disks if host(other) == channel.host)
@@ -250,6 +254,12 @@ class Cluster:
         self._pipes[connection] = pipe
         return pipe
 
+    def _pass_on(self, one: int, other: int, action: Callable[[], None]) -> None:
+        if self._is_cut(one, other):
+            self._held.append(action)
+        else:
+            self._later(action)
+
     def _is_cut(self, one: int, other: int) -> bool:
         return frozenset((one, other)) in self.cuts
 
@@ -273,8 +283,7 @@ class Cluster:
         if pipe is None:
             return
         asking = next((key[0] for key, value in self._channels.items() if value is pipe), node_id)
-        if not self._is_cut(node_id, asking):
-            self._later(lambda: pipe.answer(frame))
+        self._pass_on(node_id, asking, lambda: pipe.answer(frame))
         self._later(lambda: self._proceed_if_running(pipe))
 
     def _proceed_if_running(self, pipe: Pipe) -> None:
