@@ -1,7 +1,7 @@
 """DeleteTopics (20), versions 1-6: topics end, their logs and committed offsets with them.
 
 - By name, from version 6 by id (KIP-516): unknown name UNKNOWN_TOPIC_OR_PARTITION(3), unknown id UNKNOWN_TOPIC_ID(100),
-  both at once or the same topic twice INVALID_REQUEST(42).
+  both at once or the same topic twice INVALID_REQUEST(42), and the topic stays.
 - `delete.topic.enable=false`: TOPIC_DELETION_DISABLED(73), before version 3 INVALID_REQUEST(42) (KIP-322).
 
 The log directories go when the brokers see the record.
@@ -30,21 +30,24 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
         code = ErrorCode.invalid_request if request.api_version < 3 else ErrorCode.topic_deletion_disabled
         raise ControllerError(code, "Topic deletion is disabled.")
     count = Counter(_asked(request))
-    records: dict[Any, RemoveTopicRecord] = {}
-    results = []
+    by_id = {topic_id for name, topic_id in count if name is None}
+    refused: list[Any] = []
+    found: dict[Any, Any] = {}
     for name, topic_id in count:
         try:
             topic = _find(controller.image, name, topic_id, repeated=count[name, topic_id] > 1)
-            if topic.topic_id in records:
-                message = "The provided topic name maps to an ID that was already supplied."
-                raise ControllerError(ErrorCode.invalid_request, message)
         except ControllerError as error:
-            results.append(_result(request, name, topic_id, error.code, error.message))
+            refused.append(_result(request, name, topic_id, error.code, error.message))
+            continue
+        if name is not None and topic.topic_id in by_id:
+            found.pop(topic.topic_id, None)
+            message = "The provided topic name maps to an ID that was already supplied."
+            refused.append(_result(request, name, topic.topic_id, ErrorCode.invalid_request, message))
         else:
-            records[topic.topic_id] = RemoveTopicRecord(topic_id=topic.topic_id)
-            results.append(_result(request, topic.name, topic.topic_id, ErrorCode.none, None))
-    response = request.replies.DeleteTopicsResponse(responses=tuple(results))
-    return controller.respond_when_committed(request, list(records.values()), response, now)
+            found[topic.topic_id] = _result(request, topic.name, topic.topic_id, ErrorCode.none, None)
+    records = [RemoveTopicRecord(topic_id=topic_id) for topic_id in found]
+    response = request.replies.DeleteTopicsResponse(responses=(*refused, *found.values()))
+    return controller.respond_when_committed(request, records, response, now)
 
 
 def _asked(request: Request) -> list[_Asked]:
