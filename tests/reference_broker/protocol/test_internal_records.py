@@ -91,6 +91,25 @@ def test_commits_come_back(key, value):
     assert decode_offset_commit(*encode_offset_commit(key, value)) == (key, value)
 
 
+@pytest.mark.parametrize(
+    ("value", "leader_epoch"),
+    [
+        ("0000 0000000000000007 0004 6e6f7465 0000018bcfe56800", -1),
+        ("0001 0000000000000007 0004 6e6f7465 0000018bcfe56800 0000018bcfe5ffff", -1),
+        ("0003 0000000000000007 00000005 0004 6e6f7465 0000018bcfe56800", 5),
+        ("0004 0000000000000007 00000005 05 6e6f7465 0000018bcfe56800 00", 5),
+        ("0004 0000000000000007 00000005 05 6e6f7465 0000018bcfe56800 01 00 10 " + "ab" * 16, 5),
+    ],
+    ids=["version 0", "with an expiry", "with an epoch", "flexible", "with a topic id"],
+)
+@pytest.mark.parametrize("key_type", ["0000", "0001"])
+def test_commits_that_kafka_wrote_are_read(key_type, value, leader_epoch):
+    key = bytes.fromhex(key_type + "0001 67 0001 74 00000002")
+    found = decode_offset_commit(key, bytes.fromhex(value))
+    commit = OffsetCommitValue(offset=7, leader_epoch=leader_epoch, metadata="note", commit_timestamp=1_700_000_000_000)
+    assert found == (OffsetCommitKey(group="g", topic="t", partition=2), commit)
+
+
 def test_other_records_of_the_offsets_topic_are_passed_over():
     assert decode_offset_commit(b"\x00\x02\x00\x01g", b"") is None
 
