@@ -119,7 +119,10 @@ class Nemesis:
     def make(self, moves: Iterable[Move]) -> None:
         """Make the moves, one after the other. Raises `ScriptNotRunError` for one that this cluster cannot suffer."""
         for move in moves:
-            self._make(move)
+            try:
+                self._make(move)
+            except TargetError as error:
+                raise ScriptNotRunError(str(error)) from error
 
     def _make(self, move: Move) -> None:
         match move:

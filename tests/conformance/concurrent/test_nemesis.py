@@ -35,11 +35,14 @@ class Target:
         self.done = []
         self.log_directory = log_directory
         self.refuses_to_start = False
+        self.refuses_to_shut_down = False
 
     def kill(self, node):
         self.done.append(f"kill {node}")
 
     def shut_down(self, node):
+        if self.refuses_to_shut_down:
+            raise TargetError("it did not end")
         self.done.append(f"shut down {node}")
 
     def restart(self, node):
@@ -138,6 +141,12 @@ def test_also_when_a_move_cannot_be_made(target):
     with pytest.raises(ScriptNotRunError, match="there is no node that is last-follower of the topic"):
         make(target, Kill(Role.LEADER), PauseNode(Role.LAST_FOLLOWER))
     assert target.done[-2:] == ["restart 2", "kill 2]"]
+
+
+def test_a_move_that_the_target_refuses_ends_the_script(target):
+    target.refuses_to_shut_down = True
+    with pytest.raises(ScriptNotRunError, match="it did not end"):
+        make(target, ShutDown(Role.LEADER))
 
 
 def test_a_node_that_does_not_start_leaves_its_fault_open(target):
