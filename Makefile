@@ -15,7 +15,7 @@ test: .venv/.synced     ## everything that CI runs
 	@$(BIN)/python make.py test
 
 nightly: .venv/.synced  ## what takes minutes: ten of killed nodes
-	@$(BIN)/pytest -m nightly
+	@$(BIN)/pytest -m nightly -o faulthandler_timeout=0
 
 lint: .venv/.synced
 	$(BIN)/ruff check .
