@@ -8,7 +8,7 @@ from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.groups import METADATA_LENGTH_MAX
-from conformance.sequential.steps import CreateTopic, OffsetCommit, OffsetFetch
+from conformance.sequential.steps import CreateTopic, OffsetCommit, OffsetFetch, OnEveryBroker
 from conformance.sequential.strategies import many, script
 from fixtures.targets.target import Capability
 
@@ -121,5 +121,26 @@ REQUIREMENTS: Final = (
             _JUDGED,
         ),
         needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/only-the-coordinator-serves",
+        level=Level.MUST,
+        text="Only a group's coordinator takes its commits and answers its fetches; every other broker says "
+        "NOT_COORDINATOR, and stores nothing.",
+        sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
+        check=sequential(
+            script(
+                CreateTopic(),
+                OnEveryBroker(OffsetCommit(5)),
+                OffsetFetch(),
+                many(st.builds(OffsetCommit, _OFFSETS, group=_GROUPS).map(OnEveryBroker), at_most=3),
+                OnEveryBroker(OffsetFetch()),
+                OffsetFetch(),
+            ),
+            judges("served_by", "refusals", of=OnEveryBroker) | judges("error", "committed_offset", of=OffsetFetch),
+            cost=5,
+        ),
+        needs=_TOPICS | {Capability.REPLICATION},
+        nodes_min=3,
     ),
 )

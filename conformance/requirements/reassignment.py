@@ -101,6 +101,31 @@ REQUIREMENTS: Final = (
         nodes_min=3,
     ),
     Requirement(
+        id="reassignment/factor-is-kept-if-asked",
+        level=Level.MUST,
+        text="Since v1 a reassignment that does not allow another replication factor, and asks for more or fewer "
+        "replicas than there are, is answered INVALID_REPLICATION_FACTOR, and moves nothing.",
+        sources=(sources.KIP_860,),
+        check=sequential(
+            script(
+                placed(1, 2),
+                many(
+                    st.sampled_from([(1,), (3,), (1, 2, 3), (2, 1)]).map(
+                        lambda replicas: AlterReassignment(replicas, allow_factor_change=False)
+                    ),
+                    at_most=3,
+                ),
+                AlterReassignment((1, 2, 3), allow_factor_change=False),
+                AwaitTopic(),
+            ),
+            _CHANGE | _STATE,
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+        since="4.1.0",
+    ),
+    Requirement(
         id="reassignment/brokers-hold-their-own-replicas",
         level=Level.MUST,
         text="DescribeLogDirs shows a replica on the brokers that the partition is assigned to, with its bytes and in "

@@ -38,7 +38,8 @@ def _alter_reassignment(step: AlterReassignment, names: Names) -> dict[str, Any]
     replicas = None if step.replicas is None else tuple(map(names.broker, step.replicas))
     partition = {"partition_index": step.partition, "replicas": replicas}
     topic = {"name": names.real(step.topic), "partitions": [partition]}
-    return {"topics": [topic], "timeout": milliseconds(REQUEST_TIMEOUT_MS)}
+    timeout = milliseconds(REQUEST_TIMEOUT_MS)
+    return {"topics": [topic], "timeout": timeout, "allow_replication_factor_change": step.allow_factor_change}
 
 
 def _list_reassignments(step: ListReassignments, names: Names) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from conformance.sequential.steps import (
     OffsetCommit,
     OffsetFetch,
     On,
+    OnEveryBroker,
     Pipelined,
     Placement,
     Produce,
@@ -135,6 +136,8 @@ class _ScriptRun:
         match step:
             case On():
                 return self._answer_of_broker(step)
+            case OnEveryBroker():
+                return self._answer_of_every_broker(step)
             case Eventually():
                 return self._last_answer(lambda: self._answer(step.step, due), due)
             case AwaitTopic():
@@ -155,6 +158,12 @@ class _ScriptRun:
         if isinstance(step.step, CreateTopic) and answer.get("error") == "NONE":
             self._created.add(step.step.topic)
         return answer
+
+    def _answer_of_every_broker(self, step: OnEveryBroker) -> Answer:
+        self._destination(step.step)  # which waits for a coordinator that loads
+        places = range(1, len(self._connections.nodes) + 1)
+        errors = [self._answer_of_broker(On(place, step.step)).get("error") for place in places]
+        return {"served_by": errors.count("NONE"), "refusals": tuple(sorted({*errors} - {"NONE"}, key=str))}
 
     def _answer_of_request(self, step: Step) -> Answer:
         match step:

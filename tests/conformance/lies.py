@@ -308,6 +308,7 @@ LIES: dict[str, Planted] = {
     "groups/oversize-metadata-is-refused": Planted(denies_errors("OffsetCommit")),
     "groups/commit-of-a-stranger-is-refused": Planted(asks("OffsetCommit", _commits_as_nobody)),
     "groups/commit-for-unknown-topic-is-refused": Planted(denies_errors("OffsetCommit")),
+    "groups/only-the-coordinator-serves": Planted(denies_errors("OffsetCommit")),
     "admin/bad-topic-is-not-created": Planted(answers("CreateTopics", _blames_the_server)),
     "admin/existing-topic-is-not-created-again": Planted(denies_errors("CreateTopics")),
     "admin/validate-only-creates-nothing": Planted(asks("CreateTopics", _creates_in_earnest)),
@@ -333,6 +334,9 @@ LIES: dict[str, Planted] = {
     ),
     "reassignment/records-move-along": Planted(_records(_forgets_past_epochs)),
     "reassignment/bad-reassignment-is-refused": Planted(denies_errors("AlterPartitionReassignments")),
+    "reassignment/factor-is-kept-if-asked": Planted(
+        asks("AlterPartitionReassignments", lambda request: replace(request, allow_replication_factor_change=True))
+    ),
     "reassignment/brokers-hold-their-own-replicas": Planted(
         answers("DescribeLogDirs", lambda _, part: replace(part, results=()))
     ),

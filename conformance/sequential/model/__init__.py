@@ -39,6 +39,7 @@ from conformance.sequential.steps import (
     OffsetFetch,
     OffsetForLeaderEpoch,
     On,
+    OnEveryBroker,
     Pipelined,
     Placement,
     Produce,
@@ -95,6 +96,8 @@ def _expected(cluster: Cluster, step: Step) -> Expectation:
             return _expected(cluster, step.fetch)
         case Eventually() | WithUnknownTags():
             return _expected(cluster, step.step)
+        case OnEveryBroker():
+            return elsewhere.served_by_one(_expected(cluster, step.step))
         case On(step=DescribeLogDirs() as inner):
             return admin.describe_log_dirs(cluster, inner, step.broker)
         case On():

@@ -66,6 +66,8 @@ def alter_reassignment(cluster: Cluster, step: AlterReassignment) -> Expectation
         return {"error": "NO_REASSIGNMENT_IN_PROGRESS"}
     if not _is_assignment(step.replicas):
         return {"error": _INVALID_ASSIGNMENT}
+    if not step.allow_factor_change and len(step.replicas) != len(partition.replicas or ()):
+        return {"error": "INVALID_REPLICATION_FACTOR"}
     removed = set(partition.replicas or ()) - set(step.replicas)
     partition.replicas = step.replicas
     if partition.leader in removed:

@@ -33,5 +33,10 @@ def refused_on(cluster: Cluster, broker: int, step: Step) -> Expectation | None:
     return {"error": _NOT_LEADER, **_NOTHING[type(step)], **told}
 
 
+def served_by_one(alone: Expectation) -> Expectation:
+    """A group's offsets are its coordinator's, and no other broker's."""
+    return {"served_by": 1, "refusals": ("NOT_COORDINATOR",)} if alone.get("error") == "NONE" else {}
+
+
 def _is_served_by_followers(partition: Partition, broker: int, step: Fetch) -> bool:
     return broker in (partition.replicas or ()) and (step.version is None or step.version >= _FOLLOWER_FETCH)

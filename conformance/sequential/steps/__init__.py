@@ -48,7 +48,7 @@ from conformance.sequential.steps.records import (
     Produce,
 )
 from conformance.sequential.steps.topics import CreateTopic, DeleteTopic, DeleteTopicById, Metadata, MetadataById
-from conformance.sequential.steps.where import AwaitTopic, Eventually, On, Placement, WithUnknownTags
+from conformance.sequential.steps.where import AwaitTopic, Eventually, On, OnEveryBroker, Placement, WithUnknownTags
 from fixtures.clients.record_batch import Compression, Record
 
 __all__ = [
@@ -92,6 +92,7 @@ __all__ = [
     "OffsetFetch",
     "OffsetForLeaderEpoch",
     "On",
+    "OnEveryBroker",
     "Operation",
     "Pipelined",
     "Placement",

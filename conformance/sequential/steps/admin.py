@@ -62,6 +62,8 @@ class AlterReassignment(Step):
     replicas: tuple[int, ...] | None
     topic: str = TOPIC
     partition: int = 0
+    allow_factor_change: bool = True
+    """Whether there may be more or fewer replicas than before (KIP-860); versions before 1 always allow it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,13 @@ class On(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class OnEveryBroker(Step):
+    """A step asked of each broker in turn; how many served it, and what the others said."""
+
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
 class Eventually(Step):
     """A step that only reads, asked until the answer is the one that is due, or the time is up; its last answer.
 
