@@ -323,6 +323,8 @@ class Node:
             return
         if self._has_caught_up:
             self.broker.metadata_changed(delta, now)
-        elif self.quorum.is_caught_up:
+        elif self.quorum.is_caught_up and self.broker.epoch != UNKNOWN_EPOCH:
+            # Before its registration of this run is committed, the image still has the leaderships of its last run,
+            # and a power cut may have taken records from its logs that all others have.
             self._has_caught_up = True
             self.broker.metadata_changed(MetadataDelta(everything=True), now)
