@@ -98,7 +98,7 @@ class _DelayedDeletion:
     @staticmethod
     def _look_at(result: _Result, partition: Partition | ErrorCode, waits_for: int) -> None:
         if isinstance(partition, ErrorCode):
-            result.error, result.waits_for = partition, None
+            result.error, result.waits_for = ErrorCode.unknown_topic_or_partition, None
         elif not partition.is_leader:
             result.error, result.waits_for = ErrorCode.not_leader_or_follower, None
         elif partition.low_watermark >= waits_for:

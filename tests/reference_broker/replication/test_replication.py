@@ -137,7 +137,21 @@ def test_until_the_controller_agrees_those_that_are_to_leave_hold_the_high_water
     produced = group.produce("a", timeout_ms=60_000)
     group.run(for_ms=2 * LAG_MAX_MS)
     assert group.partition(1).isr.phase is IsrPhase.PENDING_SHRINK
+    group.produce("b", acks=1)
     assert (group.partition(1).high_watermark, produced.error) == (0, None)
+
+
+def test_a_new_leader_gives_its_followers_a_whole_lag_time_to_show_up() -> None:
+    group = Group(3)
+    group.run(for_ms=10 * LAG_MAX_MS)
+    group.cut(2, 3)
+    group.kill(1)
+    group.elect(2, isr=(2, 3))
+    group.produce("a")
+    group.run(for_ms=LAG_MAX_MS - 1)
+    assert group.state.isr == (2, 3)
+    group.run(for_ms=LAG_MAX_MS)
+    assert group.state.isr == (2,)
 
 
 # The ISR expands
