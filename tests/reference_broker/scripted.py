@@ -46,7 +46,10 @@ _STEPWISE_MAX_MS = 120_000
 
 
 class ScriptedBroker:
-    """One broker, its disk and its clock. Of what goes on unasked, only heartbeats are left."""
+    """One broker, its disk, its clock, and a client, which connects again where its connection was closed.
+
+    Of what goes on unasked, only heartbeats are left.
+    """
 
     def __init__(self, **properties: str) -> None:
         self.cluster = Cluster(1, latency_ms=0, **{"metadata_max_idle_interval_ms": "0", **properties})
@@ -57,6 +60,7 @@ class ScriptedBroker:
     def _begin(self) -> None:
         self.cluster.run_until(lambda: self.node.is_ready)
         self.connection = Connection()
+        self._is_closed = False
         self._sent.clear()
 
     @property
@@ -96,6 +100,8 @@ class ScriptedBroker:
 
     def send_bytes(self, frame: bytes, connection: Connection | None = None, schema: Any = None) -> list[Any]:
         """The same for a frame as it is; the answers are decoded where a schema is given."""
+        if self._is_closed:
+            self.connection, self._is_closed = Connection(), False
         self.cluster.send_bytes(1, connection or self.connection, frame, schema, self._sent.append)
         return self._settled()
 
@@ -123,6 +129,7 @@ class ScriptedBroker:
         self.cluster.run(0)
         sent = self._sent.copy()
         self._sent.clear()
+        self._is_closed |= (self.connection, CLOSED) in sent
         return sent
 
     # Words for what most scripts do
