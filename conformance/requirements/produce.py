@@ -12,6 +12,7 @@ from conformance.sequential.steps import (
     Batch,
     Compression,
     CreateTopic,
+    DeleteTopic,
     Fetch,
     Flaw,
     ListOffsets,
@@ -317,5 +318,32 @@ REQUIREMENTS: Final = (
             cost=2,
         ),
         needs=_TOPICS,
+    ),
+    Requirement(
+        id="produce/id-of-a-deleted-topic-is-refused",
+        level=Level.MUST,
+        text="Produce (since v13) and Fetch with the id of a topic that was deleted, or that never was, are answered "
+        "UNKNOWN_TOPIC_ID, though there is a topic of that name again; with the new one's id they are served.",
+        sources=(sources.KIP_516,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                produces(),
+                DeleteTopic(),
+                CreateTopic(),
+                many(
+                    produces(topic_id=st.sampled_from([-1, 0, 1]))
+                    | st.builds(Fetch, topic_id=st.sampled_from([-1, 0, 1])),
+                ),
+                produces(topic_id=st.just(0)),
+                Fetch(topic_id=0),
+                produces(topic_id=st.just(1)),
+                Fetch(),
+            ),
+            _ANSWER | _LOG,
+            cost=3,
+        ),
+        needs=_TOPICS,
+        since="4.1.0",
     ),
 )

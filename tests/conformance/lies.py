@@ -250,6 +250,7 @@ LIES: dict[str, Planted] = {
     "produce/zstd-needs-a-new-version": _REFUSALS_DENIED,
     "produce/log-append-time-is-the-brokers": Planted(answers("Produce", _denies_append_time)),
     "produce/every-codec-round-trips": Planted(_records(_loses_headers)),
+    "produce/id-of-a-deleted-topic-is-refused": _REFUSALS_DENIED,
     "fetch/log-is-read-in-append-order": Planted(_records(_reverses)),
     "fetch/out-of-range-offset-is-refused": Planted(denies_errors("Fetch", high_watermark=0)),
     "fetch/watermarks-are-those-of-the-log": Planted(_plus_one("Fetch", "high_watermark")),

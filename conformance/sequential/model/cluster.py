@@ -131,9 +131,9 @@ class Cluster:
     committed: dict[tuple[str, int, int], CommittedOffset] = field(default_factory=dict)
     """By group, topic id and partition."""
 
-    def partition(self, topic: str, index: int) -> Partition | None:
-        """The partition, or null where topic or partition do not exist."""
+    def partition(self, topic: str, index: int, topic_id: int | None = None) -> Partition | None:
+        """The partition, or null where topic or partition do not exist, or the topic has another id than this."""
         found = self.topics.get(topic)
-        if found is None or not 0 <= index < len(found.partitions):
+        if found is None or topic_id not in {None, found.id} or not 0 <= index < len(found.partitions):
             return None
         return found.partitions[index]

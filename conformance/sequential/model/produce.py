@@ -54,7 +54,7 @@ def produce(cluster: Cluster, step: Produce) -> Expectation:
 
 
 def _answered(cluster: Cluster, step: Produce) -> Expectation:
-    partition = cluster.partition(step.topic, step.partition)
+    partition = cluster.partition(step.topic, step.partition, step.topic_id)
     if partition is None:
         return _refused(UNKNOWN_TOPIC)
     if error := _malformed(step.batches):

@@ -31,7 +31,7 @@ def _epoch_error(partition: Partition, client_epoch: int) -> str | None:
 
 def fetch(cluster: Cluster, step: Fetch) -> Expectation:
     """Whole batches from the one that holds the offset; an error shows no watermark."""
-    partition = cluster.partition(step.topic, step.partition)
+    partition = cluster.partition(step.topic, step.partition, step.topic_id)
     error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
         return {"error": error, "records": ()}

@@ -42,18 +42,22 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Produce(Step):
-    """Produce to one partition. Several batches in one partition, or none, are against the protocol."""
+    """Produce to one partition. Several batches in one partition, or none, are against the protocol.
+
+    `topic_id` is asked by instead of the topic's own, where topics go by id (v13); it counts as in `MetadataById`.
+    """
 
     batches: tuple[Batch, ...]
     topic: str = TOPIC
     partition: int = 0
     acks: int = -1
     version: int | None = None
+    topic_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Step):
-    """Fetch without a session (KIP-227) from one partition."""
+    """Fetch without a session (KIP-227) from one partition. `topic_id` is as in `Produce`."""
 
     offset: int = 0
     topic: str = TOPIC
@@ -66,6 +70,7 @@ class Fetch(Step):
     """What the client believes the leader's epoch to be (KIP-320); -1 says nothing."""
     read_committed: bool = False
     version: int | None = None
+    topic_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
