@@ -149,6 +149,8 @@ _BROKER = (
     ConfigKey("log.roll.ms", _LONG, None),
     ConfigKey("metadata.log.max.record.bytes.between.snapshots", _LONG, f"{20 * _MEBIBYTE}", 1),
     ConfigKey("metadata.log.max.snapshot.interval.ms", _LONG, "3600000", 0),
+    ConfigKey("metadata.log.segment.bytes", _INT, f"{1024 * _MEBIBYTE}", 8 * _MEBIBYTE),
+    ConfigKey("metadata.log.segment.ms", _LONG, f"{7 * _DAY_MS}"),
     ConfigKey("metadata.max.idle.interval.ms", _INT, "500", 0),
     ConfigKey("metadata.max.retention.bytes", _LONG, f"{100 * _MEBIBYTE}"),
     ConfigKey("metadata.max.retention.ms", _LONG, f"{7 * _DAY_MS}"),

@@ -41,6 +41,11 @@ class QuorumConfig:
             request_timeout_ms=configuration.integer("controller.quorum.request.timeout.ms"),
             retry_backoff_ms=configuration.integer("controller.quorum.retry.backoff.ms"),
             first_election_max_ms=_FIRST_ELECTION_MAX_MS,
+            log=LogConfig(
+                segment_bytes=configuration.integer("metadata.log.segment.bytes"),
+                segment_ms=configuration.integer("metadata.log.segment.ms"),
+                cleanup_policy=frozenset(),
+            ),
         )
 
     @property
