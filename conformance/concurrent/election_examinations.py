@@ -280,6 +280,23 @@ def ends_of_epochs_are_true(history: History) -> Sequence[Shortcoming]:
     return found or ([] if seen else [unknown("nobody asked where an epoch ended")])
 
 
+def divergence_is_told(history: History) -> Sequence[Shortcoming]:
+    """A client that read beyond the end of an older epoch is told in its Fetch where that ended, and gets nothing."""
+    found, seen = [], False
+    for course in courses(history):
+        own = [state for state in course.states if state["topic"] == course.topic and state["leader_epoch"] is not None]
+        ends = {(s["leader_epoch"], s["log_end_offset"]) for s in own if s["source"] == "offset_for_leader_epoch"}
+        for state in course.states:
+            if state["source"] != "diverging_epoch" or state["topic"] != course.topic or state["error"] in _UNREACHED:
+                continue
+            seen = True
+            told = (state["leader_epoch"], state["log_end_offset"])
+            if told not in ends:
+                text = f"a client beyond the end of an epoch, {sorted(ends)}, was told of {told}, and {state['error']}"
+                found.append(violation(course.topic, text))
+    return found or ([] if seen else [unknown("nobody fetched from beyond the end of an epoch")])
+
+
 def unclean_election_happens(history: History) -> Sequence[Shortcoming]:
     """Where it is enabled, another replica leads when the only ISR member has gone, and lacks no more than a suffix."""
     found, seen = [], False

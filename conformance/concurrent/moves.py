@@ -182,7 +182,7 @@ class ReadEnd(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AskInEpochs(AsPython):
-    """Ask a leader where the epoch before its own ended, and read as clients that are an epoch behind, or ahead."""
+    """Ask a leader where the epoch before its own ended, and read as clients from beyond there, behind and ahead."""
 
     to: Role
 

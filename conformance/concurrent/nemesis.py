@@ -279,12 +279,7 @@ class Nemesis:
                 end = client.list_offsets(topic, _PARTITION).offset
                 client.fetch(topic, _PARTITION, end or 0, max_wait_ms=0)
             case AskInEpochs():
-                client = self._client(self._node(move.to))
-                epoch = client.list_offsets(topic, _PARTITION).leader_epoch
-                if epoch is not None:
-                    client.end_of_epoch(topic, _PARTITION, epoch - 1)
-                    client.ask_in_epoch(topic, _PARTITION, epoch - 1, "in_old_epoch")
-                    client.ask_in_epoch(topic, _PARTITION, epoch + 1, "in_epoch_to_come")
+                self._ask_in_epochs(self._client(self._node(move.to)))
             case ElectLeader():
                 self._elect(move.election)
             case Unregister():
@@ -293,6 +288,17 @@ class Nemesis:
                 self._delete_records()
             case Reassign():
                 self._reassign([self._node(role) for role in move.replicas])
+
+    def _ask_in_epochs(self, leader: RecordedAdminClient) -> None:
+        topic = self.surroundings.topic
+        epoch = leader.list_offsets(topic, _PARTITION).leader_epoch
+        if epoch is None:
+            return
+        end = leader.end_of_epoch(topic, _PARTITION, epoch - 1)
+        if end is not None:
+            leader.fetch_after_epoch(topic, _PARTITION, end + 1, epoch - 1)
+        leader.ask_in_epoch(topic, _PARTITION, epoch - 1, "in_old_epoch")
+        leader.ask_in_epoch(topic, _PARTITION, epoch + 1, "in_epoch_to_come")
 
     def _elect(self, election: Election) -> None:
         topic = self.surroundings.topic

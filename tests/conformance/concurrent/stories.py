@@ -57,8 +57,8 @@ class Story:
     def end(self, at, high_watermark, *, node=1):
         self._state("list_offsets", at, node, TOPIC, 0, high_watermark=high_watermark)
 
-    def epoch_end(self, at, epoch, end_offset):
-        self._state("offset_for_leader_epoch", at, 3, TOPIC, 0, leader_epoch=epoch, log_end_offset=end_offset)
+    def epoch_end(self, at, epoch, end_offset, source="offset_for_leader_epoch"):
+        self._state(source, at, 3, TOPIC, 0, leader_epoch=epoch, log_end_offset=end_offset)
 
     def quorum(self, at, leader, epoch, high_watermark, *, node=2):
         told = {"leader": leader, "leader_epoch": epoch, "high_watermark": high_watermark}
@@ -144,6 +144,7 @@ def leaders_fail_over():
     story.metadata(11.5, 3, 2, (3,), node=3)
     story.quorum(12, 3, 3, 80)
     story.epoch_end(13, 0, 1)
+    story.epoch_end(13.5, 0, 1, source="diverging_epoch")
     story.metadata(16, 3, 2, (1, 2, 3), node=3)
     story.call("elect_preferred_leader", 17, 17.1)
     story.metadata(18, 1, 3, (1, 2, 3), node=3)

@@ -109,6 +109,13 @@ PLANTS = {
             "epoch 0 was said to end at 0, and offset 0 is of epoch 0",
         ),
     ],
+    "epochs/truncation-is-told-in-fetch": [
+        (
+            lambda s: s.change("states", {"source": "diverging_epoch"}, leader_epoch=None, log_end_offset=None),
+            "was told of (None, None)",
+        ),
+        (lambda s: s.change("states", {"source": "diverging_epoch"}, log_end_offset=2), "was told of (0, 2)"),
+    ],
     "storage/crashed-log-is-recovered": [
         (lambda s: s.change("faults", {"kind": "disk"}, heal_ns=None), "node 1 did not start again"),
         (lambda s: s.drop("records", op_id=_replica(s, 1), offset=0), "replica 1 of t-0 lacks offset 0"),
