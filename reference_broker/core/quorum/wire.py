@@ -7,7 +7,6 @@
 | EndQuorumEpoch   | 1       | KIP-853                                            |
 | Fetch            | 18      | KIP-1166, the follower tells its high watermark    |
 | FetchSnapshot    | 1       | KIP-853                                            |
-| DescribeQuorum   | 2       | KIP-853                                            |
 
 Rules of this file:
 - There is one topic partition, `__cluster_metadata-0`. A request for another one, or for more, is an
@@ -21,7 +20,6 @@ from typing import Any
 
 from kio.schema.begin_quorum_epoch.v1 import request as begin_request
 from kio.schema.begin_quorum_epoch.v1 import response as begin_response
-from kio.schema.describe_quorum.v2 import response as describe_response
 from kio.schema.end_quorum_epoch.v1 import request as end_request
 from kio.schema.end_quorum_epoch.v1 import response as end_response
 from kio.schema.fetch.v18 import request as fetch_request
@@ -42,16 +40,12 @@ from reference_broker.core.quorum.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
-    QuorumDescription,
-    ReplicaDescription,
     Request,
     Response,
     VoteRequest,
     VoteResponse,
 )
 from reference_broker.core.quorum.voters import VoterSet
-from reference_broker.core.quorum.wire_parts import CONTROLLER_LISTENER, METADATA_PARTITION, named
-from reference_broker.protocol.errors import ErrorCode
 
 _REQUESTS: dict[type, Callable[[Any], Request]] = {
     vote_request.VoteRequest: elections.vote_request_from_kio,
@@ -105,42 +99,3 @@ def response_to_kio(response: Response, voters: VoterSet) -> Any:
 def response_from_kio(entity: Any) -> Response:
     """The response in kio's entity. Raises `UnknownPartitionError`."""
     return _RESPONSES[type(entity)](entity)
-
-
-def description_to_kio(description: QuorumDescription, voters: VoterSet) -> Any:
-    """The answer of a leader to DescribeQuorum."""
-    module: Any = describe_response
-    partition = module.PartitionData(
-        partition_index=METADATA_PARTITION,
-        error_code=ErrorCode.none,
-        error_message=None,
-        leader_id=description.leader_id,
-        leader_epoch=description.leader_epoch,
-        high_watermark=description.high_watermark,
-        current_voters=tuple(_replica(replica) for replica in description.voters),
-        observers=tuple(_replica(replica) for replica in description.observers),
-    )
-    known = [voter for voter in map(voters.get, voters.ids) if voter is not None]
-    return module.DescribeQuorumResponse(
-        error_code=ErrorCode.none,
-        error_message=None,
-        topics=named(module, partition),
-        nodes=tuple(
-            module.Node(
-                node_id=voter.key.id,
-                listeners=(module.Listener(name=CONTROLLER_LISTENER, host=voter.host, port=voter.port),),
-            )
-            for voter in known
-        ),
-    )
-
-
-def _replica(replica: ReplicaDescription) -> Any:
-    module: Any = describe_response
-    return module.ReplicaState(
-        replica_id=replica.key.id,
-        replica_directory_id=replica.key.directory_id,
-        log_end_offset=replica.log_end_offset,
-        last_fetch_timestamp=replica.last_fetch_timestamp_ms,
-        last_caught_up_timestamp=replica.last_caught_up_timestamp_ms,
-    )

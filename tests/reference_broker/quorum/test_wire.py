@@ -12,7 +12,6 @@ from kio.serial import entity_reader, entity_writer
 from reference_broker.core.quorum import messages as m
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 from reference_broker.core.quorum.wire import (
-    description_to_kio,
     request_from_kio,
     request_to_kio,
     response_from_kio,
@@ -105,15 +104,3 @@ def test_another_partition_is_refused():
     ):
         with pytest.raises(UnknownPartitionError):
             request_from_kio(replace(entity, topics=topics))
-
-
-def test_a_quorum_is_described():
-    voter = m.ReplicaDescription(ReplicaKey(1, UUID(int=71)), 10, -1, 1_700_000_000_000)
-    observer = m.ReplicaDescription(ReplicaKey(9, UUID(int=9)), 8, 1_700_000_000_001, 1_700_000_000_002)
-    entity = over_the_wire(description_to_kio(m.QuorumDescription(1, 4, 9, (voter,), (observer,)), VOTERS))
-    partition = entity.topics[0].partitions[0]
-    assert (partition.leader_id, partition.leader_epoch, partition.high_watermark) == (1, 4, 9)
-    assert [(r.replica_id, r.log_end_offset, r.last_fetch_timestamp) for r in partition.observers] == [
-        (9, 8, 1_700_000_000_001)
-    ]
-    assert [(node.node_id, node.listeners[0].port) for node in entity.nodes] == [(1, 9091), (2, 9092)]
