@@ -91,6 +91,11 @@ class Verification:
         assert contest.finding.blocked is not None
         return explain(self._prepared, contest.timeline, self.model, contest.finding.blocked, steps)
 
+    def subhistory(self, key: Hashable) -> list[Operation]:
+        """All operations of a partition (of a model that has none: of the history), failed ones too."""
+        operations, partition = self._prepared.operations, self.model.partition
+        return [operation for operation in operations if partition is None or partition(operation.input) == key]
+
 
 def check(
     history: Sequence[Operation] | Sequence[Event],

@@ -7,7 +7,8 @@ difference. An info operation has no completion.
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from linearizability.history.errors import HistoryError
@@ -83,23 +84,35 @@ class Prepared:
 
     def operation(self, number: int) -> Operation:
         """The operation as it was given, or as its events make it; without times, its places in the list are."""
-        if not self._events:
-            return self._operations[number]
-        events = self._events
-        begin = next(islice((place for place, event in enumerate(events) if event.kind is INVOKE), number, None))
-        invoked = events[begin]
-        end = next((place for place in range(begin + 1, len(events)) if events[place].op_id == invoked.op_id), None)
-        completed = None if end is None else events[end]
-        outcome = Outcome.INFO if completed is None else Outcome(completed.kind.value)
-        return Operation(
-            op_id=invoked.op_id,
-            input=invoked.value,
-            output=completed.value if completed is not None and outcome is Outcome.OK else UNKNOWN,
-            invoke_ns=begin if invoked.time_ns is None else invoked.time_ns,
-            complete_ns=end if completed is None or completed.time_ns is None else completed.time_ns,
-            outcome=outcome,
-            process=invoked.process,
-        )
+        return self.operations[number]
+
+    @cached_property
+    def operations(self) -> Sequence[Operation]:
+        """All of them, by number; those that make no difference too."""
+        return _operations_of(self._events) if self._events else self._operations
+
+
+def _operations_of(events: Sequence[Event]) -> list[Operation]:
+    ends = {event.op_id: place for place, event in enumerate(events) if event.kind is not INVOKE}
+    return [
+        _operation_of(events, place, ends.get(event.op_id))
+        for place, event in enumerate(events)
+        if event.kind is INVOKE
+    ]
+
+
+def _operation_of(events: Sequence[Event], begin: int, end: int | None) -> Operation:
+    invoked, completed = events[begin], None if end is None else events[end]
+    outcome = Outcome.INFO if completed is None else Outcome(completed.kind.value)
+    return Operation(
+        op_id=invoked.op_id,
+        input=invoked.value,
+        output=completed.value if completed is not None and outcome is Outcome.OK else UNKNOWN,
+        invoke_ns=begin if invoked.time_ns is None else invoked.time_ns,
+        complete_ns=end if completed is None or completed.time_ns is None else completed.time_ns,
+        outcome=outcome,
+        process=invoked.process,
+    )
 
 
 def _from_events(events: Sequence[Event], model: Model) -> _Raw:

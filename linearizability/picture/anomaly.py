@@ -1,0 +1,186 @@
+"""The picture of one piece of evidence for an anomaly: what clients and nodes did with a partition, and its log.
+
+    picture = draw_anomaly(open_history(run_dir), "lost-write", anomaly.evidence[0])
+
+Operations that do not touch the partition are left out, but for those that say what the others mean: the begin and end
+of transactions, assignments and seeks of the same processes.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from linearizability.history.reader import History
+from linearizability.judgement import Evidence
+from linearizability.operation import Outcome
+from linearizability.picture import rows
+from linearizability.picture.drawing import Band, Bar, Break, Lane, LaneKind, Mark, Picture, counted, short
+from linearizability.picture.log import draw_log
+from linearizability.picture.window import around, gaps
+from linearizability.picture.words import answer_details, answer_label, operation_details, operation_label
+
+Row = dict[str, Any]
+
+ANSWERS_MAX: Final = 60
+BANDS_MAX: Final = 40
+
+
+def draw_anomaly(history: History, name: str, evidence: Evidence, *, bars_max: int = 160) -> Picture:
+    """The picture, of at most `bars_max` operations. Raises HistoryError where the history cannot be read."""
+    return _Drawing(history, name, evidence, bars_max).picture()
+
+
+class _Drawing:
+    def __init__(self, history: History, name: str, evidence: Evidence, bars_max: int) -> None:
+        self._history, self._name, self._evidence = history, name, evidence
+        self._outline = rows.outline(history, evidence)
+        self._states = rows.states(history, evidence) if evidence.topic is not None else []
+        self._places = self._window(bars_max)
+        op_ids = [int(self._outline.op_ids[place]) for place in self._places]
+        self._operations = sorted(rows.operations(history, op_ids), key=lambda op: (op["invoke_ns"], op["op_id"]))
+        self._records = self._by_operation("records", op_ids)
+        self._moves = self._by_operation("positions", op_ids)
+
+    def picture(self) -> Picture:
+        """All of it."""
+        evidence, shown = self._evidence, self._operations
+        begin_ns, end_ns = self._span()
+        answers = self._answers(begin_ns, end_ns)
+        faults = [
+            fault
+            for fault in self._history.table("faults").to_pylist()
+            if fault["inject_ns"] <= end_ns and (fault["heal_ns"] is None or fault["heal_ns"] >= begin_ns)
+        ]
+        where = _where(evidence)
+        return Picture(
+            title=f"{self._name}{f' in {where}' if where else ''}",
+            statement=short(evidence.text, 600),
+            facts=tuple(self._facts()),
+            origin_ns=self._outline.origin_ns,
+            begin_ns=begin_ns,
+            end_ns=end_ns,
+            lanes=self._lanes(answers),
+            bands=tuple(map(_band, faults[:BANDS_MAX])),
+            breaks=tuple(
+                Break(int(self._outline.invoke_ns[self._places[index]]), count) for index, count in gaps(self._places)
+            ),
+            log=draw_log(self._history, evidence),
+            notes=tuple(self._notes(len(faults) - BANDS_MAX, len(shown), len(answers))),
+        )
+
+    def _window(self, bars_max: int) -> list[int]:
+        found = self._outline
+        focus = found.places(list(reversed(self._evidence.op_ids)))
+        if not focus:
+            focus = [min(int(np.searchsorted(found.invoke_ns, self._moment())), max(0, len(found.op_ids) - 1))]
+        return around(len(found.op_ids), focus, bars_max)
+
+    def _moment(self) -> int:
+        """When evidence without an operation was seen: at the last answer that gives its offset, else the last one."""
+        columns = ("high_watermark", "last_stable_offset", "log_start_offset")
+        told = [state for state in self._states if self._evidence.offset in [state[column] for column in columns]]
+        return int(next(reversed(told or self._states), {"asked_ns": self._outline.origin_ns})["asked_ns"])
+
+    def _span(self) -> tuple[int, int]:
+        moments = [op["invoke_ns"] for op in self._operations]
+        moments += [op["complete_ns"] for op in self._operations if op["complete_ns"] is not None]
+        if not moments:
+            moments = [self._moment()]
+        return min(moments), max(moments)
+
+    def _by_operation(self, name: str, op_ids: Sequence[int]) -> dict[int, list[Row]]:
+        found: dict[int, list[Row]] = defaultdict(list)
+        if self._evidence.topic is not None:
+            for row in rows.of_partition(self._history, name, self._evidence, op_ids):
+                found[row["op_id"]].append(row)
+        return found
+
+    def _answers(self, begin_ns: int, end_ns: int) -> list[Row]:
+        """What nodes said meanwhile, next to the evidence if it was much."""
+        told = [
+            state
+            for state in self._states
+            if state["node"] is not None and begin_ns <= state["answered_ns"] and state["asked_ns"] <= end_ns
+        ]
+        own = set(self._evidence.op_ids)
+        moments = [op["invoke_ns"] for op in self._operations if op["op_id"] in own] or [self._moment()]
+        told.sort(key=lambda state: min(abs(state["asked_ns"] - moment) for moment in moments))
+        return sorted(told[:ANSWERS_MAX], key=lambda state: (state["asked_ns"], state["answered_ns"]))
+
+    def _lanes(self, answers: Sequence[Row]) -> tuple[Lane, ...]:
+        """Processes, then nodes; bars numbered by time over all of them."""
+        calls = [("process", op["process"], op["invoke_ns"], op) for op in self._operations]
+        calls += [("node", state["node"], state["asked_ns"], state) for state in answers]
+        lanes: dict[tuple[str, int], list[Bar]] = defaultdict(list)
+        for number, (kind, whose, _, row) in enumerate(sorted(calls, key=lambda call: call[2])):
+            lanes[kind, whose].append(self._bar(number, row) if kind == "process" else _answer(number, row))
+        order = sorted(lanes, key=lambda lane: (lane[0] == "node", lane[1]))
+        return tuple(Lane(f"{kind} {whose}", LaneKind(kind), tuple(lanes[kind, whose])) for kind, whose in order)
+
+    def _bar(self, number: int, op: Row) -> Bar:
+        records, moves = self._records[op["op_id"]], self._moves[op["op_id"]]
+        own = self._evidence.op_ids
+        mark = Mark.PLAIN if op["op_id"] not in own else Mark.BAD if op["op_id"] == own[-1] else Mark.EVIDENCE
+        return Bar(
+            number=number,
+            name=str(op["op_id"]),
+            label=operation_label(op, records, moves),
+            begin_ns=op["invoke_ns"],
+            end_ns=op["complete_ns"],
+            outcome=Outcome(op["outcome"]),
+            mark=mark,
+            details=operation_details(op, records, moves),
+        )
+
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        evidence, run = self._evidence, self._history.run
+        if evidence.op_ids:
+            yield "Operations of the evidence", ", ".join(map(str, evidence.op_ids[:20]))
+        if evidence.value is not None:
+            yield "Value", str(evidence.value)
+        yield "Run", short(run.run_id, 60)
+        if run.target is not None:
+            yield "Target", short(run.target, 60)
+        if run.seed is not None:
+            yield "Seed", str(run.seed)
+
+    def _notes(self, bands: int, shown: int, answers: int) -> Iterable[str]:
+        found, evidence = self._outline, self._evidence
+        others = found.operations - len(found.op_ids)
+        if others:
+            where = _partition(evidence)
+            yield f"{counted(others, 'operation')} of {found.operations:,} left out that did nothing with {where}."
+        if len(found.op_ids) > shown:
+            yield f"{counted(len(found.op_ids) - shown, 'more operation')} left out around those shown."
+        if len(self._states) > answers:
+            yield f"{counted(len(self._states) - answers, 'answer')} of nodes left out."
+        if bands > 0:
+            yield f"{counted(bands, 'fault')} of those in the window left out."
+
+
+def _partition(evidence: Evidence) -> str:
+    return f"{evidence.topic}{'' if evidence.partition is None else f'-{evidence.partition}'}"
+
+
+def _where(evidence: Evidence) -> str:
+    if evidence.topic is None:
+        return ""
+    return _partition(evidence) + ("" if evidence.offset is None else f" at offset {evidence.offset}")
+
+
+def _answer(number: int, state: Row) -> Bar:
+    return Bar(
+        number=number,
+        name=f"{state['source']} to node {state['node']}",
+        label=answer_label(state),
+        begin_ns=state["asked_ns"],
+        end_ns=state["answered_ns"],
+        details=answer_details(state),
+    )
+
+
+def _band(fault: Row) -> Band:
+    told = " ".join(short(fault[column], 40) for column in ("kind", "target", "argument") if fault[column] is not None)
+    return Band(told, fault["inject_ns"], fault["heal_ns"])

@@ -1,0 +1,182 @@
+"""What a picture of a violation shows, before it is a page: lanes with bars, bands, orders that were tried, a log.
+
+Everything here is a value made of numbers and short texts, cut to a window around the failure: a picture is as large
+for a long history as for a short one. `notes` say what was left out. Times are those of the history. Where things
+stand on the page, and how they look, is for who draws it.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from linearizability.operation import Outcome
+
+TEXT_MAX: Final = 240
+"""Characters of a text that may be of any length."""
+
+
+class Mark(StrEnum):
+    """Why a bar stands out, if it does."""
+
+    PLAIN = "plain"
+    EVIDENCE = "evidence"
+    """It is one of the operations that show the violation."""
+    BAD = "bad"
+    """It is the first operation that cannot be explained."""
+
+
+class LaneKind(StrEnum):
+    """Whose lane it is."""
+
+    PROCESS = "process"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """An operation from call to return, or, in the lane of a node, a question and its answer.
+
+    `number` is its place in the picture by `begin_ns`, from 0. `end_ns` is None if it never returned.
+    """
+
+    number: int
+    name: str
+    label: str
+    begin_ns: int
+    end_ns: int | None
+    outcome: Outcome = Outcome.OK
+    mark: Mark = Mark.PLAIN
+    details: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The bars of one process or one node, by time; those of a process may overlap if it pipelines."""
+
+    name: str
+    kind: LaneKind
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A fault from injection to healing; `end_ns` is None if it was never healed."""
+
+    label: str
+    begin_ns: int
+    end_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Operations left out in the middle: so many, before the one that was called at `before_ns`."""
+
+    before_ns: int
+    operations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation of an order: its bar, its place in the order from 1, the states before and after it."""
+
+    bar: int
+    place: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A partial linearization: the state it leads to, why the bad operation is refused there, its steps in sight."""
+
+    state: str
+    reason: str
+    length: int
+    steps: tuple[Step, ...]
+
+
+class Seen(StrEnum):
+    """What a read says of a record."""
+
+    RETURNED = "returned"
+    PASSED = "passed over"
+    NOT_COVERED = "not covered"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A column of the log: a read that covers some of its offsets. `moved` is from where to where."""
+
+    name: str
+    process: str
+    begin_ns: int
+    moved: str
+    isolation: str
+    is_evidence: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """A row of the log: a value at an offset, who sent it, and what each reader says of it."""
+
+    offset: int | None
+    value: str
+    key: str
+    sent: str
+    epoch: str
+    seen: tuple[Seen, ...]
+    is_evidence: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The part of a partition's log around the evidence: offset by value by who saw it."""
+
+    partition: str
+    readers: tuple[Reader, ...]
+    rows: tuple[LogRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """One violation. `origin_ns` is the history's first moment, from which times are told.
+
+    `bad_ns` is when the first bad operation completed: nothing after it was judged. None where there is no such moment.
+    """
+
+    title: str
+    statement: str
+    facts: tuple[tuple[str, str], ...]
+    origin_ns: int
+    begin_ns: int
+    end_ns: int
+    lanes: tuple[Lane, ...]
+    bands: tuple[Band, ...] = ()
+    breaks: tuple[Break, ...] = ()
+    orders: tuple[Order, ...] = ()
+    log: Log | None = None
+    bad_ns: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def bars(self) -> tuple[Bar, ...]:
+        """All bars by number."""
+        return tuple(sorted((bar for lane in self.lanes for bar in lane.bars), key=lambda bar: bar.number))
+
+    @property
+    def first_bad(self) -> Bar | None:
+        """Where to look first: the bad operation, else the last one of the evidence."""
+        bars = self.bars
+        bad = [bar for bar in bars if bar.mark is Mark.BAD]
+        return next(iter(bad), next((bar for bar in reversed(bars) if bar.mark is Mark.EVIDENCE), None))
+
+
+def short(text: object, characters: int = TEXT_MAX) -> str:
+    """A text of any length, cut to so many characters."""
+    whole = str(text)
+    return whole if len(whole) <= characters else whole[: characters - 1] + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 operation`, `1,204 operations`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,166 @@
+"""The picture of a history that no order explains: what the generic checker found, process by process.
+
+    picture = draw_verification(verification)
+
+Each of the longest partial linearizations is told step by step, with the state before and after; what they do not hold
+was not placed.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from linearizability.explain import Explanation
+from linearizability.model import Model
+from linearizability.operation import UNKNOWN, Operation, Outcome
+from linearizability.picture.drawing import Bar, Break, Lane, LaneKind, Mark, Order, Picture, Step, counted, short
+from linearizability.picture.window import around, gaps
+from linearizability.verify import Outcome as Found
+from linearizability.verify import Verification
+
+FOCUS_MAX = 40
+EXPLAIN_STEPS = 500_000
+
+
+def draw_verification(
+    verification: Verification, found: Found | None = None, *, bars_max: int = 240, steps: int = EXPLAIN_STEPS
+) -> Picture:
+    """The picture of a subhistory in violation, the first one if none is named.
+
+    It shows at most `bars_max` operations, and takes about so many `steps` to find out why. Raises ValueError if it is
+    no violation.
+    """
+    explanation = verification.explain(found, steps=steps)
+    partition = verification.model.partition
+    key = None if partition is None else partition(explanation.blocked.input)
+    return _Drawing(verification.subhistory(key), explanation, verification.model, bars_max).picture()
+
+
+class _Drawing:
+    def __init__(self, operations: Sequence[Operation], explanation: Explanation, model: Model, bars_max: int) -> None:
+        self._model, self._explanation = model, explanation
+        self._all = sorted(operations, key=lambda op: (op.invoke_ns, op.complete_ns is None, op.complete_ns or 0))
+        self._shrunk = {op.op_id for op in explanation.shrunk}
+        self._kept = self._window(bars_max)
+        self._numbers = {self._all[place].op_id: number for number, place in enumerate(self._kept)}
+
+    def picture(self) -> Picture:
+        """All of it."""
+        blocked, explanation = self._explanation.blocked, self._explanation
+        shown = [self._all[place] for place in self._kept]
+        ends = [op.complete_ns for op in shown if op.complete_ns is not None]
+        return Picture(
+            title=f"{self._model.name}: no order explains operation {short(repr(blocked.op_id), 40)}",
+            statement=self._statement(),
+            facts=self._facts(),
+            origin_ns=self._all[0].invoke_ns,
+            begin_ns=shown[0].invoke_ns,
+            end_ns=max([*ends, *(op.invoke_ns for op in shown)]),
+            lanes=_lanes(shown, [self._bar(number, op) for number, op in enumerate(shown)]),
+            breaks=tuple(Break(shown[index].invoke_ns, count) for index, count in gaps(self._kept)),
+            orders=tuple(
+                self._order(path.operations, path.state, path.reason) for path in explanation.partial_linearizations
+            ),
+            bad_ns=blocked.complete_ns,
+            notes=tuple(self._notes()),
+        )
+
+    def _window(self, bars_max: int) -> list[int]:
+        places = {op.op_id: place for place, op in enumerate(self._all)}
+        blocked = self._explanation.blocked
+        nearest = sorted(self._explanation.shrunk, key=lambda op: op.invoke_ns, reverse=True)[:FOCUS_MAX]
+        paths = self._explanation.partial_linearizations
+        last_placed = paths[0].operations[: -FOCUS_MAX - 1 : -1] if paths else ()
+        running = (op for op in reversed(self._all[: places[blocked.op_id]]) if _overlap(op, blocked))
+        return around(
+            len(self._all),
+            [places[op.op_id] for op in (blocked, *nearest)],
+            bars_max,
+            beside=(places[op.op_id] for op in chain(last_placed, running)),
+        )
+
+    def _bar(self, number: int, op: Operation) -> Bar:
+        blocked = self._explanation.blocked.op_id
+        mark = Mark.BAD if op.op_id == blocked else Mark.EVIDENCE if op.op_id in self._shrunk else Mark.PLAIN
+        return Bar(
+            number=number,
+            name=short(op.op_id, 40),
+            label=short(self._call(op), 120),
+            begin_ns=op.invoke_ns,
+            end_ns=op.complete_ns,
+            outcome=op.outcome,
+            mark=mark,
+            details=(("Call", short(self._call(op))), ("Outcome", _OUTCOMES[op.outcome])),
+        )
+
+    def _call(self, op: Operation) -> str:
+        return self._model.describe_operation(op.input, op.output if op.outcome is Outcome.OK else UNKNOWN)
+
+    def _order(self, operations: Iterable[Operation], state: str, reason: str) -> Order:
+        """The steps in the window. The states are found by taking every step again, all that are possible together."""
+        model = self._model
+        states: tuple[object, ...] = model.first_states()
+        steps, place = [], 0
+        for place, op in enumerate(operations, start=1):
+            output = op.output if op.outcome is Outcome.OK else UNKNOWN
+            after = dict.fromkeys(
+                chain.from_iterable(model.next_states(one, op.input, output, pure=False) for one in states)
+            )
+            number = self._numbers.get(op.op_id)
+            if number is not None:
+                steps.append(Step(number, place, self._told(states), self._told(after)))
+            states = tuple(after)
+        return Order(short(state), short(reason), place, tuple(steps))
+
+    def _told(self, states: Iterable[object]) -> str:
+        return short(" or ".join(short(self._model.describe_state(state)) for state in states))
+
+    def _statement(self) -> str:
+        blocked = self._explanation.blocked
+        return (
+            f"Operation {short(repr(blocked.op_id), 40)}, {short(self._call(blocked))}, fits into no order of what had "
+            "completed by the time it returned."
+        )
+
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        few = "The fewest operations that show it" if self._explanation.minimal else "Operations that show it"
+        named = sorted(self._explanation.shrunk, key=lambda op: op.invoke_ns)
+        told = ", ".join(f"{op.op_id!r} {short(self._call(op), 60)}" for op in named[:12])
+        more = f" and {len(named) - 12:,} more" if len(named) > 12 else ""
+        return ("Model", self._model.name), ("Operations", f"{len(self._all):,}"), (few, short(told, 600) + more)
+
+    def _notes(self) -> Iterable[str]:
+        left_out = len(self._all) - len(self._kept)
+        if left_out:
+            yield (
+                f"{counted(left_out, 'operation')} of {len(self._all):,} left out: "
+                "the window holds what shows the violation and what lies around it."
+            )
+        if not self._explanation.partial_linearizations:
+            yield "The partial linearizations were not found within the steps that were allowed for it."
+
+
+_OUTCOMES = {
+    Outcome.OK: "ok: it took effect between call and return",
+    Outcome.INFO: "info: nobody knows whether it took effect",
+    Outcome.FAIL: "fail: it certainly took no effect",
+}
+
+
+def _overlap(op: Operation, blocked: Operation) -> bool:
+    return op.complete_ns is None or op.outcome is Outcome.INFO or op.complete_ns >= blocked.invoke_ns
+
+
+def _lanes(operations: Sequence[Operation], bars: Sequence[Bar]) -> tuple[Lane, ...]:
+    """One for each process, in order of their names; numbers by size."""
+    lanes: dict[object, list[Bar]] = {}
+    for op, bar in zip(operations, bars, strict=True):
+        lanes.setdefault(op.process, []).append(bar)
+    return tuple(
+        Lane("no process" if name is None else f"process {short(name, 24)}", LaneKind.PROCESS, tuple(lanes[name]))
+        for name in sorted(lanes, key=_name_order)
+    )
+
+
+def _name_order(name: object) -> tuple[bool, bool, int, str]:
+    is_number = isinstance(name, int)
+    return name is None, not is_number, name if isinstance(name, int) else 0, str(name)

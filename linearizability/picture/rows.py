@@ -1,0 +1,140 @@
+"""The rows of a history that a picture of one piece of evidence is made of, read without holding the history.
+
+First, of every operation, when it was and whether it has to do with the partition; from that the window is chosen. Then
+the rows of the operations in the window, and those of the log around the evidence, in full.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.history.reader import History
+from linearizability.judgement import Evidence
+
+Row = dict[str, Any]
+Int64s = npt.NDArray[np.int64]
+
+_BESIDE: Final = ("begin_txn", "commit_txn", "abort_txn", "init_producer_id", "subscribe", "assign", "seek")
+"""Operations that name no partition and say what its operations mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The operations that have to do with the partition, by invocation; of all the count and the first moment."""
+
+    op_ids: Int64s
+    invoke_ns: Int64s
+    operations: int
+    origin_ns: int
+
+    def places(self, op_ids: Collection[int]) -> list[int]:
+        """Where some operations stand, in their order; those that are not there are left out."""
+        found = (np.flatnonzero(self.op_ids == op_id) for op_id in op_ids)
+        return [int(places[0]) for places in found if places.size]
+
+
+def outline(history: History, evidence: Evidence) -> Outline:
+    """What there is to choose from. All operations, where the evidence names no partition."""
+    touching = _touching(history, evidence)
+    columns = ["op_id", "invoke_ns", "f", "process", "topic", "partition"]
+    kept, operations, origin_ns = [], 0, 2**63 - 1
+    processes = _processes(history, touching)
+    for table in history.batches("operations", columns):
+        operations += table.num_rows
+        if table.num_rows:
+            origin_ns = min(origin_ns, pc.min(table["invoke_ns"]).as_py())
+        wanted = pc.is_in(table["op_id"], value_set=pa.array(evidence.op_ids, pa.int64()))
+        if evidence.topic is None:
+            wanted = pc.is_valid(table["op_id"])
+        else:
+            beside = pc.and_(pc.is_in(table["f"], value_set=pa.array(_BESIDE)), pc.is_in(table["process"], processes))
+            for mask in (pc.is_in(table["op_id"], value_set=touching), beside, _of_partition(table, evidence)):
+                wanted = pc.or_(wanted, pc.fill_null(mask, False))
+        kept.append(table.filter(wanted).select(columns[:2]))
+    table = pa.concat_tables(kept).sort_by([("invoke_ns", "ascending"), ("op_id", "ascending")])
+    return Outline(
+        op_ids=np.asarray(table["op_id"].to_numpy(), np.int64),
+        invoke_ns=np.asarray(table["invoke_ns"].to_numpy(), np.int64),
+        operations=operations,
+        origin_ns=origin_ns if operations else 0,
+    )
+
+
+def operations(history: History, op_ids: Sequence[int]) -> list[Row]:
+    """Some operations, by op_id."""
+    rows = _rows(history, "operations", lambda table: _among(table, op_ids))
+    return sorted(rows, key=lambda row: int(row["op_id"]))
+
+
+def of_partition(history: History, name: str, evidence: Evidence, op_ids: Sequence[int]) -> list[Row]:
+    """The rows of `records` or `positions` that some operations have in the partition."""
+    return list(_rows(history, name, lambda table: pc.and_(_among(table, op_ids), _of_partition(table, evidence))))
+
+
+def records_near(history: History, evidence: Evidence, offsets: Collection[int]) -> list[Row]:
+    """The records of the partition at some offsets, and those with the value of the evidence wherever they are."""
+    at = pa.array(sorted(offsets), pa.int64())
+
+    def wanted(table: pa.Table) -> pa.ChunkedArray:
+        mask = pc.is_in(table["offset"], value_set=at)
+        if evidence.value is not None:
+            mask = pc.or_(mask, pc.fill_null(pc.equal(table["value"], evidence.value), False))
+        return pc.and_(mask, _of_partition(table, evidence))
+
+    return list(_rows(history, "records", wanted))
+
+
+def reads_covering(history: History, evidence: Evidence, offsets: Collection[int]) -> list[Row]:
+    """The positions of the partition that pass over one of some offsets."""
+    low, high = min(offsets, default=0), max(offsets, default=-1)
+
+    def wanted(table: pa.Table) -> pa.ChunkedArray:
+        overlaps = pc.and_(pc.less_equal(table["before"], high), pc.greater(table["after"], low))
+        return pc.and_(pc.and_(overlaps, pc.equal(table["cause"], "read")), _of_partition(table, evidence))
+
+    return list(_rows(history, "positions", wanted))
+
+
+def states(history: History, evidence: Evidence) -> list[Row]:
+    """What nodes said of the partition, by time."""
+    rows = _rows(history, "states", lambda table: pc.fill_null(_of_partition(table, evidence), False))
+    return sorted(rows, key=lambda row: (int(row["asked_ns"]), int(row["answered_ns"])))
+
+
+def _rows(history: History, name: str, wanted: Callable[[pa.Table], pa.ChunkedArray]) -> Iterator[Row]:
+    for table in history.batches(name):
+        yield from table.filter(wanted(table)).to_pylist()
+
+
+def _among(table: pa.Table, op_ids: Sequence[int]) -> pa.ChunkedArray:
+    return pc.is_in(table["op_id"], value_set=pa.array(op_ids, pa.int64()))
+
+
+def _of_partition(table: pa.Table, evidence: Evidence) -> pa.ChunkedArray:
+    if evidence.partition is None:
+        return pc.fill_null(pc.equal(table["topic"], evidence.topic), False)
+    return pc.and_(pc.equal(table["topic"], evidence.topic), pc.equal(table["partition"], evidence.partition))
+
+
+def _touching(history: History, evidence: Evidence) -> pa.Array:
+    """The op_ids of all operations with a record or a position in the partition."""
+    found: list[Int64s] = [np.empty(0, np.int64)]
+    if evidence.topic is not None:
+        for name in ("records", "positions", "offsets"):
+            for table in history.batches(name, ["op_id", "topic", "partition"]):
+                own = table.filter(pc.fill_null(_of_partition(table, evidence), False))["op_id"]
+                found.append(np.unique(own.to_numpy()))
+    return pa.array(np.unique(np.concatenate(found)))
+
+
+def _processes(history: History, op_ids: pa.Array) -> pa.Array:
+    """The processes of some operations."""
+    found: set[int] = set()
+    for table in history.batches("operations", ["op_id", "process"]):
+        found.update(pc.unique(table.filter(pc.is_in(table["op_id"], value_set=op_ids))["process"]).to_pylist())
+    return pa.array(sorted(found), pa.int32())
