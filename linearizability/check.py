@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from linearizability.anomalies.arrow import OPERATION_FIELDS, numbers, operation_columns
+from linearizability.anomalies.catalogue import judge_run
 from linearizability.anomalies.gather import ShardRows
 from linearizability.anomalies.summary import (
     SUMMARY_FIELDS,
@@ -46,7 +47,8 @@ def judge_history(history: History) -> Judgement:
     operations = operation_columns(table, context.transactions, context.clients)
     del table
     decided = context.transactions.with_first_reads(rows.first_reads(operations, context))
-    return judgement_of(summary, rows.findings(operations, replace(context, transactions=decided)))
+    context = replace(context, transactions=decided)
+    return judgement_of(summary, judge_run(rows.judged(operations, context), summary.transactional, context))
 
 
 def _operations(history: History) -> tuple[pa.Table, Summary]:

@@ -1,9 +1,16 @@
-"""The anomalies that are looked for, in the order of the documentation, and how a shard is judged for all of them."""
+"""The anomalies that are looked for, in the order of the documentation, and how a run is judged for all of them.
+
+Those of `ANOMALIES` are of one log and are judged shard by shard. Those of `RUN_ANOMALIES` cross logs: each shard is
+reduced to their facts, which are merged and judged once. An engine calls `judge_shard` for every shard, in any place,
+and `judge_run` with all answers.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from linearizability.anomalies.aborted_read import ABORTED_READ
 from linearizability.anomalies.columns import READ_COMMITTED, LogColumns
@@ -21,13 +28,17 @@ from linearizability.anomalies.offset_mismatch import OFFSET_MISMATCH
 from linearizability.anomalies.phantom_read import PHANTOM_READ
 from linearizability.anomalies.poll_regress import POLL_REGRESS
 from linearizability.anomalies.poll_skip import POLL_SKIP
+from linearizability.anomalies.precommitted_read import PRECOMMITTED_READ
 from linearizability.anomalies.producer_order import PRODUCER_ORDER
 from linearizability.anomalies.read_above_watermark import READ_ABOVE_WATERMARK
 from linearizability.anomalies.realtime_order import REALTIME_ORDER
 from linearizability.anomalies.stale_end_offset import STALE_END_OFFSET
+from linearizability.anomalies.torn_transaction import FACTS as TORN_TRANSACTION_FACTS
+from linearizability.anomalies.torn_transaction import TORN_TRANSACTION
 from linearizability.anomalies.two_leaders import TWO_LEADERS
 from linearizability.anomalies.unseen import UNSEEN
 from linearizability.anomalies.watermark_regress import WATERMARK_REGRESS
+from linearizability.anomalies.whole_run import Facts, FactTables, RunDefinition, WholeRun, gather_facts, merge_facts
 
 ANOMALIES: Final[tuple[Definition, ...]] = (
     LOST_WRITE,
@@ -35,6 +46,7 @@ ANOMALIES: Final[tuple[Definition, ...]] = (
     DUPLICATE,
     PHANTOM_READ,
     ABORTED_READ,
+    PRECOMMITTED_READ,
     OFFSET_MISMATCH,
     CORRUPT_RECORD,
     PRODUCER_ORDER,
@@ -51,16 +63,49 @@ ANOMALIES: Final[tuple[Definition, ...]] = (
 )
 
 
-def judge_shard(logs: Sequence[LogColumns], context: Context) -> Iterable[Finding]:
+RUN_ANOMALIES: Final[tuple[RunDefinition, ...]] = (TORN_TRANSACTION,)
+FACTS: Final[tuple[Facts, ...]] = (TORN_TRANSACTION_FACTS,)
+"""What the definitions of the whole run are judged by."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardJudgement:
+    """What is said of some shards: picklable, so that it can travel."""
+
+    findings: tuple[Finding, ...]
+    facts: FactTables
+
+
+def judge_shard(logs: Sequence[LogColumns], context: Context) -> ShardJudgement:
     """Every anomaly of one topic partition: all logs of a topic name and partition, one per topic id."""
+    partitions = list(_partition_logs(logs, context))
+    findings = tuple(finding for log in partitions for anomaly in ANOMALIES for finding in anomaly.find(log))
+    return ShardJudgement(findings, gather_facts(FACTS, partitions))
+
+
+def merge_shards(parts: Iterable[ShardJudgement]) -> ShardJudgement:
+    """What is said of all shards, in any order."""
+    whole = list(parts)
+    findings = tuple(finding for part in whole for finding in part.findings)
+    return ShardJudgement(findings, merge_facts(FACTS, [part.facts for part in whole]))
+
+
+def judge_run(shards: Iterable[ShardJudgement], transactional: pa.Table, context: Context) -> Iterable[Finding]:
+    """Every anomaly of a run, of whose shards these are the judgements; `transactional`: `WholeRun.transactional`."""
+    whole = merge_shards(shards)
+    run = WholeRun(context, transactional, whole.facts)
+    yield from whole.findings
+    for anomaly in RUN_ANOMALIES:
+        yield from anomaly.find(run)
+
+
+def _partition_logs(logs: Sequence[LogColumns], context: Context) -> Iterable[PartitionLog]:
     ambiguous = [log for log in logs if context.is_ambiguous(log.topic, log.topic_id)]
     for rows in logs:
         # Sends to an ambiguous log may have been to this one; sends to any may have been to an ambiguous one.
         others = [log for log in (logs if rows in ambiguous else ambiguous) if log is not rows]
         values = [log.sends.value[log.sends.valued] for log in others]
-        log = PartitionLog(rows, context, np.unique(np.concatenate(values)) if values else None)
-        for anomaly in ANOMALIES:
-            yield from anomaly.find(log)
+        yield PartitionLog(rows, context, np.unique(np.concatenate(values)) if values else None)
 
 
 def first_committed_reads(log: PartitionLog) -> dict[int, int]:

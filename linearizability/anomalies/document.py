@@ -7,7 +7,9 @@ import inspect
 import sys
 
 from linearizability.anomalies import absence, loss, promise, transactions
-from linearizability.anomalies.catalogue import ANOMALIES
+from linearizability.anomalies.catalogue import ANOMALIES, RUN_ANOMALIES
+from linearizability.anomalies.definition import Definition
+from linearizability.anomalies.whole_run import RunDefinition
 
 _INTRODUCTION = """# Anomalies
 
@@ -26,7 +28,8 @@ the promise table below keeps it.
 def page() -> str:
     """The whole page as Markdown."""
     parts = [_INTRODUCTION]
-    for anomaly in ANOMALIES:
+    anomalies: tuple[Definition | RunDefinition, ...] = (*ANOMALIES, *RUN_ANOMALIES)
+    for anomaly in anomalies:
         parts.append(
             f"## `{anomaly.name}`\n\n{anomaly.text}\n\n- Level: {anomaly.levels}\n"
             f"- Counted: {anomaly.counted}.\n- `op_ids` of its evidence: {anomaly.evidence}.\n"

@@ -29,7 +29,12 @@ from linearizability.anomalies.arrow import (
     state_columns,
     wanted_keys,
 )
-from linearizability.anomalies.catalogue import first_committed_reads, judge_shard, merge_first_reads
+from linearizability.anomalies.catalogue import (
+    ShardJudgement,
+    first_committed_reads,
+    judge_shard,
+    merge_first_reads,
+)
 from linearizability.anomalies.columns import (
     Int64s,
     LogColumns,
@@ -40,7 +45,6 @@ from linearizability.anomalies.columns import (
     concatenate,
 )
 from linearizability.anomalies.context import Context
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.summary import Summary
 from linearizability.history.schema import SCHEMAS
@@ -185,10 +189,10 @@ class ShardRows:
                     merge_first_reads(first, first_committed_reads(PartitionLog(log, context)))
         return first
 
-    def findings(self, operations: OperationColumns, context: Context) -> Iterator[Finding]:
-        """Every anomaly, once the context is decided."""
+    def judged(self, operations: OperationColumns, context: Context) -> Iterator[ShardJudgement]:
+        """Every shard, once the context is decided."""
         for shard in self._shards(operations, context):
-            yield from judge_shard(shard, context)
+            yield judge_shard(shard, context)
 
     def _shards(self, operations: OperationColumns, context: Context) -> Iterator[list[LogColumns]]:
         """The logs of each topic name and partition, in that order."""

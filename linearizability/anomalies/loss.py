@@ -73,10 +73,14 @@ def _from_reads(log: PartitionLog, eligible: Flags, found: Losses) -> None:
         found.covered[pairs.record[pairs.covering & counts_against(log, pairs.record, pairs.reader)]] = True
 
 
-def unreturned(log: PartitionLog, eligible: Flags) -> Iterator[Pairs]:
-    """Every pair of an eligible record and a read that covers its offset and does not return it, or contradicts it."""
+def unreturned(log: PartitionLog, eligible: Flags, done: Callable[[], Flags] | None = None) -> Iterator[Pairs]:
+    """Every pair of an eligible record and a read that covers its offset and does not return it, or contradicts it.
+
+    Records that are `done` when a chunk is begun are left out of it.
+    """
     suspects = _suspects(log, eligible)
-    return pairs_at(log, suspects, log.records.offset[suspects])
+    none_done = np.zeros(len(log.records), np.bool_)
+    return _pairs(log, suspects, log.records.offset[suspects], done or (lambda: none_done))
 
 
 def _suspects(log: PartitionLog, eligible: Flags) -> Indexes:

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from linearizability.anomalies.arrow import PLACE_FIELDS
 from linearizability.anomalies.context import Context, Deletion, LogStartRequest
 from linearizability.anomalies.faults import NEVER_NS, faults_from_rows
 from linearizability.anomalies.finding import Finding, merge_findings
+from linearizability.anomalies.producers import TRANSACTIONAL_FIELDS, TRANSACTIONAL_ROWS, transactional_rows
 from linearizability.anomalies.settings import Settings
 from linearizability.anomalies.transactions import FENCING_ROWS, TRANSACTION_ROWS, transactions_from_rows
 from linearizability.history.positions import MOVES
@@ -25,9 +25,7 @@ from linearizability.judgement import Judgement
 
 _TOPIC: Final = ("topic", "topic_id")
 SUMMARY_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "operations": (
-        "op_id", "process", "f", "invoke_ns", "complete_ns", "outcome", "txn_id", "txn_seq", *PLACE_FIELDS, "offset",
-    ),
+    "operations": (*TRANSACTIONAL_FIELDS, "topic_id", "offset"),
     "records": (*_TOPIC, "direction"),
     "positions": _TOPIC,
     "states": _TOPIC,
@@ -50,6 +48,7 @@ class Summary:
     topic_ids: frozenset[tuple[str, str]] = frozenset()
     transaction_rows: pa.Table = field(default_factory=TRANSACTION_ROWS.empty_table)
     fencing: pa.Table = field(default_factory=FENCING_ROWS.empty_table)
+    transactional: pa.Table = field(default_factory=TRANSACTIONAL_ROWS.empty_table)
     deletions: tuple[Deletion, ...] = ()
     log_start_requests: tuple[LogStartRequest, ...] = ()
     moves: tuple[tuple[int, int], ...] = ()
@@ -81,6 +80,7 @@ def merge_summaries(summaries: Iterable[Summary]) -> Summary:
         topic_ids=frozenset().union(*(part.topic_ids for part in parts)),
         transaction_rows=_grouped_transactions([part.transaction_rows for part in parts]),
         fencing=_grouped_fencing([part.fencing for part in parts]),
+        transactional=pa.concat_tables([TRANSACTIONAL_ROWS.empty_table(), *(part.transactional for part in parts)]),
         deletions=tuple(deletion for part in parts for deletion in part.deletions),
         log_start_requests=tuple(request for part in parts for request in part.log_start_requests),
         moves=tuple(move for part in parts for move in part.moves),
@@ -125,6 +125,7 @@ def _of_operations(table: pa.Table) -> Summary:
         topic_ids=_topic_ids(table),
         transaction_rows=_transaction_rows(table),
         fencing=_fencing(table),
+        transactional=transactional_rows(table),
         deletions=tuple(
             Deletion(row["topic"], row["topic_id"], row["invoke_ns"], _ended_ns(row["outcome"], row["complete_ns"]))
             for row in _may_have_happened(table, "delete_topic")
@@ -170,6 +171,7 @@ def _transaction_rows(table: pa.Table) -> pa.Table:
                     rows["outcome"],
                     rows["txn_id"],
                     rows["op_id"],
+                    rows["invoke_ns"],
                     pc.fill_null(rows["complete_ns"], NEVER_NS),
                 ],
                 schema=TRANSACTION_ROWS,
@@ -181,7 +183,7 @@ def _transaction_rows(table: pa.Table) -> pa.Table:
 def _grouped_transactions(tables: Sequence[pa.Table]) -> pa.Table:
     rows = pa.concat_tables([TRANSACTION_ROWS.empty_table(), *tables])
     grouped = rows.group_by(["process", "txn_seq", "f", "outcome"], use_threads=False).aggregate(
-        [("txn_id", "min"), ("first_op_id", "min"), ("complete_ns", "min")]
+        [("txn_id", "min"), ("first_op_id", "min"), ("invoke_ns", "min"), ("complete_ns", "min")]
     )
     return grouped.rename_columns(TRANSACTION_ROWS.names).cast(TRANSACTION_ROWS)
 

@@ -13,7 +13,7 @@ grouping, and the times of the first read_committed read of those whose commit i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -34,10 +34,11 @@ TRANSACTION_ROWS: Final = pa.schema(
         pa.field("outcome", pa.string()),
         pa.field("txn_id", pa.string()),
         pa.field("first_op_id", pa.int64()),
+        pa.field("invoke_ns", pa.int64()),
         pa.field("complete_ns", pa.int64()),
     ]
 )
-"""Operations of transactions by (process, txn_seq, f, outcome): any txn_id, lowest op_id, lowest complete_ns."""
+"""Operations of transactions by (process, txn_seq, f, outcome): any txn_id, lowest op_id, invoke_ns and complete_ns."""
 
 FENCING_ROWS: Final = pa.schema([pa.field("txn_id", pa.string()), pa.field("last_op_id", pa.int64())])
 """Per transactional id, the highest op_id of an init_producer_id."""
@@ -53,6 +54,8 @@ class Transactions:
     aborted: Flags
     undecided: Flags
     """The commit is `info` and no commit is ok: committed if a read_committed read returned one of its records."""
+    commit_begun_ns: Int64s
+    """When a commit that did not certainly fail was first invoked, NEVER_NS where none was."""
     open_until_ns: Int64s
 
     def __len__(self) -> int:
@@ -77,7 +80,7 @@ class Transactions:
             if self.undecided[index]:
                 committed[index] = True
                 open_until[index] = read_ns
-        return Transactions(self.process, self.txn_seq, committed, self.aborted, self.undecided, open_until)
+        return replace(self, committed=committed, open_until_ns=open_until)
 
 
 def transactions_from_rows(rows: pa.Table, fencing: pa.Table) -> Transactions:
@@ -103,7 +106,8 @@ def transactions_from_rows(rows: pa.Table, fencing: pa.Table) -> Transactions:
         committed=commit_ok,
         aborted=some("abort_txn", "ok") | (~commit_ok & ~commit_unknown & ended),
         undecided=commit_unknown & ~commit_ok,
-        open_until_ns=_commit_complete_ns(rows, of, len(first)),
+        commit_begun_ns=_of_commits(rows, of, len(first), "invoke_ns", "ok", "info"),
+        open_until_ns=_of_commits(rows, of, len(first), "complete_ns", "ok"),
     )
 
 
@@ -118,12 +122,13 @@ def _fenced(rows: pa.Table, first: npt.NDArray[np.intp], of: npt.NDArray[np.intp
     return last_by_transaction > lowest
 
 
-def _commit_complete_ns(rows: pa.Table, of: npt.NDArray[np.intp], count: int) -> Int64s:
-    """When the first ok commit completed, NEVER_NS where there is none."""
-    ok = pc.and_(pc.equal(rows["f"], "commit_txn"), pc.equal(rows["outcome"], "ok")).to_numpy(zero_copy_only=False)
-    completed = np.full(count, NEVER_NS, np.int64)
-    np.minimum.at(completed, of[ok], _int64s(rows, "complete_ns")[ok])
-    return completed
+def _of_commits(rows: pa.Table, of: npt.NDArray[np.intp], count: int, time: str, *outcomes: str) -> Int64s:
+    """A time of each transaction's commits of some outcomes, the lowest; NEVER_NS where there is none."""
+    is_commit = pc.and_(pc.equal(rows["f"], "commit_txn"), pc.is_in(rows["outcome"], pa.array(outcomes)))
+    chosen = is_commit.to_numpy(zero_copy_only=False)
+    lowest = np.full(count, NEVER_NS, np.int64)
+    np.minimum.at(lowest, of[chosen], _int64s(rows, time)[chosen])
+    return lowest
 
 
 def _int64s(rows: pa.Table, name: str) -> Int64s:

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pyarrow as pa
 
 from linearizability.anomalies.arrow import numbers, operation_columns
-from linearizability.anomalies.catalogue import merge_first_reads
+from linearizability.anomalies.catalogue import ShardJudgement, judge_run, merge_first_reads, merge_shards
 from linearizability.anomalies.columns import OperationColumns
 from linearizability.anomalies.context import Context
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.gather import SHARD_FIELDS, ShardRows
 from linearizability.anomalies.summary import (
     SUMMARY_FIELDS,
@@ -68,7 +67,8 @@ def judge_with_spark(run_dir: Path, master: str | None = None) -> Judgement:
         context = context_of(history.run, history.table("faults"), summary)
         parcels = _parcels(spark, history, context)
         context = _decided(parcels, context)
-        return judgement_of(summary, _findings(parcels, context))
+        findings = judge_run(_judged(parcels, context), summary.transactional, context)
+        return judgement_of(summary, findings)
 
 
 def _validate(spark: "SparkSession", history: History) -> None:
@@ -116,14 +116,13 @@ def _parcels(spark: "SparkSession", history: History, context: Context) -> "Data
     return rows.repartitionById(buckets, "bucket").sortWithinPartitions("bucket", "place")
 
 
-def _findings(parcels: "DataFrame", context: Context) -> Iterator[Finding]:
+def _judged(parcels: "DataFrame", context: Context) -> Iterator[ShardJudgement]:
     """The fourth pass."""
 
-    def judge(rows: ShardRows, operations: OperationColumns) -> list[Finding]:
-        return list(rows.findings(operations, context))
+    def judge(rows: ShardRows, operations: OperationColumns) -> ShardJudgement:
+        return merge_shards(rows.judged(operations, context))
 
-    for findings in _of_buckets(parcels, context, judge):
-        yield from findings
+    return _of_buckets(parcels, context, judge)
 
 
 def _decided(parcels: "DataFrame", context: Context) -> Context:

@@ -6,6 +6,8 @@ Every function here is a sentence of the definitions as a loop. It knows no arra
 from collections import defaultdict
 from itertools import pairwise, product
 
+from tests.linearizability.anomalies.oracle_of_runs import judge_run
+
 FOREVER = 2**63 - 1
 NEVER = -(2**63)
 DAY_MS = 24 * 3_600_000
@@ -28,8 +30,10 @@ class Oracle:
                     self.ids[row["topic"]].add(row["topic_id"])
         self.found = defaultdict(list)
         self.decide_transactions()
-        for log in self.logs():
-            Log(self, *log).judge()
+        logs = [Log(self, *log) for log in self.logs()]
+        for log in logs:
+            log.judge()
+        judge_run(self, logs)
 
     def judgement(self):
         """{(name, verdict): (count, lowest ten (op_ids, topic, partition, offset, value))}."""
@@ -128,7 +132,8 @@ class Oracle:
                 not ok and not info and (bool(aborts) or any(o["outcome"] == "fail" for o in commits) or fenced)
             )
             open_until = min((self.complete(o["op_id"]) for o in ok), default=FOREVER)
-            self.txn[key] = {"committed": bool(ok), "aborted": aborted, "open_until": open_until}
+            begun = min((o["invoke_ns"] for o in (*ok, *info)), default=FOREVER)
+            self.txn[key] = {"committed": bool(ok), "aborted": aborted, "open_until": open_until, "begun": begun}
             if info and not ok:
                 reads = self.committed_reads(key)
                 if reads:
@@ -431,12 +436,13 @@ class Log:
             ]
         for op_id, stable in suspects:
             if self.counts(r, op_id) and not self.absent_from(r, offset, op_id, stable):
-                at = self.o.complete(op_id)
-                promised = (r["strong"] and within(at, r["ack_end"])) or (
-                    self.o.invoke(op_id) >= r["first_read"] and within(at, r["read_end"])
-                )
-                witnesses[op_id] = witnesses.get(op_id, False) or promised
+                witnesses[op_id] = witnesses.get(op_id, False) or self.promised_at(r, op_id)
         return witnesses
+
+    def promised_at(self, r, op_id):
+        at = self.o.complete(op_id)
+        by_read = self.o.invoke(op_id) >= r["first_read"] and within(at, r["read_end"])
+        return (r["strong"] and within(at, r["ack_end"])) or by_read
 
     def end_losses(self, r):
         """Whether answered ends show it lost, one bool (promised) for each."""
@@ -474,6 +480,7 @@ class Log:
             self.producer_order()
             self.realtime_order()
             self.aborted_read()
+            self.precommitted_read()
             self.answers()
             self.read_above_watermark()
             self.epoch_regress()
@@ -662,6 +669,22 @@ class Log:
                 offset, reader = min((FOREVER if w["offset"] is None else w["offset"], w["op_id"]) for w in wrong)
                 offset = None if offset == FOREVER else offset
                 self.add("aborted-read", "violation", (r["op"], reader), offset, r["value"])
+
+    def precommitted_read(self):
+        for r in self.all.values():
+            if r["txn"] is None or r["aborted"]:
+                continue
+            begun = r["txn"]["begun"]
+            early = [
+                (FOREVER if row["offset"] is None else row["offset"], row["op_id"])
+                for row in r["reads"]
+                if self.o.isolation(row["op_id"]) == "read_committed" and self.o.complete(row["op_id"]) < begun
+            ]
+            if early:
+                offset, reader = min(early)
+                verdict = "unknown" if begun == FOREVER and not self.o.run["complete"] else "violation"
+                offset = None if offset == FOREVER else offset
+                self.add("precommitted-read", verdict, (r["op"], reader), offset, r["value"])
 
     def ends(self):
         """Answered read_uncommitted ends of a known epoch, of a topic that is still there."""

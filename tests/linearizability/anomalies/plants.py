@@ -281,6 +281,63 @@ def _poll_again(tables, ranges):
     return bool(read)
 
 
+def _transactional(tables):
+    """Records of acknowledged transactions that the last read_committed reader returned, by transaction."""
+    operations = {row["op_id"]: row for row in tables.rows["operations"]}
+    committed = {
+        (row["process"], row["txn_seq"])
+        for row in operations.values()
+        if row["f"] == "commit_txn" and row["outcome"] == "ok"
+    }
+    final = max(op_id for op_id, row in operations.items() if row["process"] == 40 and row["f"] == "poll")
+    returned = {row["value"] for row in _reads(tables) if row["op_id"] == final and row["value"] is not None}
+    found = {}
+    for row in tables.rows["records"]:
+        operation = operations[row["op_id"]]
+        key = operation["process"], operation["txn_seq"]
+        if row["direction"] == "send" and row["value"] in returned and key in committed:
+            found.setdefault(key, []).append(row)
+    return found
+
+
+def torn_transaction(tables, rng):
+    """One record of a transaction is returned no more; the last reader had returned them all."""
+    whole = [own for own in _transactional(tables).values() if 2 <= len(own) == _sent_of(tables, own)]
+    lost = [row for own in whole for row in own if row["offset"] is not None and row["value"] is not None]
+    if not lost:
+        return False
+    value = rng.choice(lost)["value"]
+    tables.rows["records"] = [
+        row for row in tables.rows["records"] if row["direction"] == "send" or row["value"] != value
+    ]
+    return True
+
+
+def _sent_of(tables, own):
+    """How many records the transaction of some records sent."""
+    operations = tables.rows["operations"]
+    one = operations[own[0]["op_id"]]
+    return sum(
+        (operations[row["op_id"]]["process"], operations[row["op_id"]]["txn_seq"]) == (one["process"], one["txn_seq"])
+        for row in tables.rows["records"]
+        if row["direction"] == "send"
+    )
+
+
+def precommitted_read(tables, rng):
+    """A transaction whose commit nobody asked for, and whose records are read all the same."""
+    operations = tables.rows["operations"]
+    fenced = {row["txn_id"] for row in operations if row["f"] == "init_producer_id"}
+    open_ones = [key for key in _transactional(tables) if f"x{key[0]}" not in fenced]
+    if not open_ones:
+        return False
+    chosen = rng.choice(open_ones)
+    for row in operations:
+        if (row["process"], row["txn_seq"]) == chosen and row["f"] == "commit_txn":
+            row["f"] = "begin_txn"
+    return True
+
+
 PLANTS = {
     "lost-write": lost_write,
     "divergent-offset": divergent_offset,
@@ -291,6 +348,8 @@ PLANTS = {
     "producer-order": producer_order,
     "realtime-order": realtime_order,
     "aborted-read": aborted_read,
+    "precommitted-read": precommitted_read,
+    "torn-transaction": torn_transaction,
     "poll-skip": poll_skip,
     "poll-regress": poll_regress,
     "stale-end-offset": stale_end_offset,

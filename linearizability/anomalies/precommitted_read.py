@@ -1,0 +1,61 @@
+"""`precommitted-read`: a reader of committed data saw a transaction before anybody asked to commit it (KIP-98).
+
+A commit counts from when it was invoked, whatever came of it (one that certainly failed apart), so that a read which
+returned later than that is never one. Where the run is not complete, a transaction without a known commit may have had
+one whose rows are lost: that is unknown.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.columns import READ_COMMITTED
+from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import Verdict
+
+NAME = "precommitted-read"
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per record, at the lowest offset where such a read returned it."""
+    if log.ambiguous:
+        return
+    records, reads, operations, ids = log.records, log.rows.reads, log.rows.operations, log.read_ids
+    begun_ns = np.append(log.context.transactions.commit_begun_ns, NEVER_NS)[records.transaction]  # -1: the last
+    early = (records.transaction >= 0) & ~records.aborted
+    rows = np.flatnonzero(
+        early[ids]
+        & (operations.isolation[reads.operation] == READ_COMMITTED)
+        & (operations.complete_ns[reads.operation] < begun_ns[ids])
+    )
+    # Unsigned, an unknown offset (NO_OFFSET) comes last.
+    order = rows[np.lexsort((reads.operation[rows], reads.offset[rows].astype(np.uint64), ids[rows]))]
+    first = order[np.flatnonzero(np.diff(ids[order], prepend=-1))]
+    unknown = (begun_ns[ids[first]] == NEVER_NS) & (not log.context.complete)
+    for verdict, chosen in ((Verdict.VIOLATION, first[~unknown]), (Verdict.UNKNOWN, first[unknown])):
+        yield from finding(log, NAME, verdict, chosen, offsets=reads.offset, show=partial(_show, log))
+
+
+def _show(log: PartitionLog, row: int) -> Shown:
+    record, reader = int(log.read_ids[row]), int(log.rows.reads.operation[row])
+    sender = int(log.records.send_operation[record])
+    text = (
+        f"operation {op(log, reader)} read {name_of(log, record)} ({place(log, int(log.rows.reads.offset[row]))}), sent"
+        f" by operation {op(log, sender)}, before its transaction had begun to commit"
+    )
+    return Shown((sender, reader), value_of(log, record), text)
+
+
+PRECOMMITTED_READ = Definition(
+    name=NAME,
+    text="A read_committed read returned a record of a transaction, not an aborted one, that had not begun to commit"
+    " when the read returned.",
+    levels="A violation; unknown where the run is not complete and no commit of the transaction is known.",
+    counted="records",
+    evidence="its produce, and the lowest such read at the lowest offset",
+    find=find,
+)
