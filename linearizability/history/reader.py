@@ -6,7 +6,7 @@ cannot be read, a number that does not fit are each one clear line. Rows are jud
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,14 +24,14 @@ from linearizability.history.schema import SCHEMAS
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-__all__ = ["History", "HistoryError", "NotARunError", "open_history"]
+__all__ = ["History", "HistoryError", "NotARunError", "history_of_tables", "open_history"]
 
 BATCH_ROWS: Final = 131_072
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A run's tables. Made by `open_history`, which has looked at every file's footer and at no row."""
+    """A run's tables. `open_history`, which makes it, has looked at every file's footer and at no row."""
 
     run_dir: Path
     run: RunInfo
@@ -43,7 +43,7 @@ class History:
         return self._files[name]
 
     def unfinished(self, name: str) -> pa.Table:
-        """Of a killed run: the rows of operations and faults that had begun and not ended. Else empty."""
+        """What is in no file: of a killed run the rows that had begun and not ended, of one in memory all. Else empty."""
         return self._unfinished.get(name, SCHEMAS[name].empty_table())
 
     def is_absent(self, name: str) -> bool:
@@ -95,6 +95,11 @@ def open_history(run_dir: Path) -> History:
     if not layout.has_journal(history_dir):
         return history
     return History(run_dir, run, files, _unfinished(history, history_dir))
+
+
+def history_of_tables(source: Path, run: RunInfo, tables: Mapping[str, pa.Table]) -> History:
+    """A history in memory, from `source`, whose tables have exactly the types of `SCHEMAS`; one left out is absent."""
+    return History(source, run, {name: () for name in SCHEMAS}, dict(tables))
 
 
 def _unfinished(history: History, history_dir: Path) -> dict[str, pa.Table]:

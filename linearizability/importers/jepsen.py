@@ -1,0 +1,323 @@
+"""Histories of Jepsen's Kafka workload, in the public format.
+
+A process of Jepsen's is a producer and a consumer. A call of it (`send`, `poll`, `txn`) holds micro-operations; it
+becomes a produce for each send, one poll for all its polls, and, if it was a transaction, the commit or abort. What
+happened inside the call, nobody knows when, gets the whole call as its interval; a commit that is ok is therefore there
+twice, once unknown and asked for when the call began, and once ok when it returned. (A call that polls what it sent did
+so before it committed: there the poll ends before the commit is asked for.)
+
+A key is a partition: the integer k is partition k of the topic `key`, another key has a topic of its own.
+
+What the log does not say:
+
+- The clients' properties. They are taken to be those of Jepsen's safe preset, unless others are given.
+- Where a poll started. After an `assign` with a seek to the beginning, at 0; else at the first record it returned.
+- When partitions moved, if no call has a `rebalance-log`: then every poll of a process that subscribes may have moved.
+- Where the consumer went on after a call that failed or is unknown: some clients seek back, some do not.
+
+Jepsen takes a write for lost if it lies below an offset that some poll reached and no poll returned it. That holds if
+consumers begin at the log's start, together pass over every offset, and no poll's answer was lost. Only then does the
+last poll that reached beyond cover the offset here as well.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from linearizability.history.errors import HistoryError
+from linearizability.history.reader import History, history_of_tables
+from linearizability.history.run import RunInfo
+from linearizability.history.schema import ASSIGNMENT_EVENTS, SCHEMAS
+from linearizability.importers.jepsen_faults import fault_rows
+from linearizability.importers.jepsen_log import Call, pair_rows
+from linearizability.importers.source import bad_line, shown
+
+TOPIC: Final = "key"
+SAFE_CLIENTS: Final[Mapping[str, str]] = {
+    "acks": "all",
+    "auto.offset.reset": "earliest",
+    "enable.idempotence": "true",
+    "isolation.level": "read_committed",
+}
+"""What Jepsen's clients are set to when it is to find nothing."""
+
+DATA_CALLS: Final = ("send", "poll", "txn")
+MOVING_CALLS: Final = ("assign", "subscribe")
+_INT64_MAX: Final = 2**63 - 1
+_INT32_MAX: Final = 2**31 - 1
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+
+def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[str, str] = SAFE_CLIENTS) -> History:
+    """The history that the rows of a file tell, in memory. Raises HistoryError naming the line."""
+    calls, nemesis = pair_rows(path, rows)
+    if not any(call.f in DATA_CALLS for call in calls):
+        known = ", ".join((*DATA_CALLS, *MOVING_CALLS))
+        raise HistoryError(f"{path}: not of Jepsen's Kafka workload: none of its operations is one of {known}")
+    importer = _Importer(path, clients, any(call.answered and call.answered.get("rebalance-log") for call in calls))
+    for call in calls:
+        importer.add(call)
+    run = RunInfo(
+        run_id=path.name,
+        target="jepsen",
+        clients={process: dict(clients) for process in sorted({call.process for call in calls})},
+        complete=all(call.answered is not None for call in calls),
+    )
+    tables = importer.tables()
+    tables["faults"] = fault_rows(nemesis)
+    return history_of_tables(
+        path, run, {name: pa.Table.from_pylist(own, schema=SCHEMAS[name]) for name, own in tables.items()}
+    )
+
+
+@dataclass(slots=True)
+class _Operation:
+    """A row of `operations`, with the rows that belong to it, before it has a number."""
+
+    invoke_ns: int
+    order: int
+    row: dict[str, Any]
+    records: list[dict[str, Any]] = field(default_factory=list)
+    positions: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    place: Place
+    key: Any
+    value: int
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    place: Place
+    offset: int
+    value: int
+
+
+class _Importer:
+    def __init__(self, path: Path, clients: Mapping[str, str], logs_rebalances: bool) -> None:
+        self._path = path
+        self._idempotent = clients.get("enable.idempotence") == "true"
+        self._from_start = clients.get("auto.offset.reset") == "earliest"
+        self._logs_rebalances = logs_rebalances
+        self._operations: list[_Operation] = []
+        self._assignments: list[dict[str, Any]] = []
+        self._sent: dict[tuple[Place, int], int] = {}
+        self._acknowledged: dict[Place, set[int]] = defaultdict(set)
+        self._returned: dict[Place, set[int]] = defaultdict(set)
+        self._polls: dict[Place, list[tuple[int, int, _Operation]]] = defaultdict(list)
+        self._polls_without_answer = False
+        self._subscribed: set[int] = set()
+        self._at_start: dict[int, set[Place]] = {}
+
+    def add(self, call: Call) -> None:
+        """One call; they come by invocation."""
+        if call.f in DATA_CALLS:
+            self._add_data(call)
+            return
+        self._operation(call, call.f, call.outcome)
+        if call.f in MOVING_CALLS:
+            self._subscribed.discard(call.process)
+            self._at_start.pop(call.process, None)
+            if call.f == "subscribe":
+                self._subscribed.add(call.process)
+            elif call.outcome == "ok" and call.asked.get("seek-to-beginning?"):
+                self._at_start[call.process] = set(self._places(call, call.asked.get("value")))
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of all tables but `faults`."""
+        self._cover_what_nobody_returned()
+        tables: dict[str, list[dict[str, Any]]] = {"operations": [], "records": [], "positions": []}
+        for op_id, operation in enumerate(sorted(self._operations, key=lambda own: (own.invoke_ns, own.order))):
+            tables["operations"].append({"op_id": op_id, **operation.row})
+            tables["records"] += ({"op_id": op_id, **row} for row in operation.records)
+            tables["positions"] += ({"op_id": op_id, **row} for row in operation.positions)
+        return {**tables, "assignments": self._assignments}
+
+    def _operation(
+        self, call: Call, f: str, outcome: str, columns: Mapping[str, Any] | None = None, *, at_end: bool = False
+    ) -> _Operation:
+        invoke_ns = call.complete_ns if at_end and call.complete_ns is not None else call.invoke_ns
+        row = {
+            "process": call.process,
+            "f": f,
+            "invoke_ns": invoke_ns,
+            "complete_ns": call.complete_ns,
+            "outcome": outcome,
+            **(columns or {}),
+        }
+        operation = _Operation(invoke_ns, call.end if at_end else call.begin, row)
+        self._operations.append(operation)
+        return operation
+
+    def _add_data(self, call: Call) -> None:
+        sends, reads, polls = self._micro_operations(call)
+        in_transaction = call.f == "txn" or (bool(sends) and len(sends) + polls > 1)
+        own = {"txn_seq": call.begin} if in_transaction else {}
+        reads_itself = bool({(sent.place, sent.value) for sent in sends} & {(read.place, read.value) for read in reads})
+        if in_transaction and (call.outcome == "info" or (call.outcome == "ok" and not reads_itself)):
+            self._operation(call, "commit_txn", "info", own).row["complete_ns"] = None
+        for sent in sends:
+            self._add_send(call, sent, own)
+        if polls:
+            poll = self._add_poll(call, reads, own)
+            if reads_itself and call.outcome == "ok":
+                poll.row["complete_ns"] = max(call.invoke_ns, (call.complete_ns or 0) - 1)
+        if in_transaction and call.outcome != "info":
+            self._operation(call, "commit_txn" if call.outcome == "ok" else "abort_txn", "ok", own, at_end=True)
+        if reads and call.outcome != "ok" and call.complete_ns is not None:
+            self._operation(call, "seek", "info", at_end=True)
+
+    def _add_send(self, call: Call, sent: _Sent, own: Mapping[str, Any]) -> None:
+        before = self._sent.get((sent.place, sent.value))
+        if before is not None:
+            what = f"sends {sent.value} to key {sent.key}, as line {before} does; a key is sent a value once"
+            raise bad_line(self._path, call.line, what)
+        self._sent[sent.place, sent.value] = call.line
+        outcome = call.outcome
+        if own and outcome != "ok":  # a record of a transaction may be acknowledged, whatever becomes of that
+            outcome = "info" if sent.offset is None else "ok"
+        if sent.offset is not None and call.outcome != "fail":
+            self._acknowledged[sent.place].add(sent.offset)
+        idempotent = {"producer_id": -1} if self._idempotent else {}
+        operation = self._operation(call, "produce", outcome, {**idempotent, **own})
+        operation.records.append(_record(0, "send", sent.place, sent.offset, sent.value))
+
+    def _add_poll(self, call: Call, reads: list[_Read], own: Mapping[str, Any]) -> _Operation:
+        operation = self._operation(call, "poll", call.outcome, own)
+        self._polls_without_answer |= call.outcome != "ok" and not reads
+        ranges: dict[Place, tuple[int, int]] = {}
+        for seq, read in enumerate(reads):
+            operation.records.append(_record(seq, "read", read.place, read.offset, read.value))
+            self._returned[read.place].add(read.offset)
+            ranges[read.place] = ranges.get(read.place, (read.offset, 0))[0], read.offset
+        at_start = self._at_start.get(call.process, set())
+        for place, (first, last) in ranges.items():
+            before = 0 if place in at_start else first
+            at_start.discard(place)
+            if call.process in self._subscribed and not self._logs_rebalances:
+                operation.positions.append(_position(place, before, before, "assign"))
+            operation.positions.append(_position(place, before, last + 1, "read"))
+            if call.outcome == "ok":
+                highest = max(read.offset for read in reads if read.place == place)
+                self._polls[place].append((call.end, highest, operation))
+        for entry in _sequence(self._answer(call).get("rebalance-log")):
+            self._add_rebalance(call, entry)
+        return operation
+
+    def _add_rebalance(self, call: Call, entry: Any) -> None:
+        if not isinstance(entry, Mapping):
+            raise bad_line(self._path, call.line, f"an entry of the rebalance-log is {shown(entry)}, not a map")
+        event = entry.get("type")
+        for topic, partition in self._places(call, entry.get("keys")):
+            self._at_start.get(call.process, set()).discard((topic, partition))
+            row = {"process": call.process, "topic": topic, "partition": partition}
+            at_ns = call.invoke_ns if call.complete_ns is None else call.complete_ns
+            event = event if event in ASSIGNMENT_EVENTS else "revoked"
+            self._assignments.append({"at_ns": at_ns, "event": event, **row})
+
+    def _cover_what_nobody_returned(self) -> None:
+        """Let the last poll that reached beyond an acknowledged offset, which no poll returned, cover it."""
+        if self._polls_without_answer or not self._from_start:
+            return
+        for place, acknowledged in self._acknowledged.items():
+            reached: list[int] = []
+            pollers: list[_Operation] = []
+            for _, highest, operation in sorted(self._polls[place], key=lambda poll: poll[0], reverse=True):
+                if not reached or highest > reached[-1]:
+                    reached.append(highest)
+                    pollers.append(operation)
+            for offset in sorted(acknowledged - self._returned[place]):
+                later = bisect_right(reached, offset)
+                if later < len(reached):
+                    pollers[later].positions.append(_position(place, offset, offset + 1, "read"))
+
+    def _micro_operations(self, call: Call) -> tuple[list[_Sent], list[_Read], int]:
+        """What a call sent, what it read, and how many polls it made."""
+        sends: list[_Sent] = []
+        reads: list[_Read] = []
+        polls = 0
+        asked, answered = _sequence(call.asked.get("value")), _sequence(self._answer(call).get("value"))
+        if len(asked) != len(answered):
+            raise bad_line(
+                self._path, call.line, f"invokes {len(asked)} micro-operations and completes {len(answered)}"
+            )
+        for before, after in zip(asked, answered, strict=True):
+            parts = _sequence(after)
+            if len(parts) == 3 and parts[0] == "send" and _sequence(before)[:1] == ["send"]:
+                sends.append(self._send(call, _sequence(before), parts))
+            elif parts and parts[0] == "poll" and len(parts) <= 2:
+                polls += 1
+                reads += self._reads(call, parts[1] if len(parts) == 2 else None)
+            else:
+                raise bad_line(
+                    self._path, call.line, f"not a micro-operation [send key value] or [poll]: {shown(after)}"
+                )
+        return sends, reads, polls
+
+    def _send(self, call: Call, before: list[Any], after: list[Any]) -> _Sent:
+        key, asked, result = after[1], before[2] if len(before) == 3 else None, after[2]
+        offset, value = result if isinstance(result, list | tuple) and len(result) == 2 else (None, result)
+        if before[1:2] != [key] or asked != value:
+            raise bad_line(self._path, call.line, f"completes {shown(after)}, but invoked {shown(before)}")
+        if offset is not None:
+            offset = self._number(call, "offset", offset, 0)
+        return _Sent(_place(key), key, self._number(call, "value", value, -_INT64_MAX), offset)
+
+    def _reads(self, call: Call, found: Any) -> Iterator[_Read]:
+        if found is not None and not isinstance(found, Mapping):
+            raise bad_line(
+                self._path, call.line, f"a poll returns a map from keys to [offset value], not {shown(found)}"
+            )
+        for key, pairs in (found or {}).items():
+            for pair in _sequence(pairs):
+                if not isinstance(pair, list | tuple) or len(pair) != 2:
+                    raise bad_line(self._path, call.line, f"a poll returns {shown(pair)}, not [offset value]")
+                offset, value = pair
+                offset = self._number(call, "offset", offset, 0)
+                yield _Read(_place(key), offset, self._number(call, "value", value, -_INT64_MAX))
+
+    def _number(self, call: Call, name: str, number: Any, lowest: int) -> int:
+        if type(number) is not int or not lowest <= number < _INT64_MAX:
+            raise bad_line(self._path, call.line, f"{name} is {shown(number)}, not an integer from {lowest}")
+        return number
+
+    def _places(self, call: Call, keys: Any) -> list[Place]:
+        if keys is not None and not isinstance(keys, list | tuple):
+            raise bad_line(self._path, call.line, f"{call.f} of {shown(keys)}, not of keys")
+        return [_place(key) for key in _sequence(keys)]
+
+    @staticmethod
+    def _answer(call: Call) -> Mapping[str, Any]:
+        """The completion; where it is missing, or repeats nothing of the value, the invocation."""
+        answered = call.answered
+        return call.asked if answered is None or answered.get("value") is None else answered
+
+
+def _sequence(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _place(key: Any) -> Place:
+    """The partition that a key is. JSON's keys of maps are strings."""
+    if isinstance(key, str) and key.isdecimal():
+        key = int(key)
+    return (TOPIC, key) if type(key) is int and 0 <= key <= _INT32_MAX else (f"{TOPIC}-{key}", 0)
+
+
+def _record(seq: int, direction: str, place: Place, offset: int | None, value: int) -> dict[str, Any]:
+    row = {"seq": seq, "direction": direction, "topic": place[0], "partition": place[1]}
+    return {**row, "offset": offset, "value": value, "intact": True}
+
+
+def _position(place: Place, before: int, after: int, cause: str) -> dict[str, Any]:
+    return {"topic": place[0], "partition": place[1], "before": before, "after": after, "cause": cause}

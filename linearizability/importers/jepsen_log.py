@@ -1,0 +1,143 @@
+"""The log that Jepsen keeps of a test: a row for each invocation and completion, put together to calls.
+
+`history.edn` has a map a line; the same rows as JSON objects, a line each or in one array, are read as well. A row has
+`process` (a number, or the name of a nemesis), `type` (invoke, ok, fail, info), `f`, `value`, and `time` in
+nanoseconds; where no row has a time, the order of rows is the clock.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from linearizability.importers.edn import read_forms
+from linearizability.importers.source import bad_line, read_lines, shown
+from linearizability.operation import EventKind
+
+_BETWEEN: Final = re.compile(r"[\s,\[\]]*")
+_PROCESS_MAX: Final = 2**31 - 1
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An invocation and its completion. `begin` and `end` place them in the log; without a completion it is info."""
+
+    process: int
+    f: str
+    begin: int
+    line: int
+    invoke_ns: int
+    asked: Row
+    end: int
+    complete_ns: int | None = None
+    answered: Row | None = None
+
+    @property
+    def outcome(self) -> str:
+        """Ok, fail or info."""
+        return "info" if self.answered is None else str(self.answered["type"])
+
+
+@dataclass(frozen=True, slots=True)
+class NemesisRow:
+    """What a nemesis wrote: twice for each thing it does, before and after."""
+
+    line: int
+    time_ns: int
+    f: str
+    value: Any
+
+
+def read_edn_rows(path: Path) -> Iterator[tuple[int, Any]]:
+    """The rows of an EDN file with their lines. Raises HistoryError naming the line."""
+    return read_forms(path, read_lines(path))
+
+
+def read_json_rows(path: Path) -> Iterator[tuple[int, Any]]:
+    """The rows of a file of JSON objects, a line each or in one array. Raises HistoryError naming the line."""
+    text = "".join(line for _, line in read_lines(path))
+    decoder, line, at = json.JSONDecoder(), 1, 0
+    while at < len(text):
+        begin = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+        line += text.count("\n", at, begin)
+        if begin == len(text):
+            return
+        try:
+            row, at = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError) as error:
+            where = error.lineno if isinstance(error, json.JSONDecodeError) else line
+            raise bad_line(path, where, f"not JSON: {shown(text[begin:])}") from None
+        yield line, row
+        line += text.count("\n", begin, at)
+
+
+def pair_rows(path: Path, rows: Iterable[tuple[int, Any]]) -> tuple[list[Call], list[NemesisRow]]:
+    """The calls of all clients, by invocation, and what nemeses wrote. Raises HistoryError naming the line."""
+    pairing = _Pairing(path)
+    for line, row in rows:
+        pairing.add(line, row)
+    return pairing.calls(), pairing.nemesis
+
+
+class _Pairing:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._running: dict[int, tuple[int, int, int, Row]] = {}
+        self._calls: list[Call] = []
+        self.nemesis: list[NemesisRow] = []
+        self._count = self._now_ns = 0
+        self._timed: bool | None = None
+
+    def calls(self) -> list[Call]:
+        """All of them, those that never returned included."""
+        endless = [
+            Call(process, str(asked["f"]), begin, line, begin_ns, asked, self._count)
+            for process, (begin, line, begin_ns, asked) in self._running.items()
+        ]
+        return sorted([*self._calls, *endless], key=lambda call: call.begin)
+
+    def add(self, line: int, row: Any) -> None:
+        """The next row of the log."""
+        if not isinstance(row, Mapping):
+            raise bad_line(self._path, line, f"not an operation: {shown(row)}")
+        kind, f, process = row.get("type"), row.get("f"), row.get("process")
+        if kind not in list(EventKind) or not isinstance(f, str):
+            raise bad_line(self._path, line, f"an operation has a type (invoke, ok, fail, info) and an f: {shown(row)}")
+        now_ns = self._time_ns(line, row)
+        number, self._count = self._count, self._count + 1
+        if isinstance(process, str):
+            self.nemesis.append(NemesisRow(line, now_ns, f, row.get("value")))
+            return
+        if type(process) is not int or not 0 <= process <= _PROCESS_MAX:
+            raise bad_line(self._path, line, f"process is {shown(process)}, neither a number nor a nemesis")
+        if kind == EventKind.INVOKE:
+            if process in self._running:
+                before = self._running[process][1]
+                raise bad_line(
+                    self._path, line, f"process {process} invokes, but what it invoked on line {before} runs"
+                )
+            self._running[process] = number, line, now_ns, row
+            return
+        if process not in self._running:
+            raise bad_line(self._path, line, f"process {process} completes what it did not invoke")
+        begin, asked_line, begin_ns, asked = self._running.pop(process)
+        if asked["f"] != f:
+            what = f"process {process} completes {f}, but invoked {asked['f']} on line {asked_line}"
+            raise bad_line(self._path, line, what)
+        self._calls.append(Call(process, f, begin, asked_line, begin_ns, asked, number, now_ns, row))
+
+    def _time_ns(self, line: int, row: Row) -> int:
+        time_ns = row.get("time")
+        if self._timed is None:
+            self._timed = time_ns is not None
+        if not self._timed and time_ns is None:
+            return self._count
+        if type(time_ns) is not int or not 0 <= time_ns < 2**62:
+            raise bad_line(self._path, line, f"time is {shown(time_ns)}, not nanoseconds from 0, as that of other rows")
+        if time_ns < self._now_ns:
+            raise bad_line(self._path, line, f"time goes back, from {self._now_ns} to {time_ns}")
+        self._now_ns = time_ns
+        return time_ns

@@ -1,0 +1,41 @@
+"""The lines of a file that somebody else wrote, plain or compressed by gzip, and what to say of a bad one."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from linearizability.history.errors import HistoryError
+
+GZIP_MAGIC: Final = b"\x1f\x8b"
+SHOWN_MAX: Final = 80
+"""So much of a bad line is shown."""
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Each line with its number, from 1. Raises HistoryError for what cannot be read or is not UTF-8."""
+    number = 0
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        with gzip.open(path) if compressed else path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise bad_line(path, number, f"not UTF-8: {error.reason}") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise bad_line(path, number + 1, f"the compressed file is damaged: {error}") from None
+    except OSError as error:
+        raise HistoryError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def bad_line(path: Path, number: int, what: str) -> HistoryError:
+    """The one line about a line that is wrong."""
+    return HistoryError(f"{path}, line {number}: {what}")
+
+
+def shown(text: object) -> str:
+    """The beginning of it, for a message."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= SHOWN_MAX else line[:SHOWN_MAX] + "…"
