@@ -33,16 +33,26 @@ class Piece:
         if row >= 0:
             raise self.broken_row(row, f"{column} is {_shown(self[column][row].as_py())}; {rule}")
 
-    def broken_row(self, row: int, what: str) -> HistoryError:
+    def broken_row(self, row: int, what: str) -> "BrokenRowError":
         """The one line; `row` is the place in this piece."""
         keys = {key: self[key][row].as_py() for key in _KEYS if key in self.table.column_names}
         return broken_row(self.name, self.first_row + row, keys, what)
 
 
-def broken_row(name: str, row: int, keys: dict[str, Any], what: str) -> HistoryError:
+class BrokenRowError(HistoryError):
+    """A row that breaks a rule of the format. Its parts are attributes, for who knows the row by another name."""
+
+    table: str
+    row: int
+    what: str
+
+
+def broken_row(name: str, row: int, keys: dict[str, Any], what: str) -> BrokenRowError:
     """The one line about a row of a table, found again by its `keys`."""
     shown = ", ".join(f"{key} {_shown(value)}" for key, value in keys.items())
-    return HistoryError(f"table {name}, row {row}{f' ({shown})' if shown else ''}: {what}")
+    error = BrokenRowError(f"table {name}, row {row}{f' ({shown})' if shown else ''}: {what}")
+    error.table, error.row, error.what = name, row, what
+    return error
 
 
 def integers(table: pa.Table, column: str, null: int = 0) -> Numbers:

@@ -45,12 +45,17 @@ class RunInfo:
         """
         path = run_dir / RUN_FILE
         document = _load(run_dir, path)
+        return cls.of(path, {**document, "run_id": document.get("run_id") or run_dir.resolve().name})
+
+    @classmethod
+    def of(cls, path: Path, document: Mapping[str, Any]) -> "RunInfo":
+        """What a document of that form, which stood in `path`, says. Raises as `read` does."""
         version = document.get("format")
         if type(version) is not int or version != FORMAT:
             raise NotARunError(f"{path}: format is {json.dumps(version)}, this version reads format {FORMAT}")
         read = _Fields(path, document)
         return cls(
-            run_id=read.text("run_id") or run_dir.resolve().name,
+            run_id=read.text("run_id") or path.name,
             seed=read.integer("seed"),
             target=read.text("target"),
             versions=read.properties("versions"),
@@ -60,13 +65,16 @@ class RunInfo:
             complete=read.flag("complete"),
         )
 
+    def document(self) -> dict[str, Any]:
+        """The members of `run.json`, for `json.dumps`."""
+        fields = asdict(self)
+        return {"format": fields.pop("format"), **fields}
+
     def write(self, run_dir: Path) -> None:
         """Replace `run_dir/run.json` atomically. Raises OSError."""
         path = run_dir / RUN_FILE
-        fields = asdict(self)
-        document = {"format": fields.pop("format"), **fields}
         draft = path.with_name(f".{RUN_FILE}.tmp")
-        draft.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        draft.write_text(json.dumps(self.document(), indent=1) + "\n", encoding="utf-8")
         draft.replace(path)
 
 

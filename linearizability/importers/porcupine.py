@@ -4,11 +4,11 @@ Inputs and outputs are those of `models.compare_and_set` and `models.key_value`,
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from linearizability.history.errors import HistoryError
+from linearizability.importers.source import bad_line, read_lines, shown
 from linearizability.operation import Event, EventKind
 
 _ETCD = re.compile(r"INFO\s+jepsen\.util\s+-\s+(\d+)\s+:(invoke|ok|fail|info)\s+:(read|write|cas)\s+(.*?)\s*$")
@@ -32,28 +32,29 @@ def read_key_value_log(path: Path) -> list[Event]:
 
 
 def _read(path: Path, parse: Callable[[str], Line | None]) -> list[Event]:
-    with path.open(encoding="utf-8") as lines:
-        return list(_events(path.name, lines, parse))
+    return list(_events(path, parse))
 
 
-def _events(name: str, lines: Iterable[str], parse: Callable[[str], Line | None]) -> Iterator[Event]:
+def _events(path: Path, parse: Callable[[str], Line | None]) -> Iterator[Event]:
     """Events with ids in order of invocation: in these logs a process has one operation at a time."""
     running: dict[str, int] = {}
     invoked = 0
-    for row, text in enumerate(lines, start=1):
+    for number, text in read_lines(path):
         if not text.strip():
             continue
         line = parse(text)
         if line is None:
-            raise HistoryError(f"{name}, line {row}: not a line of such a log: {text.strip()[:80]}")
+            raise bad_line(path, number, f"not a line of such a log: {shown(text)}")
         process, kind, value = line
+        if kind is EventKind.INVOKE and process in running:
+            raise bad_line(path, number, f"process {process} invokes, but what it invoked before has not ended")
         if kind is EventKind.INVOKE:
             running[process], invoked = invoked, invoked + 1
             op_id = running[process]
         elif process in running:
             op_id = running.pop(process)
         else:
-            raise HistoryError(f"{name}, line {row}: process {process} completes what it did not invoke")
+            raise bad_line(path, number, f"process {process} completes what it did not invoke")
         yield Event(kind=kind, op_id=op_id, value=value, process=process)
 
 
