@@ -8,6 +8,7 @@ an implementation keeps:
 - A failure is an `OSError` and means that the log directory is lost: the core never tries to repair it.
 """
 
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Protocol
 
 
@@ -67,22 +68,58 @@ class Disk(Protocol):
         ...
 
 
+class _Files(MutableMapping[str, bytearray]):
+    """Files by path, kept by directory: with thousands of logs, to look into one must not cost what all of them do."""
+
+    def __init__(self, files: Mapping[str, bytearray]) -> None:
+        self.by_directory: dict[str, dict[str, bytearray]] = {}
+        self.update(files)
+
+    def __getitem__(self, path: str) -> bytearray:
+        directory, _, name = path.rpartition("/")
+        return self.by_directory[directory][name]
+
+    def __setitem__(self, path: str, data: bytearray) -> None:
+        directory, _, name = path.rpartition("/")
+        self.by_directory.setdefault(directory, {})[name] = data
+
+    def __delitem__(self, path: str) -> None:
+        directory, _, name = path.rpartition("/")
+        del self.by_directory[directory][name]
+
+    def __iter__(self) -> Iterator[str]:
+        for directory, files in self.by_directory.items():
+            for name in files:
+                yield f"{directory}/{name}" if directory else name
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_directory.values()))
+
+
 class MemoryDisk:
-    """A disk in memory, whose writes are all durable at once."""
+    """A disk in memory, whose writes are all durable at once. `files` may be looked at and damaged."""
 
     def __init__(self) -> None:
-        self.files: dict[str, bytearray] = {}
-        self._directories: set[str] = {""}
+        self._files = _Files({})
+        self._directories: dict[str, set[str]] = {"": set()}
+        """By path, the names of those inside."""
+
+    @property
+    def files(self) -> MutableMapping[str, bytearray]:
+        """Content by path."""
+        return self._files
+
+    @files.setter
+    def files(self, files: Mapping[str, bytearray]) -> None:
+        self._files = _Files(files)
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""
-        return path in self.files or path in self._directories
+        return path in self._files or path in self._directories
 
     def list(self, directory: str) -> list[str]:
         """The names in a directory, sorted."""
-        prefix = f"{directory}/" if directory else ""
-        paths = [*self.files, *self._directories]
-        return sorted({path.removeprefix(prefix) for path in paths if _is_direct_child(path, prefix)})
+        return sorted({*self._files.by_directory.get(directory, ()), *self._directories.get(directory, ())})
 
     def size(self, path: str) -> int:
         """Size of a file in bytes."""
@@ -94,7 +131,7 @@ class MemoryDisk:
 
     def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
         """Write at the end of a file."""
-        file = self.files.setdefault(path, bytearray())
+        file = self._files.setdefault(path, bytearray())
         for part in parts:
             file += part
 
@@ -104,7 +141,7 @@ class MemoryDisk:
 
     def replace(self, path: str, data: bytes) -> None:
         """Give a file new content."""
-        self.files[path] = bytearray(data)
+        self._files[path] = bytearray(data)
 
     def write(self, path: str, data: bytes) -> None:
         """Give a file new content."""
@@ -121,23 +158,24 @@ class MemoryDisk:
     def delete(self, path: str) -> None:
         """Remove a file."""
         self._file(path)
-        del self.files[path]
+        del self._files[path]
 
     def make_directory(self, path: str) -> None:
         """Make a directory."""
-        self._directories.add(path)
+        self._directories.setdefault(path, set())
+        parent, _, name = path.rpartition("/")
+        self._directories.setdefault(parent, set()).add(name)
 
     def delete_directory(self, path: str) -> None:
         """Remove a directory with all it holds."""
-        self._directories = {name for name in self._directories if name != path and not name.startswith(f"{path}/")}
-        self.files = {name: data for name, data in self.files.items() if not name.startswith(f"{path}/")}
+        for inside in self._directories.pop(path, set()):
+            self.delete_directory(f"{path}/{inside}")
+        self._files.by_directory.pop(path, None)
+        parent, _, name = path.rpartition("/")
+        self._directories.get(parent, set()).discard(name)
 
     def _file(self, path: str) -> bytearray:
-        if path not in self.files:
+        file = self._files.get(path)
+        if file is None:
             raise FileNotFoundError(path)
-        return self.files[path]
-
-
-def _is_direct_child(path: str, prefix: str) -> bool:
-    name = path.removeprefix(prefix)
-    return path.startswith(prefix) and bool(name) and "/" not in name
+        return file

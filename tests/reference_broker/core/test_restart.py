@@ -93,7 +93,7 @@ def test_a_directory_left_of_a_deleted_topic_is_not_taken_over(broker):
     old = {path: bytes(data) for path, data in broker.disk.files.items() if path.startswith("orders-0/")}
     broker.ask("DeleteTopics", 5, topic_names=["orders"])
     broker.disk.make_directory("orders-0")
-    broker.disk.files |= {path: bytearray(data) for path, data in old.items()}
+    broker.disk.files.update({path: bytearray(data) for path, data in old.items()})
     broker.create_topic()
     assert broker.fetch(0).high_watermark == 0
 

@@ -146,7 +146,7 @@ def test_snapshots_that_an_installation_had_yet_to_delete_are_deleted():
     log.store_snapshot(OffsetAndEpoch(2, 1), SNAPSHOT)
     older = {path: bytes(data) for path, data in disk.files.items() if path.endswith(".checkpoint")}
     log.install_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT, NOW_MS)
-    disk.files |= {path: bytearray(data) for path, data in older.items()}
+    disk.files.update({path: bytearray(data) for path, data in older.items()})
     found = opened(disk)
     assert (found.start_offset, found.snapshots.earliest) == (5, OffsetAndEpoch(5, 5))
 
