@@ -97,9 +97,13 @@ class GroupCoordinator:
         """The offsets of a deleted topic go with it."""
         if delta.deleted_topics or delta.everything:
             for offsets in tuple(self._led.values()):
-                gone = list(offsets.of_topics_without(self._image().topics))
-                if gone:
-                    self._append(offsets, [(key, None) for key in gone], lambda *_: None, now)
+                if offsets.is_loaded:
+                    self._forget_deleted_topics(offsets, now)
+
+    def _forget_deleted_topics(self, offsets: GroupOffsets, now: Now) -> None:
+        gone = list(offsets.of_topics_without(self._image().topics))
+        if gone:
+            self._append(offsets, [(key, None) for key in gone], lambda *_: None, now)
 
     # Groups
 

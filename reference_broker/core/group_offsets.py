@@ -4,7 +4,8 @@ Rules of this file:
 - The state is what the partition's records say. It is read from the log, piece by piece, when leadership begins, and
   goes with it; so the next leader comes to the same.
 - A commit counts once it is committed itself: what lies above the high watermark is kept back, and is looked through
-  when somebody asks. Before, a new leader might still lose it (Kafka's timeline of the coordinator's state).
+  when somebody asks, and at the next commit. Before, a new leader might still lose it (Kafka's timeline of the
+  coordinator's state).
 - Groups that exist are those with an offset. There are no members yet.
 """
 
@@ -68,8 +69,9 @@ class GroupOffsets:
                     yield OffsetCommitKey(group=group, topic=topic, partition=index)
 
     def appended(self, end_offset: int, commits: Iterable[Commit]) -> None:
-        """These are in the log, below this offset."""
+        """These are in the log, below this offset. A group that commits for ever and never asks must not pile up."""
         self._uncommitted.extend((end_offset, commit) for commit in commits)
+        self._take_over_committed()
 
     def _take_over_committed(self) -> None:
         while self._uncommitted and self._uncommitted[0][0] <= self.partition.high_watermark:

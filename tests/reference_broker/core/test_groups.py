@@ -47,6 +47,14 @@ def test_a_commit_is_fetched_with_its_epoch_and_metadata(broker):
     assert committed(broker, topics=None) == [("orders", 0, 7, 0, "later")]
 
 
+def test_commits_that_nobody_asks_for_do_not_pile_up(broker):
+    for offset in range(50):
+        assert commit(broker, offset) == 0
+    group = broker.broker.groups.find("g")
+    assert len(group._uncommitted) <= 1
+    assert committed(broker) == [("orders", 0, 49, -1, "")]
+
+
 def test_several_groups_by_topic_id(broker):
     assert commit(broker, 5) == 0
     topic_id = broker.broker.image.topics["orders"].topic_id
