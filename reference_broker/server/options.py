@@ -4,7 +4,7 @@
         --set controller.quorum.voters=1@b1:9093,… --set process.roles=broker,controller …
 
 `--listener HOST:PORT` is short for a node alone: a listener for clients there, one for its controller at any free port
-beside it, and no other voter.
+beside it, no other voter, and one replica of committed offsets, as in the `server.properties` that Kafka comes with.
 """
 
 import argparse
@@ -76,8 +76,13 @@ def _alone(listener: str | None, advertised: str | None) -> dict[str, str]:
     properties = {
         "listeners": f"{DEFAULT_LISTENER}://{listener},{CONTROLLER_LISTENER}://{host}:0",
         "controller.listener.names": CONTROLLER_LISTENER,
+        "offsets.topic.replication.factor": "1",
     }
-    return properties if advertised is None else {**properties, "advertised.listeners": f"PLAINTEXT://{advertised}"}
+    return (
+        properties
+        if advertised is None
+        else {**properties, "advertised.listeners": f"{DEFAULT_LISTENER}://{advertised}"}
+    )
 
 
 def _checked(properties: dict[str, str]) -> dict[str, str]:

@@ -52,7 +52,8 @@ class ScriptedBroker:
     """
 
     def __init__(self, **properties: str) -> None:
-        self.cluster = Cluster(1, latency_ms=0, **{"metadata_max_idle_interval_ms": "0", **properties})
+        alone = {"metadata_max_idle_interval_ms": "0", "offsets_topic_replication_factor": "1"}
+        self.cluster = Cluster(1, latency_ms=0, **{**alone, **properties})
         self._sent: list[tuple[Connection, Any]] = []
         self._correlation_ids = itertools.count(1)
         self._begin()

@@ -159,7 +159,7 @@ _BROKER = (
     ConfigKey("offset.metadata.max.bytes", _INT, "4096"),
     ConfigKey("offsets.commit.timeout.ms", _INT, "5000", 1),
     ConfigKey("offsets.topic.num.partitions", _INT, "50", 1),
-    ConfigKey("offsets.topic.replication.factor", _SHORT, "1", 1),  # Kafka: 3, which one node cannot give
+    ConfigKey("offsets.topic.replication.factor", _SHORT, "3", 1),
     ConfigKey("offsets.topic.segment.bytes", _INT, f"{100 * _MEBIBYTE}", 1),
     ConfigKey("process.roles", _LIST, None),
     ConfigKey("producer.id.expiration.ms", _INT, f"{_DAY_MS}", 1),

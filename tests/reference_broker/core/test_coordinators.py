@@ -14,9 +14,7 @@ GROUPS = [f"group-{number}" for number in range(8)]
 @pytest.fixture
 def cluster() -> Cluster:
     """Three brokers with a topic, and with the topic of offsets on all of them."""
-    cluster = Cluster(
-        3, offsets_topic_num_partitions="4", offsets_topic_replication_factor="3", min_insync_replicas="2"
-    )
+    cluster = Cluster(3, offsets_topic_num_partitions="4", min_insync_replicas="2")
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {"name": "orders", "num_partitions": 2, "replication_factor": 3}
     [created] = cluster.ask(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics
@@ -71,6 +69,11 @@ def test_every_node_names_the_leader_of_the_groups_partition(cluster):
         leader = cluster.nodes[1].broker.image.topics[OFFSETS].partitions[partition_for_group(group, 4)].leader
         assert [coordinator(cluster, group, node) for node in (1, 2, 3)] == [leader] * 3
     assert len({coordinator(cluster, group) for group in GROUPS}) > 1
+
+
+def test_committed_offsets_have_three_replicas_by_default(cluster):
+    partitions = cluster.nodes[1].broker.image.topics[OFFSETS].partitions.values()
+    assert [len(partition.replicas) for partition in partitions] == [3] * 4
 
 
 def test_a_group_is_served_by_its_coordinator_alone(cluster):
