@@ -45,7 +45,7 @@ class Layout:
         roles = _names(properties.get("process.roles", "broker,controller"))
         if not roles or not set(roles) <= {"broker", "controller"}:
             raise InvalidConfigError(f"process.roles: {','.join(roles)!r} is not broker, controller or both")
-        controller_listener = properties.get("controller.listener.names", CONTROLLER_LISTENER).partition(",")[0]
+        controller_listener = controller_listener_in(properties)
         listeners = endpoints_in(properties, "listeners")
         advertised = tuple(
             endpoint
@@ -79,6 +79,11 @@ class Layout:
 
 def _names(text: str) -> list[str]:
     return [part for part in map(str.strip, text.split(",")) if part]
+
+
+def controller_listener_in(properties: Mapping[str, str]) -> str:
+    """The listener of controllers: of several names the first, as Kafka's brokers take it."""
+    return properties.get("controller.listener.names", CONTROLLER_LISTENER).partition(",")[0].strip()
 
 
 def endpoints_in(properties: Mapping[str, str], name: str) -> tuple[Endpoint, ...]:

@@ -15,6 +15,7 @@ from reference_broker.server.shell import Shell
 
 _BUFFERED_MAX_BYTES = 1024 * 1024
 """What may wait while a request is in hand before reading stops."""
+_GONE_ALREADY = "0.0.0.0", 0  # noqa: S104 - no address to listen on: whoever connected has closed before we looked
 
 
 class Incoming(asyncio.Protocol):
@@ -26,12 +27,15 @@ class Incoming(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._writable = True
         self.connection = connection
+        self.peer = ""
+        """Who opened it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Somebody connected."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        host = transport.get_extra_info("peername")[0]
+        host, port = (transport.get_extra_info("peername") or _GONE_ALREADY)[:2]
+        self.peer = f"{host}:{port}"
         self.connection.peer_address = socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)
         self._shell.add(self)
 
@@ -85,10 +89,3 @@ class Incoming(asyncio.Protocol):
         """End the connection after what was written."""
         assert self._transport is not None
         self._transport.close()
-
-    @property
-    def peer(self) -> str:
-        """Who opened it."""
-        assert self._transport is not None
-        host, port = self._transport.get_extra_info("peername")[:2]
-        return f"{host}:{port}"

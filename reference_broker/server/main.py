@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.identity import Endpoint, Identity
-from reference_broker.core.layout import CONTROLLER_LISTENER, Layout, endpoints_in
+from reference_broker.core.layout import Layout, controller_listener_in, endpoints_in
 from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.election_state import QuorumStateFileError
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 async def _run(options: Options) -> None:
     if options.unheeded:
         _say(f"warning: properties that mean nothing to this broker: {', '.join(options.unheeded)}")
-    controller_listener = options.properties.get("controller.listener.names", CONTROLLER_LISTENER)
+    controller_listener = controller_listener_in(options.properties)
     listeners = Listeners(controller_listener)
     try:
         await listeners.bind(endpoints_in(options.properties, "listeners"), options.hosts_file)

@@ -4,7 +4,7 @@ import pytest
 
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.identity import Endpoint
-from reference_broker.core.layout import Layout
+from reference_broker.core.layout import Layout, controller_listener_in
 
 PROPERTIES = {
     "process.roles": "broker,controller",
@@ -24,6 +24,12 @@ def test_a_node_with_both_roles():
     assert layout.voters.ids == (1, 2)
     second = layout.voters.get(2)
     assert (second.key.directory_id, second.host, second.port) == (None, "b2.test", 9093)
+
+
+def test_of_several_controller_listeners_the_first_counts():
+    layout = Layout.of({**PROPERTIES, "controller.listener.names": "CONTROLLER,OTHER"}, 1)
+    assert layout.controller_listener == controller_listener_in({"controller.listener.names": " CONTROLLER , OTHER"})
+    assert layout.controller_listener == "CONTROLLER"
 
 
 def test_a_broker_that_is_no_voter():
