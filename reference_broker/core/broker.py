@@ -112,7 +112,7 @@ class Broker:
         """The epoch of this run of the broker; -1 until its registration has been committed."""
         registered = self.image.brokers.get(self.identity.node_id)
         mine = registered is not None and registered.incarnation_id == self.identity.incarnation_id
-        return registered.broker_epoch if registered is not None and mine else -1
+        return registered.broker_epoch if registered is not None and mine else UNKNOWN_EPOCH
 
     def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
         """Follow the metadata; the image has taken the change in already."""

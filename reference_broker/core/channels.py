@@ -2,7 +2,7 @@
 
 Rules of this file:
 - `then` is called once: with the response, or with null where the connection was lost or the time is over. It is never
-  called from inside `ask`.
+  called from inside `ask`, and not at all once the channel is dropped.
 - A request that is not answered in time ends its channel, and with it all that is under way there, as Kafka's
   `NetworkClient` does: whatever is wrong with the connection, a new one is the way out.
 - Answers come in the order of the requests, as Kafka sends them; one out of order ends the channel.

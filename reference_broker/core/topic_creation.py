@@ -9,16 +9,17 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from kio.schema.create_topics.v7 import request as schema
-
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
+from reference_broker.core.forwarding import PURPOSE
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
+from reference_broker.protocol.schemas import request_schema
 
 if TYPE_CHECKING:
     from reference_broker.core.broker import Broker
 
-_PURPOSE = "forwarding"
+_CREATE_TOPICS = (19, 7)
+"""API key and version."""
 _TIMEOUT_MS = 30_000
 
 
@@ -40,18 +41,16 @@ class TopicCreation:
             self._under_way.difference_update(missing)
 
         request = _request(missing, self._broker.configuration)
-        self._broker.ask_controller(_PURPOSE, request, answered, timeout_ms=_TIMEOUT_MS, now=now)
+        self._broker.ask_controller(PURPOSE, request, answered, timeout_ms=_TIMEOUT_MS, now=now)
 
 
-def _request(names: Iterable[str], configuration: BrokerConfiguration) -> schema.CreateTopicsRequest:
-    make: Any = schema.CreateTopicsRequest
-    request: schema.CreateTopicsRequest = make(
+def _request(names: Iterable[str], configuration: BrokerConfiguration) -> Any:
+    return request_schema(*_CREATE_TOPICS).CreateTopicsRequest(
         topics=tuple(_topic(name, configuration) for name in names), timeout=timedelta(milliseconds=_TIMEOUT_MS)
     )
-    return request
 
 
-def _topic(name: str, configuration: BrokerConfiguration) -> schema.CreatableTopic:
+def _topic(name: str, configuration: BrokerConfiguration) -> Any:
     number = configuration.integer
     num_partitions, replication_factor = number("num.partitions"), number("default.replication.factor")
     overrides: dict[str, str] = {}
@@ -63,13 +62,11 @@ def _topic(name: str, configuration: BrokerConfiguration) -> schema.CreatableTop
             "compression.type": "producer",
             "segment.bytes": str(number("offsets.topic.segment.bytes")),
         }
-    make_topic: Any = schema.CreatableTopic
-    make_config: Any = schema.CreatableTopicConfig
-    topic: schema.CreatableTopic = make_topic(
+    module = request_schema(*_CREATE_TOPICS)
+    return module.CreatableTopic(
         name=name,
         num_partitions=num_partitions,
         replication_factor=replication_factor,
         assignments=(),
-        configs=tuple(make_config(name=config, value=value) for config, value in overrides.items()),
+        configs=tuple(module.CreatableTopicConfig(name=config, value=value) for config, value in overrides.items()),
     )
-    return topic

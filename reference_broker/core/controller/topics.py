@@ -1,7 +1,7 @@
 """New topics: `ReplicationControlManager.createTopics`.
 
-Topics of one request are judged by the image
-as it was before the request: two new names that collide with each other only are both created, as in Kafka.
+Topics of one request are judged by the image as it was before the request: two new names that collide with each other
+only are both created, as in Kafka.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -15,7 +15,7 @@ from reference_broker.protocol.messages import read_header
 if TYPE_CHECKING:
     from reference_broker.core.node import Node
 
-_FORWARDABLE = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64})
+_FORWARDABLE = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 64})
 """The keys of what brokers pass on."""
 
 
