@@ -39,6 +39,7 @@ from linearizability.anomalies.two_leaders import TWO_LEADERS
 from linearizability.anomalies.unseen import UNSEEN
 from linearizability.anomalies.watermark_regress import WATERMARK_REGRESS
 from linearizability.anomalies.whole_run import Facts, FactTables, RunDefinition, WholeRun, gather_facts, merge_facts
+from linearizability.anomalies.zombie_producer import ZOMBIE_PRODUCER
 
 ANOMALIES: Final[tuple[Definition, ...]] = (
     LOST_WRITE,
@@ -63,7 +64,7 @@ ANOMALIES: Final[tuple[Definition, ...]] = (
 )
 
 
-RUN_ANOMALIES: Final[tuple[RunDefinition, ...]] = (TORN_TRANSACTION,)
+RUN_ANOMALIES: Final[tuple[RunDefinition, ...]] = (TORN_TRANSACTION, ZOMBIE_PRODUCER)
 FACTS: Final[tuple[Facts, ...]] = (TORN_TRANSACTION_FACTS,)
 """What the definitions of the whole run are judged by."""
 

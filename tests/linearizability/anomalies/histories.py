@@ -114,7 +114,7 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
                 complete,
                 outcome,
                 acks=rng.choice([-1, -1, -1, 1, 0, None]),
-                producer_id=maybe(idempotent, rng.choice([5, -1])),
+                producer_id=maybe(idempotent, rng.choice([5, 5, 6, -1])),
                 producer_epoch=maybe(idempotent, rng.randrange(2)),
                 txn_seq=maybe(0.4, rng.randrange(3)),
                 txn_id="x",
@@ -195,6 +195,8 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
                 rng.choice(["ok", "ok", "info", "fail"]),
                 txn_id="x",
                 txn_seq=None if f == "init_producer_id" else rng.randrange(3),
+                producer_id=rng.choice([None, 5, 5, 6]),
+                producer_epoch=rng.choice([None, 0, 1, 2]),
             )
         elif kind < 0.96:
             tables.op(process, rng.choice(["seek", "assign"]), now, complete)

@@ -39,7 +39,7 @@ class Oracle:
         """{(name, verdict): (count, lowest ten (op_ids, topic, partition, offset, value))}."""
 
         def order(e):
-            return (e[1], e[2], e[3] is None, e[3] or 0, e[0], e[4] is None, e[4] or 0)
+            return (e[1] or "", -1 if e[2] is None else e[2], e[3] is None, e[3] or 0, e[0], e[4] is None, e[4] or 0)
 
         return {key: (len(rows), sorted(rows, key=order)[:10]) for key, rows in self.found.items()}
 
@@ -183,6 +183,22 @@ class Oracle:
         wide = [v for f in changes if f["target"] not in topics and f["target"] != topic for v in given(f)]
         return [*base[:1], *wide, *own]
 
+    def content_at_risk(self, topic):
+        """[(node, begin, end)] of faults that lost content, and from when an unclean election was possible."""
+        flush = [v for v, _ in self.in_force(topic, "flush.messages", ("log.flush.interval.messages",))]
+        flushed = bool(flush) and all(v == "1" for v in flush)
+        lost = []
+        for f in self.t["faults"]:
+            harmless = f["kind"] == "disk" and f["argument"] in ("EIO", "ENOSPC", "slow")
+            if (f["kind"] in ("wipe", "disk") and not harmless) or (f["kind"] == "power" and not flushed):
+                lost.append((int(f["target"]), f["inject_ns"], FOREVER if f["heal_ns"] is None else f["heal_ns"]))
+        allowed = [at for v, at in self.in_force(topic, "unclean.leader.election.enable") if v == "true"]
+        allowed += [
+            f["inject_ns"] for f in self.t["faults"] if f["kind"] == "election" and "unclean" in (f["argument"] or "")
+        ]
+        broken = [f["inject_ns"] for f in self.t["faults"] if f["kind"] not in ("configuration", "election")]
+        return lost, max(min(allowed), min(broken)) if allowed and broken else FOREVER
+
     def healed_after(self):
         heals = [FOREVER if f["heal_ns"] is None else f["heal_ns"] for f in self.t["faults"]]
         return max(heals, default=None)
@@ -261,27 +277,17 @@ class Log:
     def read_rules(self):
         o, topic = self.o, self.topic
         self.min_isr = max(1, min((int(v) for v, _ in o.in_force(topic, "min.insync.replicas")), default=1))
-        flush = [v for v, _ in o.in_force(topic, "flush.messages", ("log.flush.interval.messages",))]
-        flushed = bool(flush) and all(v == "1" for v in flush)
         isrs = [s for s in self.states if s["isr"] is not None]
         factor = [int(v) for n in ("replication.factor", "default.replication.factor") for v, _ in o.in_force(topic, n)]
         size = factor[0] if factor else max((len(s["isr"]) for s in isrs), default=0)
         full = [s for s in isrs if len(s["isr"]) >= size > 0]
         replicas = {n for s in isrs for n in s["isr"]} if full else None
-        self.lost = []
-        for f in o.t["faults"]:
-            harmless = f["kind"] == "disk" and f["argument"] in ("EIO", "ENOSPC", "slow")
-            if (f["kind"] in ("wipe", "disk") and not harmless) or (f["kind"] == "power" and not flushed):
-                heal = FOREVER if f["heal_ns"] is None else f["heal_ns"]
-                over = min((s["answered_ns"] for s in full if s["asked_ns"] >= heal), default=FOREVER)
-                if replicas is None or int(f["target"]) in replicas:
-                    self.lost.append((int(f["target"]), f["inject_ns"], over))
-        allowed = [at for v, at in o.in_force(topic, "unclean.leader.election.enable") if v == "true"]
-        allowed += [
-            f["inject_ns"] for f in o.t["faults"] if f["kind"] == "election" and "unclean" in (f["argument"] or "")
+        lost, self.unclean = o.content_at_risk(topic)
+        self.lost = [
+            (node, begin, min((s["answered_ns"] for s in full if s["asked_ns"] >= heal), default=FOREVER))
+            for node, begin, heal in lost
+            if replicas is None or node in replicas
         ]
-        broken = [f["inject_ns"] for f in o.t["faults"] if f["kind"] not in ("configuration", "election")]
-        self.unclean = max(min(allowed), min(broken)) if allowed and broken else FOREVER
 
     def promise_end(self, committed, threshold):
         """When the promise of a commit ended: FOREVER if it did not, NEVER if it was none."""

@@ -5,6 +5,7 @@ FOREVER = 2**63 - 1
 
 def judge_run(o, logs):
     torn_transaction(o, logs)
+    zombie_producer(o)
 
 
 def torn_transaction(o, logs):
@@ -28,6 +29,62 @@ def torn_transaction(o, logs):
             permitted, topic, partition, offset, sender, _, value, missers = min(missing)
             row = ((sender, min(missers), min(readers)), topic, partition, offset, value)
             o.found["torn-transaction", "permitted" if permitted else "violation"].append(row)
+
+
+def zombie_producer(o):
+    uses = [
+        u
+        for u in o.op.values()
+        if u["txn_id"] is not None
+        and u["outcome"] == "ok"
+        and u["producer_id"] not in (None, -1)
+        and u["producer_epoch"] is not None
+    ]
+    for u in uses:
+        newer = [n["op_id"] for n in uses if o.complete(n["op_id"]) < u["invoke_ns"] and is_newer(o, uses, n, u)]
+        if newer and (writes(u) or first_commit(o, u)):
+            topics = ["__transaction_state", *([u["topic"]] if u["topic"] else [])]
+            verdict = "violation" if all(keeps_content(o, topic) for topic in topics) else "permitted"
+            o.found["zombie-producer", verdict].append(
+                ((u["op_id"], min(newer)), u["topic"], u["partition"], None, None)
+            )
+
+
+def is_newer(o, uses, n, u):
+    if n["txn_id"] != u["txn_id"]:
+        return False
+    if n["producer_id"] == u["producer_id"]:
+        return n["producer_epoch"] > u["producer_epoch"]
+
+    def known(producer_id):
+        own = [x for x in uses if (x["txn_id"], x["producer_id"]) == (u["txn_id"], producer_id)]
+        born = min((x["invoke_ns"] for x in own if x["f"] == "init_producer_id"), default=None)
+        first = min(o.complete(x["op_id"]) for x in own)
+        return first, born if born is not None and born <= first else None
+
+    born = known(n["producer_id"])[1]
+    return born is not None and born > known(u["producer_id"])[0]
+
+
+def writes(u):
+    return u["f"] == "produce" or (u["f"] == "commit_offsets" and u["txn_seq"] is not None)
+
+
+def first_commit(o, u):
+    if u["f"] != "commit_txn" or u["txn_seq"] is None:
+        return False
+    own = [
+        x
+        for x in o.op.values()
+        if (x["process"], x["txn_seq"]) == (u["process"], u["txn_seq"]) and x["txn_id"] is not None
+    ]
+    commits = [x["op_id"] for x in own if x["f"] == "commit_txn" and x["outcome"] != "fail"]
+    return min(commits) == u["op_id"] and any(writes(x) and x["outcome"] == "ok" for x in own)
+
+
+def keeps_content(o, topic):
+    lost, unclean = o.content_at_risk(topic)
+    return not lost and unclean == FOREVER
 
 
 def stable_readers(o, r):

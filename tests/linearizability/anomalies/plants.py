@@ -338,6 +338,20 @@ def precommitted_read(tables, rng):
     return True
 
 
+def zombie_producer(tables, rng):
+    """A produce that was acknowledged, of an epoch older than one handed out before."""
+    operations = tables.rows["operations"]
+    written = [row for row in operations if row["txn_seq"] and row["f"] == "produce" and row["outcome"] == "ok"]
+    earlier = [row for row in operations if row["f"] == "poll" and row["outcome"] == "ok"]
+    pairs = [(one, row) for row in written for one in earlier if one["complete_ns"] < row["invoke_ns"]]
+    if not pairs:
+        return False
+    handed_out, zombie = rng.choice(pairs)
+    handed_out.update(f="init_producer_id", txn_id=zombie["txn_id"], producer_id=zombie["producer_id"])
+    handed_out.update(producer_epoch=zombie["producer_epoch"] + 1)
+    return True
+
+
 PLANTS = {
     "lost-write": lost_write,
     "divergent-offset": divergent_offset,
@@ -350,6 +364,7 @@ PLANTS = {
     "aborted-read": aborted_read,
     "precommitted-read": precommitted_read,
     "torn-transaction": torn_transaction,
+    "zombie-producer": zombie_producer,
     "poll-skip": poll_skip,
     "poll-regress": poll_regress,
     "stale-end-offset": stale_end_offset,

@@ -1,0 +1,179 @@
+"""`zombie-producer`: a producer that was replaced writes no more (KIP-98 fences by epoch, KIP-360 and KIP-890 bump it).
+
+Choices. Of one producer id the higher epoch is newer. Another id is newer if an init_producer_id that was invoked after
+the first had been in use handed it out; numbers say nothing, because brokers hand ids out of blocks. Operations whose
+id or epoch is unknown are not judged. A commit changes an outcome only if it is the first of its transaction, and
+something was acknowledged in that: clients answer for an empty one themselves. Where `__transaction_state` or the topic
+could have lost content, or had an unclean election, the fence may be forgotten: permitted.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.anomalies.arrow import numbers
+from linearizability.anomalies.columns import Flags, Indexes, Int64s
+from linearizability.anomalies.context import Context
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.whole_run import RunDefinition, WholeRun
+from linearizability.judgement import EVIDENCE_MAX, Evidence, Verdict
+
+NAME = "zombie-producer"
+_STATE_TOPIC: Final = "__transaction_state"
+_NEVER_BORN: Final = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """Operations that are ok and say which id and epoch they used, by transactional id."""
+
+    txn: Indexes
+    """Number of the transactional id."""
+    producer: Indexes
+    """Number of the producer id of that transactional id, ascending with `txn`."""
+    epoch: Int64s
+    invoke_ns: Int64s
+    complete_ns: Int64s
+    inits: Flags
+    op_id: Int64s
+
+
+def find(run: WholeRun) -> Iterable[Finding]:
+    """Per operation."""
+    table = run.transactional
+    known = pc.and_(table["ok"], pc.and_(pc.is_valid(table["producer_id"]), pc.is_valid(table["producer_epoch"])))
+    acts = pa.chunked_array([pa.array(_acts(table))])
+    rows = table.append_column("acts", acts).filter(pc.and_(known, pc.not_equal(table["producer_id"], -1)))
+    if not rows.num_rows:
+        return
+    uses = _uses(rows)
+    fenced = _newer_epoch_was_used(uses) | (_heirs_known_ns(uses)[uses.producer] < uses.invoke_ns)
+    zombies = np.flatnonzero(fenced & rows["acts"].to_numpy())
+    kept = np.array([_is_kept(run.context, topic) for topic in rows["topic"].take(pa.array(zombies)).to_pylist()], bool)
+    for verdict, chosen in ((Verdict.VIOLATION, zombies[kept]), (Verdict.PERMITTED, zombies[~kept])):
+        if len(chosen):
+            yield Finding(NAME, verdict, len(chosen), tuple(_lowest(rows, uses, chosen)))
+
+
+def _acts(table: pa.Table) -> Flags:
+    """Whether a row is something that a fenced producer may not have acknowledged."""
+    process, txn_seq = numbers(table["process"], 0), numbers(table["txn_seq"], _NEVER_BORN)
+    writes, commits = table["writes"].to_numpy(), table["commits"].to_numpy()
+    ok, op_id = table["ok"].to_numpy(), numbers(table["op_id"], 0)
+    of = np.unique(np.stack([process, txn_seq]), axis=1, return_inverse=True)[1].reshape(-1)
+    count = int(of.max(initial=-1)) + 1
+    wrote = np.zeros(count, np.bool_)
+    wrote[of[writes & ok]] = True
+    first = np.full(count, NEVER_NS, np.int64)
+    np.minimum.at(first, of[commits], op_id[commits])
+    acts: Flags = writes | (commits & (txn_seq != _NEVER_BORN) & wrote[of] & (first[of] == op_id))
+    return acts
+
+
+def _uses(rows: pa.Table) -> _Uses:
+    txn = pc.dictionary_encode(rows["txn_id"].combine_chunks()).indices.to_numpy().astype(np.int64)
+    pairs = np.stack([txn, numbers(rows["producer_id"], 0)])
+    producer = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
+    return _Uses(
+        txn=txn,
+        producer=producer,
+        epoch=numbers(rows["producer_epoch"], 0),
+        invoke_ns=numbers(rows["invoke_ns"], 0),
+        complete_ns=numbers(rows["complete_ns"], NEVER_NS),
+        inits=rows["inits"].to_numpy(),
+        op_id=numbers(rows["op_id"], 0),
+    )
+
+
+def _newer_epoch_was_used(uses: _Uses) -> Flags:
+    """Per use, whether one of the same id and a higher epoch had completed before it was invoked."""
+    count = len(uses.txn)
+    asks = np.repeat([True, False], count)
+    time_ns = np.concatenate([uses.invoke_ns, uses.complete_ns])
+    producer = np.tile(uses.producer, 2)
+    ranks = np.unique(uses.epoch, return_inverse=True)[1].reshape(-1) + 1
+    height = np.concatenate([np.zeros(count, np.int64), ranks])
+    order = np.lexsort((~asks, time_ns, producer))  # At one time what asks comes first: completed before is meant.
+    span = int(ranks.max()) + 1
+    highest = np.maximum.accumulate(producer[order] * span + height[order]) % span
+    newer = np.zeros(count, np.bool_)
+    asked = asks[order]
+    newer[order[asked]] = highest[asked] > ranks[order[asked]]
+    return newer
+
+
+def _heirs_known_ns(uses: _Uses) -> Int64s:
+    """Per producer id, when the first id that surely replaced it was known to be in use; NEVER_NS where none did."""
+    count = int(uses.producer.max()) + 1
+    known_ns, born_ns = np.full(count, NEVER_NS, np.int64), np.full(count, NEVER_NS, np.int64)
+    np.minimum.at(known_ns, uses.producer, uses.complete_ns)
+    np.minimum.at(born_ns, uses.producer[uses.inits], uses.invoke_ns[uses.inits])
+    born_ns[(born_ns == NEVER_NS) | (born_ns > known_ns)] = _NEVER_BORN  # Handed out before, nobody knows when.
+    txn = np.zeros(count, np.int64)
+    txn[uses.producer] = uses.txn
+    heirs = np.full(count, NEVER_NS, np.int64)
+    bounds = np.append(np.flatnonzero(np.diff(txn, prepend=-1)), count)
+    for begin, end in pairwise(bounds.tolist()):
+        if end - begin > 1:
+            by_birth = begin + np.argsort(born_ns[begin:end])
+            first_known = np.append(np.minimum.accumulate(known_ns[by_birth][::-1])[::-1], NEVER_NS)
+            later = np.searchsorted(born_ns[by_birth], known_ns[begin:end], side="right")
+            heirs[begin:end] = first_known[later]
+    return heirs
+
+
+def _is_kept(context: Context, topic: str | None) -> bool:
+    """Whether nothing could have made the brokers forget a fence."""
+    rules = [context.rules(name) for name in (_STATE_TOPIC, topic) if name is not None]
+    return all(not rule.losses and rule.unclean_from_ns == NEVER_NS for rule in rules)
+
+
+def _lowest(rows: pa.Table, uses: _Uses, zombies: Indexes) -> Iterable[Evidence]:
+    table = rows.select(["op_id", "topic", "partition"]).append_column("row", pa.array(np.arange(rows.num_rows)))
+    found = table.take(pa.array(zombies)).to_pylist()
+    found.sort(key=lambda row: (row["topic"] or "", -1 if row["partition"] is None else row["partition"], row["op_id"]))
+    for row in found[:EVIDENCE_MAX]:
+        newer = _newer_use(uses, row["row"])
+        epoch, newer_epoch = int(uses.epoch[row["row"]]), int(uses.epoch[newer])
+        name = rows["txn_id"][row["row"]].as_py()
+        ids = [rows["producer_id"][use].as_py() for use in (row["row"], newer)]
+        text = (
+            f"operation {row['op_id']} of transactional id {name}, with producer id {ids[0]} and epoch {epoch}, was"
+            f" acknowledged, though operation {int(uses.op_id[newer])} had already returned with the newer producer id"
+            f" {ids[1]} and epoch {newer_epoch}"
+        )
+        yield Evidence((row["op_id"], int(uses.op_id[newer])), row["topic"], row["partition"], None, None, text)
+
+
+def _newer_use(uses: _Uses, zombie: int) -> int:
+    """The lowest operation that shows a use to have been a fenced one."""
+    own = uses.producer == uses.producer[zombie]
+    known_ns = uses.complete_ns[own].min()
+    others = np.unique(uses.producer[(uses.txn == uses.txn[zombie]) & ~own])
+    heirs = []
+    for other in others:
+        used = uses.producer == other
+        born_ns = uses.invoke_ns[used & uses.inits].min(initial=NEVER_NS)
+        if known_ns < born_ns <= uses.complete_ns[used].min() and born_ns != NEVER_NS:
+            heirs.append(other)
+    newer = (own & (uses.epoch > uses.epoch[zombie])) | np.isin(uses.producer, heirs)
+    rows = np.flatnonzero(newer & (uses.complete_ns < uses.invoke_ns[zombie]))
+    return int(rows[np.argmin(uses.op_id[rows])])
+
+
+ZOMBIE_PRODUCER = RunDefinition(
+    name=NAME,
+    text="A produce, a commit of group offsets inside a transaction, or a commit that changes an outcome is"
+    " acknowledged, though it was invoked after a newer producer id or epoch of its transactional id had been handed"
+    " out, or used by an ok operation, that had completed. A repeated commit is lawful.",
+    levels="A violation; permitted where the fence may lawfully have been forgotten.",
+    counted="operations",
+    evidence="the operation, and the lowest one with a newer id or epoch that had completed before it",
+    find=find,
+)
