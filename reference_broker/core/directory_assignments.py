@@ -4,15 +4,9 @@ Kafka's `AssignmentsManager` (KIP-858). One request is under way at a time, and 
 the metadata says so too, or it is sent again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-from kio.schema.assign_replicas_to_dirs.v0.request import (
-    AssignReplicasToDirsRequest,
-    DirectoryData,
-    PartitionData,
-    TopicData,
-)
+from uuid import UUID
 
 from reference_broker.core.clock import Now
 from reference_broker.core.identity import Identity
@@ -21,7 +15,10 @@ from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.timers import Timers
 from reference_broker.protocol.metadata_records import PartitionRecord
+from reference_broker.protocol.schemas import request_schema
 
+_ASSIGN_REPLICAS_TO_DIRS = (73, 0)
+"""API key and version."""
 _TIMEOUT_MS = 30_000
 _LOOK_AGAIN_MS = 100
 
@@ -58,22 +55,31 @@ class DirectoryAssignments:
     def _tell(self, now: Now) -> None:
         if self._is_asking or self._broker_epoch() == UNKNOWN_EPOCH:
             return
-        topics = self._misplaced()
-        if topics:
+        misplaced = self._misplaced()
+        if misplaced:
             self._is_asking = True
-            request = AssignReplicasToDirsRequest(
-                broker_id=self._identity.node_id,  # type: ignore[arg-type]
-                broker_epoch=self._broker_epoch(),  # type: ignore[arg-type]
-                directories=(DirectoryData(id_=self._identity.directory_id, topics=topics),),
-            )
-            self._ask(request, self._answered, timeout_ms=_TIMEOUT_MS, now=now)
+            self._ask(self._request(misplaced), self._answered, timeout_ms=_TIMEOUT_MS, now=now)
 
-    def _misplaced(self) -> tuple[TopicData, ...]:
-        found: dict[Any, list[PartitionData]] = {}
+    def _request(self, misplaced: Mapping[UUID, Sequence[int]]) -> Any:
+        module = request_schema(*_ASSIGN_REPLICAS_TO_DIRS)
+        topics = tuple(
+            module.TopicData(
+                topic_id=topic_id, partitions=tuple(module.PartitionData(partition_index=index) for index in indices)
+            )
+            for topic_id, indices in misplaced.items()
+        )
+        return module.AssignReplicasToDirsRequest(
+            broker_id=self._identity.node_id,
+            broker_epoch=self._broker_epoch(),
+            directories=(module.DirectoryData(id_=self._identity.directory_id, topics=topics),),
+        )
+
+    def _misplaced(self) -> Mapping[UUID, Sequence[int]]:
+        """The partitions by topic id."""
+        misplaced: dict[UUID, list[int]] = {}
         for partition in filter(self._is_misplaced, self._image().partitions()):
-            entry = PartitionData(partition_index=partition.partition_id)  # type: ignore[arg-type]
-            found.setdefault(partition.topic_id, []).append(entry)
-        return tuple(TopicData(topic_id=topic_id, partitions=tuple(entries)) for topic_id, entries in found.items())
+            misplaced.setdefault(partition.topic_id, []).append(partition.partition_id)
+        return misplaced
 
     def _is_misplaced(self, partition: PartitionRecord) -> bool:
         if self._identity.node_id not in partition.replicas:

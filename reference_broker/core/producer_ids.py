@@ -8,10 +8,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
-
 from reference_broker.core.clock import Now
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.schemas import request_schema
+
+_ALLOCATE_PRODUCER_IDS = (67, 0)
+"""API key and version."""
 
 Taken = Callable[[int | None, Now], None]
 """Takes a producer id, or null where none came."""
@@ -47,8 +49,8 @@ class ProducerIds:
             self._ask(now)
 
     def _ask(self, now: Now) -> None:
-        make: Any = AllocateProducerIdsRequest
-        request = make(broker_id=self._node_id, broker_epoch=self._broker_epoch())
+        module = request_schema(*_ALLOCATE_PRODUCER_IDS)
+        request = module.AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch())
         self._ask_controller(request, self._answered, now)
 
     def _answered(self, response: Any, now: Now) -> None:

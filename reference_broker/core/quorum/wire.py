@@ -18,17 +18,6 @@ Rules of this file:
 from collections.abc import Callable
 from typing import Any
 
-from kio.schema.begin_quorum_epoch.v1 import request as begin_request
-from kio.schema.begin_quorum_epoch.v1 import response as begin_response
-from kio.schema.end_quorum_epoch.v1 import request as end_request
-from kio.schema.end_quorum_epoch.v1 import response as end_response
-from kio.schema.fetch.v18 import request as fetch_request
-from kio.schema.fetch.v18 import response as fetch_response
-from kio.schema.fetch_snapshot.v1 import request as snapshot_request
-from kio.schema.fetch_snapshot.v1 import response as snapshot_response
-from kio.schema.vote.v2 import request as vote_request
-from kio.schema.vote.v2 import response as vote_response
-
 from reference_broker.core.quorum import wire_elections as elections
 from reference_broker.core.quorum import wire_replication as replication
 from reference_broker.core.quorum.messages import (
@@ -47,20 +36,21 @@ from reference_broker.core.quorum.messages import (
 )
 from reference_broker.core.quorum.voters import VoterSet
 
-_REQUESTS: dict[type, Callable[[Any], Request]] = {
-    vote_request.VoteRequest: elections.vote_request_from_kio,
-    begin_request.BeginQuorumEpochRequest: elections.begin_request_from_kio,
-    end_request.EndQuorumEpochRequest: elections.end_request_from_kio,
-    fetch_request.FetchRequest: replication.fetch_request_from_kio,
-    snapshot_request.FetchSnapshotRequest: replication.snapshot_request_from_kio,
+_REQUESTS: dict[int, Callable[[Any], Request]] = {
+    1: replication.fetch_request_from_kio,
+    52: elections.vote_request_from_kio,
+    53: elections.begin_request_from_kio,
+    54: elections.end_request_from_kio,
+    59: replication.snapshot_request_from_kio,
 }
-_RESPONSES: dict[type, Callable[[Any], Response]] = {
-    vote_response.VoteResponse: elections.vote_response_from_kio,
-    begin_response.BeginQuorumEpochResponse: elections.begin_response_from_kio,
-    end_response.EndQuorumEpochResponse: elections.end_response_from_kio,
-    fetch_response.FetchResponse: replication.fetch_response_from_kio,
-    snapshot_response.FetchSnapshotResponse: replication.snapshot_response_from_kio,
+_RESPONSES: dict[int, Callable[[Any], Response]] = {
+    1: replication.fetch_response_from_kio,
+    52: elections.vote_response_from_kio,
+    53: elections.begin_response_from_kio,
+    54: elections.end_response_from_kio,
+    59: replication.snapshot_response_from_kio,
 }
+"""By API key."""
 
 
 def request_to_kio(request: Request, voters: VoterSet) -> Any:
@@ -80,7 +70,7 @@ def request_to_kio(request: Request, voters: VoterSet) -> Any:
 
 def request_from_kio(entity: Any) -> Request:
     """The request in kio's entity. Raises `UnknownPartitionError`."""
-    return _REQUESTS[type(entity)](entity)
+    return _REQUESTS[entity.__api_key__](entity)
 
 
 def response_to_kio(response: Response, voters: VoterSet) -> Any:
@@ -98,4 +88,4 @@ def response_to_kio(response: Response, voters: VoterSet) -> Any:
 
 def response_from_kio(entity: Any) -> Response:
     """The response in kio's entity. Raises `UnknownPartitionError`."""
-    return _RESPONSES[type(entity)](entity)
+    return _RESPONSES[entity.__api_key__](entity)

@@ -2,13 +2,6 @@
 
 from typing import Any
 
-from kio.schema.begin_quorum_epoch.v1 import request as begin_request
-from kio.schema.begin_quorum_epoch.v1 import response as begin_response
-from kio.schema.end_quorum_epoch.v1 import request as end_request
-from kio.schema.end_quorum_epoch.v1 import response as end_response
-from kio.schema.vote.v2 import request as vote_request
-from kio.schema.vote.v2 import response as vote_response
-
 from reference_broker.core.quorum.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -27,13 +20,19 @@ from reference_broker.core.quorum.wire_parts import (
     node_endpoints,
 )
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.schemas import request_schema, response_schema
+
+_VOTE = (52, 2)
+_BEGIN_QUORUM_EPOCH = (53, 1)
+_END_QUORUM_EPOCH = (54, 1)
+"""API keys and versions."""
 
 # Vote
 
 
 def vote_request_to_kio(request: VoteRequest) -> Any:
     """A request, as kio has it."""
-    module: Any = vote_request
+    module = request_schema(*_VOTE)
     partition = module.PartitionData(
         partition_index=METADATA_PARTITION,
         replica_epoch=request.replica_epoch,
@@ -63,7 +62,7 @@ def vote_request_from_kio(entity: Any) -> VoteRequest:
 
 def vote_response_to_kio(response: VoteResponse, voters: VoterSet) -> Any:
     """A response, as kio has it."""
-    module: Any = vote_response
+    module = response_schema(*_VOTE)
     partition = module.PartitionData(
         partition_index=METADATA_PARTITION,
         error_code=response.error,
@@ -95,7 +94,7 @@ def vote_response_from_kio(entity: Any) -> VoteResponse:
 
 def begin_request_to_kio(request: BeginQuorumEpochRequest, voters: VoterSet) -> Any:
     """A request, as kio has it."""
-    module: Any = begin_request
+    module = request_schema(*_BEGIN_QUORUM_EPOCH)
     partition = module.PartitionData(
         partition_index=METADATA_PARTITION,
         voter_directory_id=request.voter.directory_id,
@@ -119,7 +118,7 @@ def begin_request_from_kio(entity: Any) -> BeginQuorumEpochRequest:
 
 def end_request_to_kio(request: EndQuorumEpochRequest, voters: VoterSet) -> Any:
     """A request, as kio has it."""
-    module: Any = end_request
+    module = request_schema(*_END_QUORUM_EPOCH)
     partition = module.PartitionData(
         partition_index=METADATA_PARTITION,
         leader_id=request.leader_id,
@@ -149,7 +148,7 @@ def end_request_from_kio(entity: Any) -> EndQuorumEpochRequest:
 def election_response_to_kio(response: BeginQuorumEpochResponse | EndQuorumEpochResponse, voters: VoterSet) -> Any:
     """A response, as kio has it; the two APIs have the same one."""
     is_begin = isinstance(response, BeginQuorumEpochResponse)
-    module: Any = begin_response if is_begin else end_response
+    module = response_schema(*(_BEGIN_QUORUM_EPOCH if is_begin else _END_QUORUM_EPOCH))
     entity_type = module.BeginQuorumEpochResponse if is_begin else module.EndQuorumEpochResponse
     partition = module.PartitionData(
         partition_index=METADATA_PARTITION,

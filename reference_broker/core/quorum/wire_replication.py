@@ -3,11 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-from kio.schema.fetch.v18 import request as fetch_request
-from kio.schema.fetch.v18 import response as fetch_response
-from kio.schema.fetch_snapshot.v1 import request as snapshot_request
-from kio.schema.fetch_snapshot.v1 import response as snapshot_response
-
 from reference_broker.core.quorum.messages import (
     METADATA_TOPIC_ID,
     FetchRequest,
@@ -20,6 +15,11 @@ from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
 from reference_broker.core.quorum.wire_parts import METADATA_PARTITION, node_endpoints, the_partition
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.schemas import request_schema, response_schema
+
+_FETCH = (1, 18)
+_FETCH_SNAPSHOT = (59, 1)
+"""API keys and versions."""
 
 
 def _known(module: Any, snapshot_id: OffsetAndEpoch | None) -> Any:
@@ -36,7 +36,7 @@ def _unless_absent(end_offset: int, epoch: int) -> OffsetAndEpoch | None:
 
 def fetch_request_to_kio(request: FetchRequest) -> Any:
     """A request, as kio has it."""
-    module: Any = fetch_request
+    module = request_schema(*_FETCH)
     partition = module.FetchPartition(
         partition=METADATA_PARTITION,
         current_leader_epoch=request.current_leader_epoch,
@@ -74,7 +74,7 @@ def fetch_request_from_kio(entity: Any) -> FetchRequest:
 
 def fetch_response_to_kio(response: FetchResponse, voters: VoterSet) -> Any:
     """A response, as kio has it."""
-    module: Any = fetch_response
+    module = response_schema(*_FETCH)
     no_wait = timedelta(0)
     if response.top_level_error is not ErrorCode.none:
         return module.FetchResponse(throttle_time=no_wait, error_code=response.top_level_error, responses=())
@@ -121,7 +121,7 @@ def fetch_response_from_kio(entity: Any) -> FetchResponse:
 
 def snapshot_request_to_kio(request: FetchSnapshotRequest) -> Any:
     """A request, as kio has it."""
-    module: Any = snapshot_request
+    module = request_schema(*_FETCH_SNAPSHOT)
     partition = module.PartitionSnapshot(
         partition=METADATA_PARTITION,
         current_leader_epoch=request.current_leader_epoch,
@@ -153,7 +153,7 @@ def snapshot_request_from_kio(entity: Any) -> FetchSnapshotRequest:
 
 def snapshot_response_to_kio(response: FetchSnapshotResponse, voters: VoterSet) -> Any:
     """A response, as kio has it."""
-    module: Any = snapshot_response
+    module = response_schema(*_FETCH_SNAPSHOT)
     no_wait = timedelta(0)
     if response.top_level_error is not ErrorCode.none:
         return module.FetchSnapshotResponse(throttle_time=no_wait, error_code=response.top_level_error, topics=())

@@ -1,33 +1,31 @@
-"""What replication asks of other nodes, as kio's entities.
-
-kio gives its fields number types of their own, which are plain numbers at run time; its modules are `Any` here.
-"""
+"""What replication asks of other nodes, as kio's entities."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
-from kio.schema.alter_partition.v3 import request as alter_partition
-from kio.schema.fetch.v18 import request as fetch
-from kio.schema.list_offsets.v11 import request as list_offsets
-
 from reference_broker.core.replication.fetch_settings import FetchSettings
 from reference_broker.core.replication.fetch_state import FetchState
 from reference_broker.core.replication.isr import IsrState
 from reference_broker.core.replication.partition import Partition
+from reference_broker.protocol.schemas import request_schema
 
 Asked = tuple[FetchState, int]
 """A partition and the offset that a fetch asks for."""
 Proposal = tuple[Partition, IsrState]
 """A partition and what its ISR is to become."""
 
+_FETCH = (1, 18)
+_LIST_OFFSETS = (2, 11)
+_ALTER_PARTITION = (56, 3)
+"""API keys and versions."""
 _READ_UNCOMMITTED = 0
 
 
 def fetch_request(settings: FetchSettings, broker_epoch: int, asked: Sequence[Asked]) -> Any:
     """Fetch (1), version 18, of a follower, outside of a session; partitions in this order."""
-    module: Any = fetch
+    module = request_schema(*_FETCH)
     return module.FetchRequest(
         replica_state=module.ReplicaState(replica_id=settings.node_id, replica_epoch=broker_epoch),
         max_wait=settings.max_wait,
@@ -47,7 +45,7 @@ def fetch_request(settings: FetchSettings, broker_epoch: int, asked: Sequence[As
 
 
 def _fetch_partition(state: FetchState, offset: int, max_bytes: int) -> Any:
-    module: Any = fetch
+    module = request_schema(*_FETCH)
     return module.FetchPartition(
         partition=state.partition.index,
         current_leader_epoch=state.leader_epoch,
@@ -60,7 +58,7 @@ def _fetch_partition(state: FetchState, offset: int, max_bytes: int) -> Any:
 
 def list_offsets_request(settings: FetchSettings, state: FetchState, timestamp: int) -> Any:
     """ListOffsets (2), version 11, of a follower: one partition."""
-    module: Any = list_offsets
+    module = request_schema(*_LIST_OFFSETS)
     asked = module.ListOffsetsPartition(
         partition_index=state.partition.index, current_leader_epoch=state.leader_epoch, timestamp=timestamp
     )
@@ -74,7 +72,7 @@ def list_offsets_request(settings: FetchSettings, state: FetchState, timestamp: 
 
 def alter_partition_request(node_id: int, broker_epoch: int, proposals: Iterable[Proposal]) -> Any:
     """AlterPartition (56), version 3, of a leader."""
-    module: Any = alter_partition
+    module = request_schema(*_ALTER_PARTITION)
     by_topic = sorted(proposals, key=lambda one: (one[0].topic, one[0].index))
     return module.AlterPartitionRequest(
         broker_id=node_id,
@@ -87,7 +85,7 @@ def alter_partition_request(node_id: int, broker_epoch: int, proposals: Iterable
 
 
 def _alter_partition(partition: Partition, proposal: IsrState) -> Any:
-    module: Any = alter_partition
+    module = request_schema(*_ALTER_PARTITION)
     members = partition.followers.with_broker_epochs(proposal.proposed)
     return module.PartitionData(
         partition_index=partition.index,
