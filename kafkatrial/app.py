@@ -10,6 +10,7 @@ import typer
 from fixtures.targets.cache import cache_directory
 from kafkatrial.commands import broker
 from kafkatrial.commands.check import check
+from kafkatrial.commands.export import export
 from kafkatrial.commands.requirements import requirements
 from kafkatrial.commands.run import run
 from kafkatrial.commands.targets import targets_app
@@ -42,6 +43,7 @@ def _build_app() -> typer.Typer:
     )
     app.command()(run)
     app.command()(check)
+    app.command()(export)
     app.add_typer(targets_app, name="targets")
     app.command()(requirements)
     app.command(help=broker.SUMMARY)(_listed_broker)

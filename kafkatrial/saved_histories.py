@@ -30,7 +30,7 @@ def histories_in(directory: Path) -> dict[str, Path]:
         UsageError: there is no history in it.
     """
     if not directory.is_dir():
-        raise UsageError(f"{directory}: no such directory; name one that holds a {RUN_FILE}")
+        raise UsageError(f"{directory}: no such file or directory; name a history, or a directory with a {RUN_FILE}")
     if (directory / RUN_FILE).exists():
         return {"": directory}
     inside: dict[str, Path] = {}

@@ -7,7 +7,11 @@ from typing import Annotated
 
 import typer
 
+from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
+from linearizability.judgement import Judgement
+
+TIME_LIMIT_S = 60.0
 
 
 class Engine(StrEnum):
@@ -18,26 +22,62 @@ class Engine(StrEnum):
 
 
 def check(
-    run_dir: Annotated[Path, typer.Argument(help="A history in the public format, or a run of `kafkatrial run`.")],
+    history: Annotated[
+        Path,
+        typer.Argument(
+            help="A run directory; or a file: a history of Jepsen's Kafka workload (EDN, JSON), the tables as NDJSON,"
+            " a log that porcupine's tests read (etcd, key-value). It may be compressed by gzip."
+        ),
+    ],
     engine: Annotated[Engine, typer.Option(help="spark: for a history larger than memory.")] = Engine.LOCAL,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
+    time_limit_s: Annotated[
+        float,
+        typer.Option("--time-limit", min=0, metavar="S", help="Seconds for a log that takes a search; then unknown."),
+    ] = TIME_LIMIT_S,
 ) -> ExitCode:
     """Judge a saved history again."""
     from kafkatrial.saved_histories import EXIT_CODES, combine, histories_in, judge_each
 
-    judgements = judge_each(histories_in(run_dir), str(engine))
+    if history.is_file():
+        return _check_file(history, engine, as_json, time_limit_s)
+    judgements = judge_each(histories_in(history), str(engine))
     combined = combine(judgements)
     if as_json:
         typer.echo(json.dumps(combined.as_json()))
     else:
-        from rich.text import Text
-
-        from kafkatrial.console import show, stdout_console
-        from reports.terminal import render_judgement
-
-        console = stdout_console()
         for name, judgement in judgements.items():
-            if name:
-                show(console, Text(name, "bold"))
-            show(console, render_judgement(judgement))
+            _show(name, judgement)
     return EXIT_CODES[combined.verdict]
+
+
+def _check_file(path: Path, engine: Engine, as_json: bool, time_limit_s: float) -> ExitCode:
+    from kafkatrial.saved_histories import EXIT_CODES
+    from linearizability.check_file import judge_file
+    from linearizability.verify import Budget
+
+    if engine is Engine.SPARK:
+        raise UsageError(
+            f"{path}: Spark judges run directories; leave --engine out, or make it one with `kafkatrial export`"
+        )
+    found = judge_file(path, Budget(time_s=time_limit_s))
+    if as_json:
+        typer.echo(json.dumps(found.judgement.as_json()))
+    else:
+        _show(found.form.value, found.judgement, found.explanation)
+    return EXIT_CODES[found.judgement.verdict]
+
+
+def _show(title: str, judgement: Judgement, explanation: str = "") -> None:
+    from rich.text import Text
+
+    from kafkatrial.console import show, stdout_console
+    from reports.printable import printable
+    from reports.terminal import render_judgement
+
+    console = stdout_console()
+    if title:
+        show(console, Text(title, "bold"))
+    show(console, render_judgement(judgement))
+    if explanation:
+        show(console, Text(f"\n{printable(explanation)}"))

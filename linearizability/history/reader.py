@@ -43,7 +43,7 @@ class History:
         return self._files[name]
 
     def unfinished(self, name: str) -> pa.Table:
-        """What is in no file: of a killed run the rows that had begun and not ended, of one in memory all. Else empty."""
+        """What is in no file: of a killed run what had begun and not ended, of a history in memory all. Else empty."""
         return self._unfinished.get(name, SCHEMAS[name].empty_table())
 
     def is_absent(self, name: str) -> bool:
@@ -99,7 +99,7 @@ def open_history(run_dir: Path) -> History:
 
 def history_of_tables(source: Path, run: RunInfo, tables: Mapping[str, pa.Table]) -> History:
     """A history in memory, from `source`, whose tables have exactly the types of `SCHEMAS`; one left out is absent."""
-    return History(source, run, {name: () for name in SCHEMAS}, dict(tables))
+    return History(source, run, dict.fromkeys(SCHEMAS, ()), dict(tables))
 
 
 def _unfinished(history: History, history_dir: Path) -> dict[str, pa.Table]:

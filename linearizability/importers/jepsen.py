@@ -29,7 +29,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from linearizability.history.errors import HistoryError
+from linearizability.history.errors import NotARunError
 from linearizability.history.reader import History, history_of_tables
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import ASSIGNMENT_EVENTS, SCHEMAS
@@ -56,11 +56,14 @@ Place = tuple[str, int]
 
 
 def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[str, str] = SAFE_CLIENTS) -> History:
-    """The history that the rows of a file tell, in memory. Raises HistoryError naming the line."""
+    """The history that the rows of a file tell, in memory.
+
+    Raises HistoryError naming the line, NotARunError for the history of another workload.
+    """
     calls, nemesis = pair_rows(path, rows)
     if not any(call.f in DATA_CALLS for call in calls):
         known = ", ".join((*DATA_CALLS, *MOVING_CALLS))
-        raise HistoryError(f"{path}: not of Jepsen's Kafka workload: none of its operations is one of {known}")
+        raise NotARunError(f"{path}: not of Jepsen's Kafka workload: none of its operations is one of {known}")
     importer = _Importer(path, clients, any(call.answered and call.answered.get("rebalance-log") for call in calls))
     for call in calls:
         importer.add(call)

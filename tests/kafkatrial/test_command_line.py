@@ -361,4 +361,4 @@ def test_check_of_a_run_of_ours_adds_its_histories_up(command, judged_as):
 def test_help_lists_every_command(command):
     code, out, _ = command()
     assert code == 0
-    assert all(name in out for name in ("run", "check", "targets", "requirements", "broker"))
+    assert all(name in out for name in ("run", "check", "export", "targets", "requirements", "broker"))

@@ -1,0 +1,63 @@
+"""What kind of history a file holds, by what stands at its beginning: names of files say nothing."""
+
+import gzip
+import re
+import zlib
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from linearizability.history.errors import HistoryError, NotARunError
+from linearizability.history.run import RUN_FILE
+from linearizability.importers.source import GZIP_MAGIC, shown
+
+HEAD_BYTES: Final = 65_536
+_PARQUET_MAGIC: Final = b"PAR1"
+
+
+class Form(Enum):
+    """The forms that are known, and what a person calls them."""
+
+    ETCD_LOG = "a log of Jepsen against etcd: a register with compare-and-set"
+    KEY_VALUE_LOG = "a log of a key-value store with append"
+    JEPSEN_EDN = "a history of Jepsen's Kafka workload, as EDN"
+    JEPSEN_JSON = "a history of Jepsen's Kafka workload, as JSON"
+    NDJSON = "the tables of a history, as NDJSON"
+
+
+_SIGNS: Final = (
+    (Form.ETCD_LOG, re.compile(r"INFO\s+jepsen\.util\s")),
+    (Form.KEY_VALUE_LOG, re.compile(r"\{:process [^\n]*:f :(get|put|append), :key ")),
+    (Form.NDJSON, re.compile(r'\{[^\n}]*"table"\s*:')),
+    (Form.JEPSEN_JSON, re.compile(r'[\[\s]*\{(?=[^}]*"(type|process)"\s*:)[^}]*"(f|type|process)"\s*:')),
+    (Form.JEPSEN_EDN, re.compile(r"(\s|;[^\n]*\n|[\[(]|#[\w.]+)*\{(?=[^}]*:(type|process)\s)", re.ASCII)),
+)
+
+
+def recognise(path: Path) -> Form:
+    """Which form a file has. Raises NotARunError if it is none of them, HistoryError if it cannot be read."""
+    head = _head(path)
+    if head.startswith(_PARQUET_MAGIC):
+        raise NotARunError(f"{path}: one table of a run; name the directory that holds the {RUN_FILE}")
+    text = head.decode("utf-8", errors="replace").removeprefix("\ufeff").lstrip()
+    if not text:
+        raise NotARunError(f"{path}: the file is empty")
+    for form, sign in _SIGNS:
+        if sign.match(text):
+            return form
+    begins = "with binary data" if "\0" in text else f"with {shown(text)!r}"
+    raise NotARunError(f"{path}: no history of a known form (`kafkatrial check --help` has them); it begins {begins}")
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+        if not head.startswith(GZIP_MAGIC):
+            return head
+        with gzip.open(path) as unpacked:
+            return unpacked.read(HEAD_BYTES)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise HistoryError(f"{path}: the compressed file is damaged: {error}") from None
+    except OSError as error:
+        raise HistoryError(f"{path}: cannot be read: {error.strerror}") from None
