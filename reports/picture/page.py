@@ -1,0 +1,127 @@
+"""One violation as one self-contained HTML page, to look at and to paste into an issue.
+
+Nothing is fetched: style, script and drawing are inside. Without the script the drawing, the first order and the log
+are all there, and each bar tells what it is; the script steps through operations by keyboard, shows the state before
+and after, and goes to the first bad one. Light, dark and paper; every colour repeats a sign, a pattern or a word.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from linearizability.history.reader import History
+from linearizability.judgement import Evidence
+from linearizability.operation import Outcome
+from linearizability.picture.anomaly import draw_anomaly
+from linearizability.picture.drawing import Bar, LaneKind, Mark, Order, Picture, Seen
+from linearizability.picture.generic import draw_verification
+from linearizability.verify import Verification
+from reports.picture.layout import BAR_HEIGHT, BarShape, Clock, lane_names, lay_out
+from reports.printable import printable
+
+SIZE_MAX: Final = 1_000_000
+"""Bytes of a page, whatever the history."""
+_BARS: Final = (200, 100, 50, 20)
+"""Operations to try with, until the page is small enough."""
+_TEMPLATES = Path(__file__).parent.parent / "templates"
+
+_SIGNS = {Mark.BAD: "✗", Mark.EVIDENCE: "●"}
+_OUTCOME_SIGNS = {Outcome.OK: "", Outcome.INFO: "?", Outcome.FAIL: "⊘"}
+_SEEN = {Seen.RETURNED: ("✓", "returned"), Seen.PASSED: ("✗", "passed"), Seen.NOT_COVERED: ("·", "uncovered")}
+
+
+def anomaly_page(history: History, name: str, evidence: Evidence) -> str:
+    """The page of one piece of evidence. Raises HistoryError where the history cannot be read."""
+    return _fitting(lambda bars_max: draw_anomaly(history, name, evidence, bars_max=bars_max))
+
+
+def verification_page(verification: Verification) -> str:
+    """The page of the first subhistory in violation. Raises ValueError if there is none."""
+    return _fitting(lambda bars_max: draw_verification(verification, bars_max=bars_max))
+
+
+def render_picture(picture: Picture) -> str:
+    """The page of a picture."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["printable"] = printable
+    clock, plane = Clock(picture), lay_out(picture)
+    lanes = {bar.number: lane for lane in picture.lanes for bar in lane.bars}
+    steps = [_Step(bar, lanes[bar.number].name, clock) for bar in picture.bars]
+    return environment.get_template("picture.html.j2").render(
+        picture=picture,
+        plane=plane,
+        names_width=lane_names(picture.lanes),
+        bar_height=BAR_HEIGHT,
+        clock=clock,
+        steps=steps,
+        first=picture.first_bad or next(iter(picture.bars), None),
+        css_class=_css_class,
+        signs=_signs,
+        seen=_SEEN,
+        has_nodes=any(lane.kind is LaneKind.NODE for lane in picture.lanes),
+        data={"bars": [step.as_json() for step in steps], "orders": [_order_json(order) for order in picture.orders]},
+    )
+
+
+def _fitting(draw: Callable[[int], Picture]) -> str:
+    """The page with as many operations as there is room for."""
+    page = ""
+    for bars_max in _BARS:
+        page = render_picture(draw(bars_max))
+        if len(page.encode()) < SIZE_MAX:
+            return page
+    return page
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is told of a bar when it is pointed at."""
+
+    bar: Bar
+    lane: str
+    clock: Clock
+
+    @property
+    def title(self) -> str:
+        name = self.bar.name
+        return f"operation {name}" if self.lane.startswith(("process", "no process")) else name
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """Names and texts, in order."""
+        bar, clock = self.bar, self.clock
+        told = [("Where", self.lane), ("Called", clock.told(bar.begin_ns))]
+        if bar.end_ns is None:
+            told.append(("Returned", "never"))
+        else:
+            took = clock.duration(bar.end_ns - bar.begin_ns)
+            told.append(("Returned", f"{clock.told(bar.end_ns)}, after {took}"))
+        return [*told, *bar.details]
+
+    def as_json(self) -> dict[str, Any]:
+        """For the script."""
+        told = [[printable(name), printable(text)] for name, text in self.told]
+        return {"title": printable(self.title), "label": printable(self.bar.label), "told": told}
+
+
+def _order_json(order: Order) -> dict[int, list[str | int]]:
+    return {step.bar: [step.place, printable(step.before), printable(step.after)] for step in order.steps}
+
+
+def _css_class(shape: BarShape) -> str:
+    bar = shape.bar
+    return f"bar {bar.mark} {bar.outcome}{' open' if bar.end_ns is None else ''}"
+
+
+def _signs(bar: Bar) -> str:
+    """What a bar says without colour: that it is evidence, or that its outcome is not ok."""
+    return _SIGNS.get(bar.mark, "") + _OUTCOME_SIGNS[bar.outcome]
