@@ -12,7 +12,7 @@ Rules of this file:
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import NamedTuple, Self
 
 from reference_broker.core.disk import Disk
@@ -151,6 +151,12 @@ class PartitionLog:
     def log_end_offset(self) -> int:
         """Offset of the next record."""
         return self._segments[-1].end_offset
+
+    @property
+    def gapless_from_offset(self) -> int:
+        """From where on each segment begins where the one before ends: a power cut may bring back some that were gone."""
+        parts = [later.base_offset for one, later in pairwise(self._segments) if one.end_offset != later.base_offset]
+        return max(parts, default=self.log_start_offset)
 
     @property
     def size_bytes(self) -> int:

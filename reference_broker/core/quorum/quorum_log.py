@@ -3,7 +3,8 @@
 Rules of this file:
 - The log begins at 0, or at the end of its oldest snapshot. A log that does not contain its newest snapshot's last
   record is of no use, and begins again, empty, at that snapshot's end: that is how a fetched snapshot replaces a log,
-  and how a crash in the middle of it is mended.
+  and how a crash in the middle of it is mended. Segments that were to go and are there again end where the newest
+  snapshot has all that they had: the log begins behind the gap.
 - `end` is the offset of the next record and the epoch of the last one; epoch 0 in a log that never had one.
 - Nothing is promised to anybody before it is flushed.
 """
@@ -33,6 +34,8 @@ class QuorumLog:
         if latest is not None and not self._contains(latest):
             self._begin_again_at(latest, now_ms)
         else:
+            if latest is not None:
+                self._log.delete_records_before(min(self._log.gapless_from_offset, latest.offset))
             self.snapshots.delete_before(OffsetAndEpoch(self.start_offset, 0))  # of an installation that was cut short
             if self.snapshots.earliest is not None:
                 self._log.delete_records_before(self.snapshots.earliest.offset)
