@@ -154,7 +154,7 @@ class PartitionLog:
 
     @property
     def gapless_from_offset(self) -> int:
-        """From where on each segment begins where the one before ends: a power cut may bring back some that were gone."""
+        """From where on each segment begins where the one before ends. A power cut may bring back what was gone."""
         parts = [later.base_offset for one, later in pairwise(self._segments) if one.end_offset != later.base_offset]
         return max(parts, default=self.log_start_offset)
 
