@@ -132,9 +132,7 @@ class _Rows:
                 pass
         for line, value in zip(self.lines, values, strict=True):
             if value is not None and not _fits(value, field.type):
-                what = (
-                    f"table {self._name}: column {field.name} is {shown(json.dumps(value))}, not of type {field.type}"
-                )
+                what = f"table {self._name}: {field.name} is {shown(json.dumps(value))}, not of type {field.type}"
                 raise bad_line(self._path, line, what)
         raise AssertionError(f"{field.name}: every value fits, and all together do not")
 

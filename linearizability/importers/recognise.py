@@ -28,9 +28,9 @@ class Form(Enum):
 _SIGNS: Final = (
     (Form.ETCD_LOG, re.compile(r"INFO\s+jepsen\.util\s")),
     (Form.KEY_VALUE_LOG, re.compile(r"\{:process [^\n]*:f :(get|put|append), :key ")),
-    (Form.NDJSON, re.compile(r'\{[^\n}]*"table"\s*:')),
-    (Form.JEPSEN_JSON, re.compile(r'[\[\s]*\{(?=[^}]*"(type|process)"\s*:)[^}]*"(f|type|process)"\s*:')),
-    (Form.JEPSEN_EDN, re.compile(r"(\s|;[^\n]*\n|[\[(]|#[\w.]+)*\{(?=[^}]*:(type|process)\s)", re.ASCII)),
+    (Form.NDJSON, re.compile(r'\{[^\n]*"table"\s*:')),
+    (Form.JEPSEN_JSON, re.compile(r'[\[\s]*\{[\s\S]{0,4000}?"(type|process)"\s*:')),
+    (Form.JEPSEN_EDN, re.compile(r"(?:[\s\[(]|;[^\n]*\n|#[\w.]+)*+\{[\s\S]{0,4000}?:(type|process)\s")),
 )
 
 

@@ -1,0 +1,177 @@
+"""Histories of Jepsen's Kafka workload: the anomalies that Jepsen names, and each kind of damage."""
+
+import json
+
+import pytest
+
+from linearizability.anomalies.catalogue import ANOMALIES, RUN_ANOMALIES
+from linearizability.check_file import import_history, judge_file
+from linearizability.history.errors import HistoryError, NotARunError
+from linearizability.importers.edn import read_forms
+from linearizability.judgement import Verdict
+from tests.linearizability.importers.jepsen_cases import CASES, FIVE_SENT, LOST
+
+KNOWN = {definition.name for definition in (*ANOMALIES, *RUN_ANOMALIES)}
+
+
+def edn(text, first_time=0):
+    rows = []
+    for number, line in enumerate(filter(None, text.splitlines())):
+        process, kind, f, rest = line.split(maxsplit=3)
+        process = f":{process}" if process.isalpha() else process
+        time = first_time + number
+        rows.append(f"{{:index {number}, :time {time}, :process {process}, :type :{kind}, :f :{f}, :value {rest}}}")
+    return "\n".join(rows) + "\n"
+
+
+def as_json(path, text):
+    forms = [form for _, form in read_forms(path, enumerate(text.splitlines(), start=1))]
+    return "\n".join(json.dumps(form) for form in forms)
+
+
+def names(path):
+    judgement = judge_file(path).judgement
+    return {anomaly.name for anomaly in judgement.anomalies if anomaly.verdict is not Verdict.PERMITTED}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_names_that_jepsen_gives(tmp_path, case):
+    text, expected = CASES[case]
+    if not expected <= KNOWN:
+        pytest.skip(f"not judged yet: {', '.join(sorted(expected - KNOWN))}")
+    path = tmp_path / "history"
+    path.write_text(edn(text))
+    assert names(path) == expected
+    path.write_text(as_json(path, edn(text)))
+    assert names(path) == expected
+
+
+def test_every_case_but_the_empty_ones_says_what_is_wrong():
+    assert sum(bool(expected) for _, expected in CASES.values()) > len(CASES) // 2
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda text: f"[{text}]",
+        lambda text: f"; made by hand\n({text})",
+        lambda text: text.replace("{:index", "#jepsen.history.Op{:index"),
+        lambda text: text.replace(", :process", "\n  :process"),
+        lambda text: text.replace("{:index", '{#_ignored :error #error {:cause "a \\"b\\"" :via #{1 \\a}}, :index'),
+    ],
+)
+def test_other_ways_to_write_it(tmp_path, wrap):
+    path = tmp_path / "history.edn"
+    path.write_text(wrap(edn(LOST)))
+    assert names(path) == {"lost-write"}
+
+
+def test_what_a_nemesis_did_becomes_faults(tmp_path):
+    path = tmp_path / "history.edn"
+    path.write_text(
+        edn(f"""{LOST.strip()}
+nemesis info start-partition :majority
+nemesis info start-partition [:isolated {{"n1" #{{"n2"}}}}]
+nemesis info kill :one
+nemesis info kill {{"n1" :killed}}
+nemesis info stop-partition nil
+nemesis info stop-partition :network-healed
+nemesis info bitflip ["n1"]
+nemesis info bitflip :done
+nemesis info check-offsets nil
+nemesis info check-offsets nil""")
+    )
+    faults = import_history(path).table("faults").to_pylist()
+    assert [(row["kind"], row["inject_ns"], row["heal_ns"]) for row in faults] == [
+        ("cut", 6, 11),
+        ("kill", 8, None),
+        ("disk", 12, 13),
+    ]
+
+
+def test_a_run_whose_log_ends_early_is_not_complete(tmp_path):
+    path = tmp_path / "history.edn"
+    path.write_text(edn(FIVE_SENT))
+    assert import_history(path).run.complete
+    path.write_text(edn(FIVE_SENT + "3 invoke poll [[:poll]]"))
+    assert not import_history(path).run.complete
+
+
+def test_keys_are_partitions(tmp_path):
+    path = tmp_path / "history.edn"
+    path.write_text(edn("0 invoke send [[:send 3 7]]\n0 ok send [[:send 3 [0 7]]]\n"
+                        "0 invoke send [[:send :x 7]]\n0 ok send [[:send :x [0 7]]]"))  # fmt: skip
+    records = import_history(path).table("records").to_pylist()
+    assert [(row["topic"], row["partition"], row["offset"]) for row in records] == [("key", 3, 0), ("key-x", 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "0 invoke poll [[:poll]]\n0 invoke poll [[:poll]]",
+            "line 6: process 0 invokes, but what it invoked on line 5",
+        ),
+        ("0 ok poll [[:poll {}]]", "line 5: process 0 completes what it did not invoke"),
+        (
+            "0 invoke poll [[:poll]]\n0 ok send [[:poll {}]]",
+            "line 6: process 0 completes send, but invoked poll on line 5",
+        ),
+        ("0 maybe poll [[:poll]]", "line 5: an operation has a type (invoke, ok, fail, info) and an f"),
+        ("-1 invoke poll [[:poll]]", "line 5: process is -1, neither a number nor a nemesis"),
+        ("0 invoke send [[:send 1 20]]", "line 5: sends 20 to key 1, as line 1 does; a key is sent a value once"),
+        ("0 invoke send [[:send 1 x]]", "line 5: value is x, not an integer"),
+        ("0 invoke poll [[:drain]]", "line 5: not a micro-operation [send key value] or [poll]: ('drain',)"),
+        ("0 invoke poll [[:poll]]\n0 ok poll [[:poll {1 [[-4 2]]}]]", "line 5: offset is -4, not an integer from 0"),
+        ("0 invoke poll [[:poll]]\n0 ok poll [[:poll {1 [[4]]}]]", "line 5: a poll returns (4,), not [offset value]"),
+        (
+            "0 invoke poll [[:poll]]\n0 ok poll [[:poll [4 2]]]",
+            "line 5: a poll returns a map from keys to [offset value]",
+        ),
+        ("0 invoke poll [[:poll]]\n0 ok poll [[:poll] [:poll]]", "line 5: invokes 1 micro-operations and completes 2"),
+        (
+            "0 invoke send [[:send 1 50]]\n0 ok send [[:send 2 [0 50]]]",
+            "line 5: completes ['send', 2, (0, 50)], but inv",
+        ),
+        ("0 invoke assign 7 :seek-to-beginning? true\n0 ok assign 7", "line 5: assign of 7, not of keys"),
+        ("0 invoke poll [[:poll]", "line 5: } does not close the [ of line 5"),
+        ("0 invoke poll [[:poll]] {", "line 5: the file ends before this { does"),
+        ("0 invoke poll [[:poll]] :a", "line 5: a map whose last key has no value"),
+        ('0 invoke poll "', 'line 5: not EDN: "'),
+    ],
+)
+def test_damage_is_named_with_its_line(tmp_path, line, message):
+    path = tmp_path / "history.edn"
+    path.write_text(edn(FIVE_SENT.strip() + "\n" + line))
+    with pytest.raises(HistoryError) as caught:
+        judge_file(path)
+    assert str(caught.value).startswith(f"{path}, {message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_times(tmp_path):
+    path = tmp_path / "history.edn"
+    path.write_text(edn(LOST) + edn("7 invoke poll [[:poll]]", first_time=2))
+    with pytest.raises(HistoryError, match="line 7: time goes back, from 5 to 2"):
+        judge_file(path)
+    path.write_text(edn(LOST).replace(":time 3", ":time nil"))
+    with pytest.raises(HistoryError, match="line 4: time is None, not nanoseconds from 0, as that of other rows"):
+        judge_file(path)
+
+
+def test_damaged_json(tmp_path):
+    path = tmp_path / "history.json"
+    whole = as_json(path, edn(LOST))
+    path.write_text(whole + "\n{")
+    with pytest.raises(HistoryError, match=r"line 7: not JSON: \{"):
+        judge_file(path)
+    path.write_text(f"[{whole.replace(chr(10), ',' + chr(10))}, 5]")
+    with pytest.raises(HistoryError, match="line 6: not an operation: 5"):
+        judge_file(path)
+
+
+def test_the_history_of_another_workload_is_no_history_of_this(tmp_path):
+    path = tmp_path / "history.edn"
+    path.write_text(edn("0 invoke read nil\n0 ok read 4"))
+    with pytest.raises(NotARunError, match="not of Jepsen's Kafka workload"):
+        judge_file(path)
