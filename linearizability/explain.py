@@ -5,23 +5,38 @@ The operation that fits nowhere, what was possible before it, and the few operat
 
 from dataclasses import dataclass
 
-from linearizability.model import Model
+from linearizability.model import Model, State
 from linearizability.operation import Operation
 from linearizability.search.engine import Progress
 from linearizability.search.frontier import STATE_MASK, FrontierSearch, Trail
 from linearizability.search.shrink import shrink
+from linearizability.search.states import STATE_BITS
 from linearizability.search.timeline import Prepared, Timeline
 
+Place = tuple[int, int]
+"""A configuration, and the unknown operations it has used."""
+
 PATHS_MAX = 10
+EVENTS_TOLD_MAX = 4_000
+"""Invocations and completions before the blocked one of which a partial linearization tells."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialLinearization:
-    """One way to place as much as possible; the state that leads to; why the blocked operation is refused there."""
+    """One way to place as much as possible; the state that leads to; why the blocked operation is refused there.
+
+    Of a long history `operations` are only the last ones: `earlier` operations were placed before, and led to the state
+    `begin`.
+    """
 
     operations: tuple[Operation, ...]
     state: str
     reason: str
+    begin: State
+    earlier: int = 0
+
+    def __len__(self) -> int:
+        return self.earlier + len(self.operations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +58,7 @@ class Explanation:
         """Some lines for a terminal."""
         lines = [f"operation {self.blocked.op_id!r} cannot be placed: {self._call(self.blocked)}"]
         lines += [
-            f"  in state {path.state}, after {len(path.operations)} operations: {path.reason}"
+            f"  in state {path.state}, after {len(path)} operations: {path.reason}"
             for path in self.partial_linearizations
         ]
         few = "the fewest operations" if self.minimal else "operations"
@@ -74,28 +89,39 @@ def _longest(
     prepared: Prepared, timeline: Timeline, model: Model, blocked: int, steps: int
 ) -> tuple[PartialLinearization, ...]:
     trail: Trail = {}
-    search = FrontierSearch(timeline, Progress(allowance=steps), trail)
+    begin = max(0, timeline.events.index(~blocked) - EVENTS_TOLD_MAX)
+    search = FrontierSearch(timeline, Progress(allowance=steps), trail, trail_from=begin)
     if next(search.run(), "ended") != "ended":
         return ()
-    longest: dict[int, tuple[int, ...]] = {}
+    completed = sum(event < 0 for event in timeline.events[:begin])
+    longest: dict[int, tuple[int, Place, tuple[int, ...]]] = {}
     for end in search.dead_ends:
-        path, number = _path(trail, end), end[0] & STATE_MASK
-        if number not in longest or len(path) > len(longest[number]):
-            longest[number] = path
+        first, path = _path(trail, end)
+        earlier = completed + (first[0] >> STATE_BITS).bit_count() + first[1].bit_count()
+        number = end[0] & STATE_MASK
+        if number not in longest or earlier + len(path) > longest[number][0]:
+            longest[number] = earlier + len(path), first, path
     kind = timeline.classes[blocked]
     found = []
-    for number, path in sorted(longest.items(), key=lambda item: (-len(item[1]), item[0]))[:PATHS_MAX]:
+    ranked = sorted(longest.items(), key=lambda item: (-item[1][0], item[0]))
+    for number, (length, first, path) in ranked[:PATHS_MAX]:
         state = search.states.states[number]
         operations = tuple(prepared.operation(timeline.origins[op]) for op in path)
         reason = model.reason(state, kind.input, kind.output) or "it is possible here, but came too late"
-        found.append(PartialLinearization(operations, model.describe_state(state), reason))
+        begun = search.states.states[first[0] & STATE_MASK]
+        found.append(
+            PartialLinearization(operations, model.describe_state(state), reason, begun, length - len(operations))
+        )
     return tuple(found)
 
 
-def _path(trail: Trail, end: tuple[int, int]) -> tuple[int, ...]:
+def _path(trail: Trail, end: Place) -> tuple[Place, tuple[int, ...]]:
+    """Where a path began, and its operations in order."""
     parts: list[tuple[int, ...]] = []
-    place: tuple[int, int] | None = end
-    while place is not None and place in trail:
-        place, part = trail[place]
+    place = end
+    while place in trail:
+        before, part = trail[place]
         parts.append(part)
-    return tuple(number for part in reversed(parts) for number in part)
+        assert before is not None
+        place = before
+    return place, tuple(number for part in reversed(parts) for number in part)

@@ -9,8 +9,8 @@ was not placed.
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from linearizability.explain import Explanation
-from linearizability.model import Model
+from linearizability.explain import Explanation, PartialLinearization
+from linearizability.model import Model, State
 from linearizability.operation import UNKNOWN, Operation, Outcome
 from linearizability.picture.drawing import Bar, Break, Lane, LaneKind, Mark, Order, Picture, Step, counted, short
 from linearizability.picture.window import around, gaps
@@ -18,6 +18,8 @@ from linearizability.verify import Outcome as Found
 from linearizability.verify import Verification
 
 FOCUS_MAX = 40
+EVIDENCE_MAX = 100
+"""Where shrinking ended with more operations than this, it says nothing to mark them."""
 EXPLAIN_STEPS = 500_000
 
 
@@ -39,7 +41,7 @@ class _Drawing:
     def __init__(self, operations: Sequence[Operation], explanation: Explanation, model: Model, bars_max: int) -> None:
         self._model, self._explanation = model, explanation
         self._all = sorted(operations, key=lambda op: (op.invoke_ns, op.complete_ns is None, op.complete_ns or 0))
-        self._shrunk = {op.op_id for op in explanation.shrunk}
+        self._shrunk = {op.op_id for op in explanation.shrunk} if len(explanation.shrunk) <= EVIDENCE_MAX else set()
         self._kept = self._window(bars_max)
         self._numbers = {self._all[place].op_id: number for number, place in enumerate(self._kept)}
 
@@ -51,15 +53,13 @@ class _Drawing:
         return Picture(
             title=f"{self._model.name}: no order explains operation {short(repr(blocked.op_id), 40)}",
             statement=self._statement(),
-            facts=self._facts(),
+            facts=tuple(self._facts()),
             origin_ns=self._all[0].invoke_ns,
             begin_ns=shown[0].invoke_ns,
             end_ns=max([*ends, *(op.invoke_ns for op in shown)]),
             lanes=_lanes(shown, [self._bar(number, op) for number, op in enumerate(shown)]),
             breaks=tuple(Break(shown[index].invoke_ns, count) for index, count in gaps(self._kept)),
-            orders=tuple(
-                self._order(path.operations, path.state, path.reason) for path in explanation.partial_linearizations
-            ),
+            orders=tuple(self._order(path) for path in explanation.partial_linearizations),
             bad_ns=blocked.complete_ns,
             notes=tuple(self._notes()),
         )
@@ -93,14 +93,15 @@ class _Drawing:
         )
 
     def _call(self, op: Operation) -> str:
-        return self._model.describe_operation(op.input, op.output if op.outcome is Outcome.OK else UNKNOWN)
+        text = self._model.describe_operation(op.input, op.output if op.outcome is Outcome.OK else UNKNOWN)
+        return text.replace(repr(UNKNOWN), "?")
 
-    def _order(self, operations: Iterable[Operation], state: str, reason: str) -> Order:
+    def _order(self, path: PartialLinearization) -> Order:
         """The steps in the window. The states are found by taking every step again, all that are possible together."""
         model = self._model
-        states: tuple[object, ...] = model.first_states()
-        steps, place = [], 0
-        for place, op in enumerate(operations, start=1):
+        states: tuple[State, ...] = (path.begin,)
+        steps = []
+        for place, op in enumerate(path.operations, start=path.earlier + 1):
             output = op.output if op.outcome is Outcome.OK else UNKNOWN
             after = dict.fromkeys(
                 chain.from_iterable(model.next_states(one, op.input, output, pure=False) for one in states)
@@ -109,7 +110,7 @@ class _Drawing:
             if number is not None:
                 steps.append(Step(number, place, self._told(states), self._told(after)))
             states = tuple(after)
-        return Order(short(state), short(reason), place, tuple(steps))
+        return Order(short(path.state), short(path.reason), len(path), tuple(steps))
 
     def _told(self, states: Iterable[object]) -> str:
         return short(" or ".join(short(self._model.describe_state(state)) for state in states))
@@ -121,12 +122,15 @@ class _Drawing:
             "completed by the time it returned."
         )
 
-    def _facts(self) -> tuple[tuple[str, str], ...]:
-        few = "The fewest operations that show it" if self._explanation.minimal else "Operations that show it"
-        named = sorted(self._explanation.shrunk, key=lambda op: op.invoke_ns)
-        told = ", ".join(f"{op.op_id!r} {short(self._call(op), 60)}" for op in named[:12])
-        more = f" and {len(named) - 12:,} more" if len(named) > 12 else ""
-        return ("Model", self._model.name), ("Operations", f"{len(self._all):,}"), (few, short(told, 600) + more)
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        yield "Model", self._model.name
+        yield "Operations", f"{len(self._all):,}"
+        if self._shrunk:
+            named = sorted(self._explanation.shrunk, key=lambda op: op.invoke_ns)
+            told = ", ".join(f"{short(op.op_id, 20)} {short(self._call(op), 60)}" for op in named[:12])
+            more = f" and {len(named) - 12:,} more" if len(named) > 12 else ""
+            few = "The fewest that show it" if self._explanation.minimal else "Enough to show it"
+            yield few, short(told, 600) + more
 
     def _notes(self) -> Iterable[str]:
         left_out = len(self._all) - len(self._kept)
@@ -135,6 +139,8 @@ class _Drawing:
                 f"{counted(left_out, 'operation')} of {len(self._all):,} left out: "
                 "the window holds what shows the violation and what lies around it."
             )
+        if not self._shrunk:
+            yield "The history was not shrunk to a few operations within the steps that were allowed for it."
         if not self._explanation.partial_linearizations:
             yield "The partial linearizations were not found within the steps that were allowed for it."
 

@@ -39,15 +39,22 @@ Trail = dict[tuple[int, int], tuple[tuple[int, int] | None, Path]]
 
 
 class FrontierSearch:
-    """The search of one timeline. With a `trail`, paths can be told afterwards, for more memory."""
+    """The search of one timeline. With a `trail`, paths can be told afterwards, for more memory.
 
-    def __init__(self, timeline: Timeline, progress: Progress, trail: Trail | None = None) -> None:
+    A trail costs with every operation that has completed since it began, so in a long history it begins late: at the
+    event with the number `trail_from`. Paths then begin in one of the configurations there.
+    """
+
+    def __init__(
+        self, timeline: Timeline, progress: Progress, trail: Trail | None = None, *, trail_from: int = 0
+    ) -> None:
         self.states = timeline.states
         self.frontier: Frontier = {number: [0] for number in self.states.first}
         self.dead_ends: list[tuple[int, int]] = []
         self._timeline = timeline
         self._progress = progress
-        self._trail = trail
+        self._trail = None if trail_from else trail
+        self._late_trail, self._trail_from = trail, trail_from
         self._bits: dict[int, int] = {}
         self._open: dict[int, tuple[int, OperationClass]] = {}
         self._open_pure: dict[int, tuple[int, OperationClass]] = {}
@@ -68,6 +75,9 @@ class FrontierSearch:
         unknown_bits: dict[int, int] = {}
         bit = self._next_bit
         for place, event in enumerate(timeline.events):
+            if place == self._trail_from and trail is not self._late_trail:
+                bit, trail = self._squeeze(), self._late_trail
+                self._trail = trail
             if event >= 0:
                 kind = classes[event]
                 if event in twins:

@@ -51,6 +51,8 @@ class _Shrinker:
         while True:
             place = 0
             while place < len(kept):
+                if self._steps >= self._most_steps:
+                    return Shrunk(tuple(sorted([*kept, self._blocked])), minimal=False, steps=self._steps)
                 rest = kept[:place] + kept[place + size :]
                 try:
                     if self._fails(rest):

@@ -27,6 +27,9 @@ _BREAK_ROOM: Final = 90
 _TICK_ROOM: Final = 120
 _LABEL_MAX: Final = {Mark.PLAIN: 22, Mark.EVIDENCE: 44, Mark.BAD: 44}
 _BESIDE_LABEL: Final = 22
+_WIDTH_MIN: Final = 1200
+_STRETCH_MAX: Final = 2.5
+"""A short history is stretched, but not beyond what looks natural."""
 _UNITS: Final = (
     (10_000_000_000, 1_000_000_000, "s"),
     (10_000_000, 1_000_000, "ms"),
@@ -175,7 +178,8 @@ def _axis(picture: Picture, ends: dict[int, int]) -> dict[int, float]:
         x += _BREAK_ROOM if after in before_gaps else 0
         wanted = (axis[bar.begin_ns] + _room(bar) for bar in ending.get(after, ()) if bar.begin_ns < after)
         axis[after] = max([x, *wanted])
-    return axis
+    wider = max(1.0, min(_STRETCH_MAX, _WIDTH_MIN / max(axis.values())))
+    return {moment: MARGIN + (x - MARGIN) * wider for moment, x in axis.items()}
 
 
 def _room(bar: Bar) -> float:

@@ -17,7 +17,7 @@ function tell(number) {
   else if (data.orders.length && bars.get(number).classList.contains("process")) rows.push(["Place in the order", "none: not placed", ""]);
   document.getElementById("told").replaceChildren(...rows.map(([name, text, kind]) => {
     const row = document.createElement("div"), dt = document.createElement("dt"), dd = document.createElement("dd");
-    dt.textContent = name; dd.textContent = text; row.className = kind;
+    dt.textContent = name; dd.textContent = text; row.className = kind || (text.length > 50 ? "wide" : "");
     row.append(dt, dd);
     return row;
   }));
