@@ -1,0 +1,25 @@
+"""What a node's process imports before it does anything: a start waits for it."""
+
+import subprocess
+import sys
+
+IMPORTED = (
+    "import sys, reference_broker.server.__main__; print(*(name for name, module in sys.modules.items() if module))"
+)
+
+
+def imported() -> set[str]:
+    return set(
+        subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True).stdout.split()
+    )
+
+
+def test_only_the_requests_of_every_start_are_there_before_their_first_use() -> None:
+    requests = {
+        name.split(".")[2] for name in imported() if name.startswith("kio.schema.") and name.endswith(".request")
+    }
+    assert requests == {"broker_registration", "broker_heartbeat"}
+
+
+def test_neither_hypothesis_nor_tls_comes_along() -> None:
+    assert not {"hypothesis", "ssl"} & imported()
