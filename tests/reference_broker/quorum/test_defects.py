@@ -1,6 +1,6 @@
-"""The simulation sees: every known mistake, seeded into the quorum, violates an invariant in some scenario."""
+"""The simulation sees: every known mistake, seeded into the quorum, violates an invariant, in more than one scenario."""
 
-from itertools import chain
+from itertools import islice
 
 import pytest
 
@@ -10,15 +10,16 @@ from tests.reference_broker.quorum.simulation.invariants import InvariantViolati
 from tests.reference_broker.quorum.simulation.scenario import Scenario
 from tests.reference_broker.quorum.simulation.simulation import simulate
 
-SEEDS = range(105, 165)
+SEEDS = range(80)
+ENOUGH = 3
+"""Of a defect that shows in a fifth of its scenarios, so many seeds show fewer than this once in a hundred thousand."""
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 def test_a_seeded_mistake_is_caught(defect: Defect):
-    draws = Scenario.draw_power_cuts, Scenario.draw_split_votes, Scenario.draw
-    scenarios = chain.from_iterable((draw(seed) for draw in draws) for seed in SEEDS)
     with defect.seeded():
-        assert any(is_caught(scenario) for scenario in scenarios)
+        caught = list(islice((seed for seed in SEEDS if is_caught(defect.draw(seed))), ENOUGH))
+    assert len(caught) == ENOUGH
 
 
 def is_caught(scenario: Scenario) -> bool:

@@ -34,7 +34,16 @@ scenarios = st.builds(
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
-    "draw", [Scenario.draw, Scenario.draw_storm, Scenario.draw_split_votes, Scenario.draw_power_cuts]
+    "draw",
+    [
+        Scenario.draw,
+        Scenario.draw_storm,
+        Scenario.draw_split_votes,
+        Scenario.draw_duels,
+        Scenario.draw_silences,
+        Scenario.draw_power_cuts,
+        Scenario.draw_installations,
+    ],
 )
 def test_drawn_scenarios(draw, seed):
     simulation = simulate(draw(seed))

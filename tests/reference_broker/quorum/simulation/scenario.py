@@ -79,6 +79,32 @@ class Scenario:
         return cls(seed, voters, 0, faults, jitter_ms=3, falls_after_vote=0.7, faulty_ms=FAULTY_MS // 2)
 
     @classmethod
+    def draw_duels(cls, seed: int) -> "Scenario":
+        """Two nodes run for one epoch, and the third falls when it has voted for one of them: it must know that."""
+        random = Random(seed)
+        late = Fault(random.randrange(60, 120), FaultKind.KILL, random.randrange(3))
+        return cls(seed, 3, 0, (late,), jitter_ms=1, falls_after_vote=1.0, faulty_ms=600)
+
+    @classmethod
+    def draw_silences(cls, seed: int) -> "Scenario":
+        """Nodes that nobody hears, or that hear nobody, for longer than a leader may be without its followers."""
+        random = Random(seed)
+        kinds = (FaultKind.ISOLATE, FaultKind.DEAF, FaultKind.PARTITION)
+        starts_ms = range(600, FAULTY_MS - 1200, 700)
+        return cls(seed, 3, 0, tuple(Fault(at, random.choice(kinds), random.randrange(3), 1200) for at in starts_ms))
+
+    @classmethod
+    def draw_installations(cls, seed: int) -> "Scenario":
+        """A node falls behind the others' snapshots, again and again, and loses its power while it installs one."""
+        random = Random(seed)
+        faults = []
+        for at_ms in range(500, FAULTY_MS // 2 - 400, 400):
+            behind = random.randrange(3)
+            faults.append(Fault(at_ms, FaultKind.ISOLATE, behind, 200))
+            faults += [Fault(at_ms + 150, FaultKind.SNAPSHOT, (behind + step) % 3) for step in (1, 2)]
+        return cls(seed, 3, 0, tuple(faults), falls_midway=0.04, faulty_ms=FAULTY_MS // 2)
+
+    @classmethod
     def draw_power_cuts(cls, seed: int) -> "Scenario":
         """Logs that part, are cut and replaced, and power that fails meanwhile."""
         random = Random(seed)
