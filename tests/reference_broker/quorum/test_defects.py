@@ -1,4 +1,4 @@
-"""The simulation sees: every known mistake, seeded into the quorum, violates an invariant, in more than one scenario."""
+"""The simulation sees: every known mistake, seeded into the quorum, violates an invariant in several scenarios."""
 
 from itertools import islice
 
