@@ -48,7 +48,6 @@ SAFE_CLIENTS: Final[Mapping[str, str]] = {
 
 DATA_CALLS: Final = ("send", "poll", "txn")
 MOVING_CALLS: Final = ("assign", "subscribe")
-_INT64_MAX: Final = 2**63 - 1
 _INT32_MAX: Final = 2**31 - 1
 
 Place = tuple[str, int]
@@ -219,7 +218,7 @@ class _Importer:
 
     def _add_rebalance(self, call: Call, entry: Any) -> None:
         if not isinstance(entry, Mapping):
-            raise bad_line(self._path, call.line, f"an entry of the rebalance-log is {shown(entry)}, not a map")
+            raise bad_line(self._path, call.last_line, f"an entry of the rebalance-log is {shown(entry)}, not a map")
         event = entry.get("type")
         for topic, partition in self._places(call, entry.get("keys")):
             self._at_start.get(call.process, set()).discard((topic, partition))
@@ -252,7 +251,7 @@ class _Importer:
         asked, answered = _sequence(call.asked.get("value")), _sequence(self._answer(call).get("value"))
         if len(asked) != len(answered):
             raise bad_line(
-                self._path, call.line, f"invokes {len(asked)} micro-operations and completes {len(answered)}"
+                self._path, call.last_line, f"invokes {len(asked)} micro-operations and completes {len(answered)}"
             )
         for before, after in zip(asked, answered, strict=True):
             parts = _sequence(after)
@@ -263,7 +262,7 @@ class _Importer:
                 reads += self._reads(call, parts[1] if len(parts) == 2 else None)
             else:
                 raise bad_line(
-                    self._path, call.line, f"not a micro-operation [send key value] or [poll]: {shown(after)}"
+                    self._path, call.last_line, f"not a micro-operation [send key value] or [poll]: {shown(after)}"
                 )
         return sends, reads, polls
 
@@ -271,27 +270,28 @@ class _Importer:
         key, asked, result = after[1], before[2] if len(before) == 3 else None, after[2]
         offset, value = result if isinstance(result, list | tuple) and len(result) == 2 else (None, result)
         if before[1:2] != [key] or asked != value:
-            raise bad_line(self._path, call.line, f"completes {shown(after)}, but invoked {shown(before)}")
+            raise bad_line(self._path, call.last_line, f"completes {shown(after)}, but invoked {shown(before)}")
         if offset is not None:
             offset = self._number(call, "offset", offset, 0)
-        return _Sent(_place(key), key, self._number(call, "value", value, -_INT64_MAX), offset)
+        return _Sent(_place(key), key, self._number(call, "value", value, -(2**63)), offset)
 
     def _reads(self, call: Call, found: Any) -> Iterator[_Read]:
         if found is not None and not isinstance(found, Mapping):
             raise bad_line(
-                self._path, call.line, f"a poll returns a map from keys to [offset value], not {shown(found)}"
+                self._path, call.last_line, f"a poll returns a map from keys to [offset value], not {shown(found)}"
             )
         for key, pairs in (found or {}).items():
             for pair in _sequence(pairs):
                 if not isinstance(pair, list | tuple) or len(pair) != 2:
-                    raise bad_line(self._path, call.line, f"a poll returns {shown(pair)}, not [offset value]")
+                    raise bad_line(self._path, call.last_line, f"a poll returns {shown(pair)}, not [offset value]")
                 offset, value = pair
                 offset = self._number(call, "offset", offset, 0)
-                yield _Read(_place(key), offset, self._number(call, "value", value, -_INT64_MAX))
+                yield _Read(_place(key), offset, self._number(call, "value", value, -(2**63)))
 
     def _number(self, call: Call, name: str, number: Any, lowest: int) -> int:
-        if type(number) is not int or not lowest <= number < _INT64_MAX:
-            raise bad_line(self._path, call.line, f"{name} is {shown(number)}, not an integer from {lowest}")
+        if type(number) is not int or not lowest <= number < 2**63:
+            wanted = f"an integer of 64 bits{'' if lowest else ' from 0'}"
+            raise bad_line(self._path, call.last_line, f"{name} is {shown(number)}, not {wanted}")
         return number
 
     def _places(self, call: Call, keys: Any) -> list[Place]:

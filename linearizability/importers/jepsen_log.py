@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An invocation and its completion. `begin` and `end` place them in the log; without a completion it is info."""
+    """An invocation and its completion; without one it is info. `begin` and `end` place them in the log."""
 
     process: int
     f: str
@@ -34,6 +34,8 @@ class Call:
     end: int
     complete_ns: int | None = None
     answered: Row | None = None
+    last_line: int = 0
+    """Of the completion; without one, of the invocation."""
 
     @property
     def outcome(self) -> str:
@@ -94,7 +96,7 @@ class _Pairing:
     def calls(self) -> list[Call]:
         """All of them, those that never returned included."""
         endless = [
-            Call(process, str(asked["f"]), begin, line, begin_ns, asked, self._count)
+            Call(process, str(asked["f"]), begin, line, begin_ns, asked, self._count, last_line=line)
             for process, (begin, line, begin_ns, asked) in self._running.items()
         ]
         return sorted([*self._calls, *endless], key=lambda call: call.begin)
@@ -127,7 +129,7 @@ class _Pairing:
         if asked["f"] != f:
             what = f"process {process} completes {f}, but invoked {asked['f']} on line {asked_line}"
             raise bad_line(self._path, line, what)
-        self._calls.append(Call(process, f, begin, asked_line, begin_ns, asked, number, now_ns, row))
+        self._calls.append(Call(process, f, begin, asked_line, begin_ns, asked, number, now_ns, row, line))
 
     def _time_ns(self, line: int, row: Row) -> int:
         time_ns = row.get("time")

@@ -358,6 +358,82 @@ def test_check_of_a_run_of_ours_adds_its_histories_up(command, judged_as):
     assert "histories/a" in command("check", "run")[1]
 
 
+REGISTER = """\
+INFO  jepsen.util - 0\t:invoke\t:write\t3
+INFO  jepsen.util - 0\t:ok\t:write\t3
+INFO  jepsen.util - 1\t:invoke\t:read\tnil
+INFO  jepsen.util - 1\t:ok\t:read\t3
+"""
+QUEUE = """\
+{:process 0, :type :invoke, :f :send, :value [[:send 4 70]]}
+{:process 0, :type :ok, :f :send, :value [[:send 4 [0 70]]]}
+{:process 1, :type :invoke, :f :send, :value [[:send 4 71]]}
+{:process 1, :type :ok, :f :send, :value [[:send 4 [1 71]]]}
+{:process 2, :type :invoke, :f :poll, :value [[:poll]]}
+{:process 2, :type :ok, :f :poll, :value [[:poll {4 [[0 70] [1 71]]}]]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "code"),
+    [
+        ("register-ok", REGISTER, [], 0),
+        ("register-violation", REGISTER.replace(":read\t3", ":read\t4"), [], 1),
+        ("register-unknown", REGISTER, ["--time-limit", "0"], 6),
+        ("register-damaged", REGISTER + "INFO", [], 3),
+        ("queue-ok", QUEUE, [], 0),
+        ("queue-violation", QUEUE.replace("[0 70] [1", "[1"), [], 1),
+        ("queue-unseen", QUEUE.replace(" [1 71]]}", "]}"), [], 6),
+        ("queue-damaged", QUEUE.replace("[0 70] [1", "[0 seventy] [1"), [], 3),
+        ("strange-file", "once upon a time", [], 4),
+        ("file-by-spark", QUEUE, ["--engine", "spark"], 4),
+    ],
+)
+def test_check_of_a_file(command, name, text, options, code):
+    Path("history").write_text(text)
+    shown = command("check", "history", *options)
+    assert shown[0] == code
+    check(f"check-{name}", *shown)
+    code_again, out, err = command("check", "history", "--json", *options)
+    assert (code_again, err) == (code, shown[2])
+    if code in {0, 1, 6}:
+        verdict = {0: "ok", 1: "violation", 6: "unknown"}[code]
+        assert (json.loads(out)["verdict"], list(json.loads(out))[1:]) == (
+            verdict,
+            ["operations", "records", "anomalies"],
+        )
+
+
+def test_export_there_and_back(command):
+    Path("history.edn").write_text(QUEUE)
+    assert command("export", "history.edn", "run") == (0, "run\n", "")
+    assert command("export", "run", "text.ndjson") == (0, "text.ndjson\n", "")
+    assert command("export", "text.ndjson", "again.ndjson")[0] == 0
+    assert Path("again.ndjson").read_text() == Path("text.ndjson").read_text()
+    answers = {command("check", name, "--json")[1] for name in ("history.edn", "run", "text.ndjson")}
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["history.edn", "history.edn"], "history.edn: is there already; name another file or directory"),
+        (["none", "run"], "none: no such directory"),
+        (
+            ["log", "run"],
+            "log: a log of Jepsen against etcd: a register with compare-and-set, which is no Kafka history",
+        ),
+        (["history.edn", "none/x.ndjson"], "none/x.ndjson: cannot be written: No such file or directory"),
+    ],
+)
+def test_export_of_what_it_cannot(command, words, message):
+    Path("history.edn").write_text(QUEUE)
+    Path("log").write_text(REGISTER)
+    code, out, err = command("export", *words)
+    assert (code, out, err.count("\n")) == (4, "", 1)
+    assert err.startswith(f"kafkatrial: {message}")
+
+
 def test_help_lists_every_command(command):
     code, out, _ = command()
     assert code == 0
