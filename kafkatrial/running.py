@@ -26,13 +26,14 @@ from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain, exit_code_of, report
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
+from kafkatrial.pictures import picture_failures
 from kafkatrial.progress import progress_for
 from kafkatrial.run_directory import make_run_directory
 from kafkatrial.selection import did_you_mean, ids, select_requirements
 from kafkatrial.settings import RunSettings
 from reports.html import write_html
 from reports.junit import write_junit
-from reports.results import Outcome, write_results
+from reports.results import Outcome, Results, write_results
 from reports.terminal import as_text, render_finding, render_results
 
 _SEED_BITS = 32
@@ -147,6 +148,12 @@ class Running:
         self._events.write(json.dumps(line).encode() + b"\n")
         self._events.flush()
 
+    def _draw_failures(self, results: Results) -> None:
+        try:
+            picture_failures(results, self._run_dir)
+        except Exception as error:  # noqa: BLE001  a picture is a help, the lack of it is no error of the run
+            complain(f"a violation has no picture: {' '.join(str(error).split())}")
+
     def _conclude(self, failed: Exception | None) -> ExitCode:
         results = self._collector.results
         code = exit_code_of_results(results)
@@ -155,6 +162,7 @@ class Running:
         results = results.concluded(int(code), code.meaning)
         write_results(results, self._run_dir)
         write_junit(results, self._run_dir)
+        self._draw_failures(results)
         write_html(results, self._run_dir)
         show(self._console, render_results(results, self._run_dir))
         if failed is not None:

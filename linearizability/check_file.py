@@ -32,11 +32,16 @@ EXPLANATION_STEPS: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class FileJudgement:
-    """What a file was taken for, what was found, and for a person why it cannot be linearized (else empty)."""
+    """What a file was taken for, what was found, and for a person why it cannot be linearized (else empty).
+
+    What was judged is there to draw it: a Kafka history, or what the generic checker found.
+    """
 
     form: Form
     judgement: Judgement
     explanation: str = ""
+    history: History | None = None
+    verification: Verification | None = None
 
 
 _LOGS: Final[dict[Form, tuple[Callable[[Path], list[Event]], Callable[[], Model]]]] = {
@@ -57,7 +62,8 @@ def judge_file(path: Path, budget: Budget | None = None) -> FileJudgement:
     """
     form = recognise(path)
     if form in _HISTORIES:
-        return FileJudgement(form, judge_history(_HISTORIES[form](path)))
+        history = _HISTORIES[form](path)
+        return FileJudgement(form, judge_history(history), history=history)
     read, model = _LOGS[form]
     return _judge_log(form, read(path), model(), budget)
 
@@ -85,7 +91,8 @@ def _judge_log(form: Form, events: Sequence[Event], model: Model, budget: Budget
         anomalies=anomalies,
         reasons=_undecided(verification),
     )
-    return FileJudgement(form, judgement, explanation.text() if explanation is not None else "")
+    text = explanation.text() if explanation is not None else ""
+    return FileJudgement(form, judgement, text, verification=verification)
 
 
 def _undecided(verification: Verification) -> tuple[str, ...]:

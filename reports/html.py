@@ -56,17 +56,19 @@ class FindingView:
     outcome: Outcome
     requirement: RequirementInfo
     program: Markup
+    pictures: tuple[str, ...]
+    """Pages that lie in the run directory, from there."""
 
 
 def write_html(results: Results, run_dir: Path) -> Path:
     """Write `run_dir/report.html`."""
     path = run_dir / FILE_NAME
-    path.write_text(render_html(results), encoding="utf-8")
+    path.write_text(render_html(results, run_dir), encoding="utf-8")
     return path
 
 
-def render_html(results: Results) -> str:
-    """The page."""
+def render_html(results: Results, run_dir: Path | None = None) -> str:
+    """The page; with a run directory, it leads to the pictures of failures that are there."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -81,7 +83,7 @@ def render_html(results: Results) -> str:
         counts=[(css_class(s), SIGNS[s], s, count) for s, count in results.counts().items()],
         told={css_class(standing) for standing in _TOLD},
         areas=list(_areas(results)),
-        findings=list(_findings(results)),
+        findings=list(_findings(results, run_dir)),
         differences=list(results.differences()),
     )
 
@@ -109,14 +111,27 @@ def _cell(outcome: Outcome | None) -> Cell:
     return Cell(css_class(standing), SIGNS[standing], word, title, anchor)
 
 
-def _findings(results: Results) -> Iterator[FindingView]:
+def _findings(results: Results, run_dir: Path | None) -> Iterator[FindingView]:
     """Worst first."""
     for standing in _TOLD:
         for outcome in results.with_standing(standing):
             requirement = results.requirement(outcome.requirement)
             yield FindingView(
-                _anchor(outcome), css_class(standing), SIGNS[standing], outcome, requirement, _code(outcome.program)
+                _anchor(outcome),
+                css_class(standing),
+                SIGNS[standing],
+                outcome,
+                requirement,
+                _code(outcome.program),
+                _pictures(outcome, run_dir),
             )
+
+
+def _pictures(outcome: Outcome, run_dir: Path | None) -> tuple[str, ...]:
+    if run_dir is None or not outcome.failure_dir:
+        return ()
+    failure = run_dir / "failures" / Path(outcome.failure_dir).name
+    return tuple(path.relative_to(run_dir).as_posix() for path in sorted(failure.glob("picture*.html")))
 
 
 def _anchor(outcome: Outcome) -> str:

@@ -35,23 +35,32 @@ def check(
         float,
         typer.Option("--time-limit", min=0, metavar="S", help="Seconds for a log that takes a search; then unknown."),
     ] = TIME_LIMIT_S,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Draw the violation as a page; of several, the next as FILE-2.html."),
+    ] = None,
 ) -> ExitCode:
     """Judge a saved history again."""
     from kafkatrial.saved_histories import EXIT_CODES, combine, histories_in, judge_each
 
     if history.is_file():
-        return _check_file(history, engine, as_json, time_limit_s)
-    judgements = judge_each(histories_in(history), str(engine))
+        return _check_file(history, engine, as_json, time_limit_s, picture)
+    histories = histories_in(history)
+    judgements = judge_each(histories, str(engine))
     combined = combine(judgements)
     if as_json:
         typer.echo(json.dumps(combined.as_json()))
     else:
         for name, judgement in judgements.items():
             _show(name, judgement)
+    if picture is not None:
+        from kafkatrial.pictures import picture_histories
+
+        _tell_pictures(picture_histories(picture, histories, judgements))
     return EXIT_CODES[combined.verdict]
 
 
-def _check_file(path: Path, engine: Engine, as_json: bool, time_limit_s: float) -> ExitCode:
+def _check_file(path: Path, engine: Engine, as_json: bool, time_limit_s: float, picture: Path | None) -> ExitCode:
     from kafkatrial.saved_histories import EXIT_CODES
     from linearizability.check_file import judge_file
     from linearizability.verify import Budget
@@ -65,7 +74,19 @@ def _check_file(path: Path, engine: Engine, as_json: bool, time_limit_s: float) 
         typer.echo(json.dumps(found.judgement.as_json()))
     else:
         _show(found.form.value, found.judgement, found.explanation)
+    if picture is not None:
+        from kafkatrial.pictures import picture_file
+
+        _tell_pictures(picture_file(picture, found))
     return EXIT_CODES[found.judgement.verdict]
+
+
+def _tell_pictures(written: list[Path]) -> None:
+    """On standard error, since standard output may be JSON."""
+    for path in written:
+        typer.echo(f"picture: {path}", err=True)
+    if not written:
+        typer.echo("no violation, no picture", err=True)
 
 
 def _show(title: str, judgement: Judgement, explanation: str = "") -> None:

@@ -1,0 +1,79 @@
+"""Pictures of violations, one page each: for `kafkatrial check --picture`, and in a run's `failures/<n>/`.
+
+A page shows the first piece of evidence of one anomaly. The first violation's page has the name that was asked for, the
+next one's `-2` behind it, and so on.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from kafkatrial.errors import UsageError
+from linearizability.check_file import FileJudgement
+from linearizability.history.reader import History, open_history
+from linearizability.history.run import RUN_FILE, RunInfo
+from linearizability.judgement import Anomaly, Judgement, Verdict
+from reports.picture.page import anomaly_page, verification_page
+from reports.results import Outcome, Results
+
+FILE_NAME = "picture.html"
+
+
+def picture_histories(file: Path, histories: Mapping[str, Path], judgements: Mapping[str, Judgement]) -> list[Path]:
+    """A page for each violation found in some histories; which ones were written.
+
+    Raises:
+        UsageError: one cannot be written.
+        HistoryError: a history cannot be read.
+    """
+    return _write(
+        file,
+        (page for name, found in judgements.items() for page in _pages(open_history(histories[name]), found.anomalies)),
+    )
+
+
+def picture_file(file: Path, found: FileJudgement) -> list[Path]:
+    """The same for a history that was one file."""
+    if found.verification is not None:
+        is_violation = found.verification.verdict is Verdict.VIOLATION
+        return _write(file, [verification_page(found.verification)] if is_violation else [])
+    return _write(file, _pages(found.history, found.judgement.anomalies) if found.history is not None else [])
+
+
+def picture_failures(results: Results, run_dir: Path) -> None:
+    """Put the pages of every failure that has a history into its directory. Raises as `picture_histories` does."""
+    for outcome in results.outcomes:
+        if outcome.failure_dir and outcome.judgement is not None:
+            anomalies = outcome.judgement.anomalies
+            history = _history_of(outcome, run_dir)
+            if history is not None:
+                _write(run_dir / "failures" / Path(outcome.failure_dir).name / FILE_NAME, _pages(history, anomalies))
+
+
+def _pages(history: History, anomalies: Iterable[Anomaly]) -> Iterator[str]:
+    for anomaly in anomalies:
+        if anomaly.verdict is Verdict.VIOLATION and anomaly.evidence:
+            yield anomaly_page(history, anomaly.name, anomaly.evidence[0])
+
+
+def _write(file: Path, pages: Iterable[str]) -> list[Path]:
+    written = []
+    for number, page in enumerate(pages, start=1):
+        path = file if number == 1 else file.with_stem(f"{file.stem}-{number}")
+        try:
+            path.write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write the picture {path}: {error.strerror}") from error
+        written.append(path)
+    return written
+
+
+def _history_of(outcome: Outcome, run_dir: Path) -> History | None:
+    """The history that a failure was found in: the requirement's own, or that of another of its family."""
+    of_target = run_dir / "histories" / outcome.target.replace(":", "-")
+    own = of_target / outcome.requirement.replace("/", "-")
+    assert outcome.judgement is not None
+    topics = {row.topic for anomaly in outcome.judgement.anomalies for row in anomaly.evidence if row.topic is not None}
+    for directory in (own, *sorted(of_target.glob("*"))):
+        if (directory / RUN_FILE).exists() and topics <= RunInfo.read(directory).topics.keys():
+            return open_history(directory)
+    return None
