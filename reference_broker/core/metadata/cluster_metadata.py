@@ -51,6 +51,8 @@ class ClusterMetadata:
         applied: list[MetadataRecord] = []
         while self.offset + 1 < high_watermark:
             data = self._log.read(self.offset + 1, _READ_SIZE_BYTES)
+            if not data or BatchHeader.parse(data).base_offset > self.offset + 1:
+                raise MetadataFaultError(f"behind offset {self.offset}: records are missing")
             for batch, header in _batches(data, high_watermark):
                 if not header.is_control:
                     applied += self._apply(batch)

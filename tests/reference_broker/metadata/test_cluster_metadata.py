@@ -1,0 +1,46 @@
+"""The image that the committed records make, and a log that does not hold them all."""
+
+import pytest
+
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.config import LogConfig
+from reference_broker.core.metadata.cluster_metadata import ClusterMetadata, MetadataFaultError
+from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY, QuorumLog
+from reference_broker.protocol.metadata_records import FeatureLevelRecord, encode_metadata_record
+from reference_broker.protocol.records import KeyValue, encode_batch
+
+NOW_MS = 1_700_000_000_000
+CONFIG = LogConfig(cleanup_policy=frozenset(), segment_bytes=200, index_interval_bytes=100)
+
+
+def grown(disk: MemoryDisk, records: int) -> QuorumLog:
+    log = QuorumLog(disk, CONFIG, NOW_MS)
+    for level in range(1, records + 1):
+        value = encode_metadata_record(FeatureLevelRecord(name="metadata.version", feature_level=level))
+        log.append_as_leader(encode_batch([KeyValue(None, value)], NOW_MS), 1, NOW_MS)
+    log.flush()
+    return log
+
+
+def segments(disk: MemoryDisk) -> list[str]:
+    return [name for name in disk.list(QUORUM_LOG_DIRECTORY) if name.endswith(".log")]
+
+
+def test_it_follows_the_high_watermark():
+    metadata = ClusterMetadata(grown(MemoryDisk(), 9))
+    for high_watermark in (0, 1, 5, 9):
+        metadata.advance(high_watermark)
+        assert (metadata.offset, metadata.image.features.get("metadata.version", 0)) == (
+            high_watermark - 1,
+            high_watermark,
+        )
+
+
+def test_it_does_not_go_on_over_missing_records():
+    disk = MemoryDisk()
+    grown(disk, 9)
+    middle = segments(disk)[1]
+    disk.delete(f"{QUORUM_LOG_DIRECTORY}/{middle}")
+    metadata = ClusterMetadata(QuorumLog(disk, CONFIG, NOW_MS))
+    with pytest.raises(MetadataFaultError, match=f"behind offset {int(middle[:20]) - 1}: records are missing"):
+        metadata.advance(9)
