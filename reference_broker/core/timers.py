@@ -59,8 +59,12 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def fire(self, now: Now) -> None:
-        """Do all that is due."""
-        while self._heap and self._heap[0][0] <= now.monotonic_ms:
+        """Do all that is due. What that sets waits for the next time, even if it is for now.
+
+        So one who does something long piece by piece lets others in between.
+        """
+        set_meanwhile = next(self._sequence)
+        while self._heap and self._heap[0][0] <= now.monotonic_ms and self._heap[0][1] < set_meanwhile:
             timer = heapq.heappop(self._heap)[2]
             action, timer.action = timer.action, None
             if action is None:

@@ -126,6 +126,20 @@ def test_what_is_being_read_is_told(cluster, monkeypatch):
     cluster.run_until(lambda: committed(cluster, next_leader, "g") == (0, [39]))
 
 
+def test_a_node_does_other_things_while_it_reads(cluster, monkeypatch):
+    leader = coordinator(cluster, "g")
+    for offset in range(5):
+        assert commit(cluster, leader, "g", offset) == 0
+    monkeypatch.setattr(group_offsets, "_LOAD_SIZE_BYTES", 1)
+    node = cluster.nodes[leader]
+    partition = node.broker.groups.find("g").partition
+    node.broker.groups.resigned(partition, cluster.now)
+    node.broker.groups.elected(partition, cluster.now)
+    node.fire(cluster.now)
+    assert node.broker.groups.find("g") is ErrorCode.coordinator_load_in_progress
+    cluster.run_until(lambda: committed(cluster, leader, "g") == (0, [4]))
+
+
 def test_a_commit_that_is_not_replicated_does_not_count(cluster):
     leader = coordinator(cluster, "g")
     assert commit(cluster, leader, "g", 1) == 0

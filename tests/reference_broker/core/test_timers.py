@@ -33,3 +33,19 @@ def test_cancelled_timers_take_no_room() -> None:
     for number in range(10_000):
         timers.cancel(timers.set(1_000_000 + number, lambda _: None))
     assert len(timers._heap) < 1000
+
+
+def test_what_is_set_for_now_meanwhile_waits_for_the_next_time() -> None:
+    timers, done = Timers(), []
+
+    def piece(now: Now) -> None:
+        done.append("piece")
+        timers.set(now.monotonic_ms, piece)
+
+    timers.set(5, piece)
+    timers.set(5, lambda _: done.append("other"))
+    timers.fire(Now(0, 5))
+    assert done == ["piece", "other"]
+    assert timers.next_ms == 5
+    timers.fire(Now(0, 5))
+    assert done == ["piece", "other", "piece"]
