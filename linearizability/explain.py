@@ -19,6 +19,7 @@ Place = tuple[int, int]
 PATHS_MAX = 10
 EVENTS_TOLD_MAX = 4_000
 """Invocations and completions before the blocked one of which a partial linearization tells."""
+STEPS_PER_EVENT = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,9 @@ def _longest(
 ) -> tuple[PartialLinearization, ...]:
     trail: Trail = {}
     begin = max(0, timeline.events.index(~blocked) - EVENTS_TOLD_MAX)
-    search = FrontierSearch(timeline, Progress(allowance=steps), trail, trail_from=begin)
+    # What ended before, or is about to: a long history asks for some steps to each event.
+    allowance = max(steps, STEPS_PER_EVENT * len(timeline.events))
+    search = FrontierSearch(timeline, Progress(allowance=allowance), trail, trail_from=begin)
     if next(search.run(), "ended") != "ended":
         return ()
     completed = sum(event < 0 for event in timeline.events[:begin])

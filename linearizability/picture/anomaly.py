@@ -40,6 +40,9 @@ class _Drawing:
         self._places = self._window(bars_max)
         op_ids = [int(self._outline.op_ids[place]) for place in self._places]
         self._operations = sorted(rows.operations(history, op_ids), key=lambda op: (op["invoke_ns"], op["op_id"]))
+        # Evidence takes shape with the last of its operations to be called.
+        evident = [op["op_id"] for op in self._operations if op["op_id"] in evidence.op_ids]
+        self._bad = evident[-1] if evident else None
         self._records = self._by_operation("records", op_ids)
         self._moves = self._by_operation("positions", op_ids)
 
@@ -95,6 +98,9 @@ class _Drawing:
         if self._evidence.topic is not None:
             for row in rows.of_partition(self._history, name, self._evidence, op_ids):
                 found[row["op_id"]].append(row)
+        elsewhere = [op_id for op_id in self._evidence.op_ids if op_id not in found]
+        for row in rows.of_operations(self._history, name, elsewhere) if elsewhere else ():
+            found[row["op_id"]].append(row)
         return found
 
     def _answers(self, begin_ns: int, end_ns: int) -> list[Row]:
@@ -121,18 +127,23 @@ class _Drawing:
 
     def _bar(self, number: int, op: Row) -> Bar:
         records, moves = self._records[op["op_id"]], self._moves[op["op_id"]]
-        own = self._evidence.op_ids
-        mark = Mark.PLAIN if op["op_id"] not in own else Mark.BAD if op["op_id"] == own[-1] else Mark.EVIDENCE
+        is_evidence = op["op_id"] in self._evidence.op_ids
+        mark = Mark.BAD if op["op_id"] == self._bad else Mark.EVIDENCE if is_evidence else Mark.PLAIN
         return Bar(
             number=number,
             name=str(op["op_id"]),
-            label=operation_label(op, records, moves),
+            label=operation_label(op, records, moves) + self._elsewhere([*records, *moves]),
             begin_ns=op["invoke_ns"],
             end_ns=op["complete_ns"],
             outcome=Outcome(op["outcome"]),
             mark=mark,
             details=operation_details(op, records, moves),
         )
+
+    def _elsewhere(self, found: Sequence[Row]) -> str:
+        """The partition that an operation has to do with, if it is not the one of the picture."""
+        places = sorted({f"{row['topic']}-{row['partition']}" for row in found})
+        return "" if places in ([], [_partition(self._evidence)]) else f" in {short(', '.join(places), 40)}"
 
     def _facts(self) -> Iterable[tuple[str, str]]:
         evidence, run = self._evidence, self._history.run

@@ -76,6 +76,11 @@ def of_partition(history: History, name: str, evidence: Evidence, op_ids: Sequen
     return list(_rows(history, name, lambda table: pc.and_(_among(table, op_ids), _of_partition(table, evidence))))
 
 
+def of_operations(history: History, name: str, op_ids: Sequence[int]) -> list[Row]:
+    """The same in all partitions."""
+    return list(_rows(history, name, lambda table: _among(table, op_ids)))
+
+
 def records_near(history: History, evidence: Evidence, offsets: Collection[int]) -> list[Row]:
     """The records of the partition at some offsets, and those with the value of the evidence wherever they are."""
     at = pa.array(sorted(offsets), pa.int64())

@@ -30,12 +30,7 @@ _BESIDE_LABEL: Final = 22
 _WIDTH_MIN: Final = 1200
 _STRETCH_MAX: Final = 2.5
 """A short history is stretched, but not beyond what looks natural."""
-_UNITS: Final = (
-    (10_000_000_000, 1_000_000_000, "s"),
-    (10_000_000, 1_000_000, "ms"),
-    (10_000, 1_000, "µs"),
-    (0, 1, "ns"),
-)
+_UNITS: Final = ((10_000_000_000, 1_000_000_000, "s"), (1_000_000, 1_000_000, "ms"), (1_000, 1_000, "µs"), (0, 1, "ns"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,211 @@
+"""The page of a violation: one file that needs nothing else, small, and not blank in a real browser."""
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from linearizability.check import judge
+from linearizability.history.reader import open_history
+from linearizability.judgement import Evidence
+from linearizability.models.compare_and_set import compare_and_set
+from linearizability.operation import Operation
+from linearizability.verify import check
+from reports.picture.page import SIZE_MAX, anomaly_page, verification_page
+from tests.linearizability.anomalies.histories import Tables
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "histories"
+HOSTILE = "</script><script>alert(1)</script><img src=https://example.org/x onerror=alert(1)>\x1b[31m"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+VOID = {"meta", "input", "br", "hr", "img", "link"}
+
+
+class Page(HTMLParser):
+    """What a page would fetch, whether every element was closed, and its text."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.fetched, self.ids, self.text, self.classes = [], [], [], "", []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        if tag not in VOID and not self.get_starttag_text().endswith("/>"):
+            self.open.append(tag)
+        self.ids += [values["id"]] if "id" in values else []
+        self.classes.append(values.get("class") or "")
+        for name in ("src", "href", "xlink:href", "data", "action", "poster", "srcset", "background", "formaction"):
+            if not (values.get(name) or "#").startswith("#"):
+                self.fetched.append(f"{tag} {name}={values[name]}")
+        if tag in {"link", "iframe", "object", "embed", "base", "img", "image", "use"}:
+            self.fetched.append(tag)
+        assert not any(name.startswith("on") for name in values), values
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def lost_write():
+    run_dir = EXAMPLES / "lost-write"
+    anomaly = judge(run_dir).anomalies[0]
+    return anomaly_page(open_history(run_dir), anomaly.name, anomaly.evidence[0])
+
+
+def generic(size=60, text="x"):
+    history = [
+        Operation(
+            op_id=n, process=n % 4, input=("write", f"{text}{n}"), output=None, invoke_ns=n * 9, complete_ns=n * 9 + 8
+        )
+        for n in range(size)
+    ]
+    bad = Operation(op_id=size, process=4, input=("read",), output=text, invoke_ns=size * 9, complete_ns=size * 9 + 5)
+    return verification_page(check([*history, bad], compare_and_set()))
+
+
+def hostile(tmp_path):
+    history = Tables(run_id=HOSTILE, topics={HOSTILE: {}})
+    sent = history.op(0, "produce", 0, 1, "info", error=HOSTILE, txn_id=HOSTILE, txn_seq=1)
+    history.record(sent, 0, "send", HOSTILE, 0, None, 1, key=HOSTILE)
+    history.add("faults", fault_id=1, kind=HOSTILE, target=HOSTILE, inject_ns=0)
+    history.add("states", asked_ns=0, answered_ns=1, source=HOSTILE, node=1, topic=HOSTILE, partition=0, error=HOSTILE)
+    history.write(tmp_path)
+    return anomaly_page(open_history(tmp_path), HOSTILE, Evidence((sent,), HOSTILE, 0, 3, 1, HOSTILE))
+
+
+@pytest.fixture(params=["anomaly", "generic", "hostile"])
+def html(request, tmp_path):
+    return {"anomaly": lost_write, "generic": generic, "hostile": lambda: hostile(tmp_path)}[request.param]()
+
+
+def test_it_is_well_formed_and_fetches_nothing(html):
+    page = Page(html)
+    assert page.open == []
+    assert page.fetched == []
+    assert len(set(page.ids)) == len(page.ids)
+    styles = "".join(re.findall(r"<style>(.*?)</style>", html, re.DOTALL))
+    scripts = "".join(re.findall(r"<script>(.*?)</script>", html, re.DOTALL))
+    assert set(re.findall(r"url\(([^)]*)\)", styles)) <= {"#hatch", "#torn"}
+    assert "@import" not in styles
+    assert not re.search(
+        r"\bimport\b|fetch\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|innerHTML|https?:", scripts
+    )
+    assert scripts
+
+
+def test_what_a_history_holds_stays_text(tmp_path):
+    html = hostile(tmp_path)
+    assert "<script>alert" not in html
+    assert "<img" not in html
+    assert "\x1b" not in html
+    assert html.count("</script>") == 2
+
+
+def test_nothing_depends_on_colour(tmp_path):
+    page = Page(lost_write())
+    for word in (
+        "✗ poll 65→74, 8 records",
+        "● produce 4 @ 65-68",
+        "⚡ delay 2->3 200ms",
+        "▶ 65",
+        "? unknown",
+        "⊘ failed",
+    ):
+        assert word in page.text
+    assert "? produce 1" in Page(hostile(tmp_path)).text
+    assert "prefers-color-scheme: dark" in page.text
+
+
+def test_it_says_how_to_go_through_it_by_keyboard():
+    html = generic()
+    for text in ("ArrowLeft", "ArrowRight", "step through operations", "jump to the first bad operation"):
+        assert text in html
+    assert 'tabindex="0"' in html
+
+
+@pytest.mark.parametrize("text", ["v", "long " * 400, "\u20ac<&" * 300])
+def test_it_stays_small_whatever_is_in_the_history(text):
+    assert len(generic(2_000, text).encode()) < SIZE_MAX
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not looked at in a browser")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("make", [lost_write, generic])
+def test_a_browser_shows_it(make, scheme, tmp_path):
+    page, shot = tmp_path / "page.html", tmp_path / "page.png"
+    page.write_text(make(), encoding="utf-8")
+    subprocess.run(
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--force-device-scale-factor=1",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--window-size=900,700",
+            f"--screenshot={shot}",
+            page.as_uri(),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    colours = colours_of(shot)
+    background, bad = ((16, 20, 27), (86, 28, 37)) if scheme == "dark" else ((247, 248, 250), (251, 213, 216))
+    assert max(colours, key=colours.get) in {background, (24, 30, 40) if scheme == "dark" else (255, 255, 255)}
+    assert colours[background] > 10_000
+    assert colours.get(bad, 0) > 300, "the first bad operation is not in sight"
+    assert len(colours) > 30
+
+
+def colours_of(png):
+    """Pixels by colour, of an 8-bit RGB or RGBA file without interlacing."""
+    import zlib
+    from collections import Counter
+
+    data = png.read_bytes()
+    width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+    depth, kind, interlaced = data[24], data[25], data[28]
+    assert (depth, interlaced) == (8, 0)
+    size = {2: 3, 6: 4}[kind]
+    packed, place = b"", 8
+    while place < len(data):
+        length = int.from_bytes(data[place : place + 4], "big")
+        if data[place + 4 : place + 8] == b"IDAT":
+            packed += data[place + 8 : place + 8 + length]
+        place += length + 12
+    raw = zlib.decompress(packed)
+    stride = width * size
+    before = bytearray(stride)
+    counts = Counter()
+    for row in range(height):
+        begin = row * (stride + 1)
+        filtered, line = raw[begin], bytearray(raw[begin + 1 : begin + 1 + stride])
+        _unfilter(filtered, line, before, size)
+        counts.update(zip(line[0::size], line[1::size], line[2::size], strict=True))
+        before = line
+    return counts
+
+
+def _unfilter(kind, line, before, size):
+    for place in range(len(line)):
+        left = line[place - size] if place >= size else 0
+        above, corner = before[place], before[place - size] if place >= size else 0
+        if kind == 1:
+            line[place] = (line[place] + left) & 255
+        elif kind == 2:
+            line[place] = (line[place] + above) & 255
+        elif kind == 3:
+            line[place] = (line[place] + (left + above) // 2) & 255
+        elif kind == 4:
+            guess = left + above - corner
+            nearest = min((left, above, corner), key=lambda value: abs(guess - value))
+            line[place] = (line[place] + nearest) & 255
