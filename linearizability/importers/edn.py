@@ -10,19 +10,20 @@ A history is a form for each operation, or one vector of all of them: both are r
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from linearizability.importers.source import bad_line, shown
 
 _TOKEN: Final = re.compile(
-    r"""(?P<space>[\s,]+|;.*)
-      | (?P<open>\#?\{|[\[(])
+    r"""[\s,]*(?:
+        (?P<open>\#?\{|[\[(])
       | (?P<close>[\])}])
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<discard>\#_)
       | (?P<tag>\#[^\s,;\[\](){}"]+)
       | (?P<char>\\(?:\w+|\S))
-      | (?P<atom>[^\s,;\[\](){}"\\#][^\s,;\[\](){}"\\]*)""",
+      | (?P<atom>[^\s,;\[\](){}"\\#][^\s,;\[\](){}"\\]*)
+      | (?P<nothing>;.*|$))""",
     re.VERBOSE,
 )
 _CLOSERS: Final = {"{": "}", "#{": "}", "[": "]", "(": ")"}
@@ -33,10 +34,8 @@ _INTEGER: Final = re.compile(r"[+-]?\d{1,40}N?$")
 _FLOAT: Final = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?M?$")
 
 
-class _Token(NamedTuple):
-    line: int
-    kind: str
-    text: str
+_Token = tuple[int, str, str]
+"""A line, which alternative of `_TOKEN` it is, and the text."""
 
 
 def read_forms(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
@@ -44,28 +43,30 @@ def read_forms(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[i
     reader = _Reader(path, _tokens(path, lines))
     outer: _Token | None = None
     for token in reader.tokens:
-        if token.kind == "close" and outer is not None and token.text == _CLOSERS[outer.text]:
+        line, kind, text = token
+        if kind == "close" and outer is not None and text == _CLOSERS[outer[2]]:
             outer = None
-        elif token.text in ("[", "(") and token.kind == "open" and outer is None:
+        elif kind == "open" and text in "[(" and outer is None:
             outer = token
-        elif token.kind == "discard":
+        elif kind == "discard":
             reader.form(reader.next(token))
         else:
-            yield token.line, reader.form(token)
+            yield line, reader.form(token)
     if outer is not None:
-        raise bad_line(path, outer.line, f"the file ends before this {outer.text} is closed")
+        raise bad_line(path, outer[0], f"the file ends before this {outer[2]} is closed")
 
 
 def _tokens(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[_Token]:
+    match = _TOKEN.match
     for number, line in lines:
-        at = 0
-        while at < len(line):
-            found = _TOKEN.match(line, at)
+        at, end = 0, len(line)
+        while at < end:
+            found = match(line, at)
             if found is None:
                 raise bad_line(path, number, f"not EDN: {shown(line[at:])}")
-            at = found.end()
-            if found.lastgroup != "space":
-                yield _Token(number, str(found.lastgroup), found[0])
+            at, kind = found.end(), found.lastgroup or ""
+            if kind != "nothing":
+                yield number, kind, found[kind]
 
 
 class _Reader:
@@ -79,43 +80,43 @@ class _Reader:
         """The next token of what `begun` began."""
         token = next(self.tokens, None)
         if token is None:
-            raise bad_line(self._path, begun.line, f"the file ends before this {shown(begun.text)} does")
+            raise bad_line(self._path, begun[0], f"the file ends before this {shown(begun[2])} does")
         return token
 
     def form(self, token: _Token) -> Any:
         """The form that begins with a token."""
-        if token.kind == "open":
+        line, kind, text = token
+        if kind == "atom":
+            return _atom(text)
+        if kind == "open":
             try:
                 return self._collection(token)
             except RecursionError:
-                raise bad_line(self._path, token.line, "nested too deeply") from None
-        if token.kind == "tag":
+                raise bad_line(self._path, line, "nested too deeply") from None
+        if kind == "tag":
             return self.form(self.next(token))
-        if token.kind == "close":
-            raise bad_line(self._path, token.line, f"{token.text} closes nothing that is open")
-        if token.kind == "string":
-            return _ESCAPE.sub(_unescaped, token.text[1:-1])
-        return token.text[1:] if token.kind == "char" else _atom(token.text)
+        if kind == "close":
+            raise bad_line(self._path, line, f"{text} closes nothing that is open")
+        return text[1:] if kind == "char" else _ESCAPE.sub(_unescaped, text[1:-1])
 
     def _collection(self, opener: _Token) -> Any:
+        begun, _, bracket = opener
         forms: list[Any] = []
-        while (token := self.next(opener)).kind != "close":
-            if token.kind == "discard":
+        while (token := self.next(opener))[1] != "close":
+            if token[1] == "discard":
                 self.form(self.next(token))
             else:
                 forms.append(self.form(token))
-        if token.text != _CLOSERS[opener.text]:
-            raise bad_line(
-                self._path, token.line, f"{token.text} does not close the {opener.text} of line {opener.line}"
-            )
-        if opener.text != "{":
+        if token[2] != _CLOSERS[bracket]:
+            raise bad_line(self._path, token[0], f"{token[2]} does not close the {bracket} of line {begun}")
+        if bracket != "{":
             return tuple(forms)
         if len(forms) % 2:
-            raise bad_line(self._path, opener.line, "a map whose last key has no value")
+            raise bad_line(self._path, begun, "a map whose last key has no value")
         try:
             return dict(zip(forms[::2], forms[1::2], strict=True))
         except TypeError:
-            raise bad_line(self._path, opener.line, "a map whose key is a map") from None
+            raise bad_line(self._path, begun, "a map whose key is a map") from None
 
 
 def _unescaped(found: re.Match[str]) -> str:
@@ -128,6 +129,8 @@ def _atom(text: str) -> Any:
         return text[1:]
     if text in _NAMED:
         return _NAMED[text]
+    if text.isdecimal() and len(text) < 20:
+        return int(text)
     if _INTEGER.match(text):
         return int(text.removesuffix("N"))
     return float(text.removesuffix("M")) if _FLOAT.match(text) else text
