@@ -13,7 +13,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from random import SystemRandom
-from uuid import uuid4
 
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.identity import Endpoint, Identity
@@ -24,6 +23,7 @@ from reference_broker.core.quorum.election_state import QuorumStateFileError
 from reference_broker.server.errors import EXIT_BROKER_FAILED, EXIT_USAGE, ServerError, UsageError
 from reference_broker.server.listeners import Listeners
 from reference_broker.server.log_directory import LogDirectory
+from reference_broker.server.new_uuid import new_uuid
 from reference_broker.server.options import Options, parse_options
 from reference_broker.server.shell import Shell, read_clocks
 
@@ -83,7 +83,7 @@ def _open_node(layout: Layout, properties: dict[str, str], directory: LogDirecto
         cluster_id=directory.cluster_id,
         endpoints=layout.advertised,
         directory_id=directory.directory_id,
-        incarnation_id=uuid4(),
+        incarnation_id=new_uuid(),
     )
     try:
         return Node(
@@ -91,7 +91,7 @@ def _open_node(layout: Layout, properties: dict[str, str], directory: LogDirecto
             layout,
             properties,
             directory.disk,
-            new_uuid=uuid4,
+            new_uuid=new_uuid,
             random_below=SystemRandom().randrange,
             now=read_clocks(),
         )
