@@ -81,6 +81,7 @@ class Broker:
         )
         self._has_metadata = False
         self.replicas.schedule(now)
+        runtime.timers.set(now.monotonic_ms, self.lifecycle.limit_registration)  # not before logs are recovered
 
     @property
     def identity(self) -> Identity:

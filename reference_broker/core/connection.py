@@ -69,5 +69,12 @@ class Disconnect:
     channel: Channel
 
 
-Effect = Respond | Close | Send | Disconnect
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Say this to whoever runs the node: one line of its log."""
+
+    text: str
+
+
+Effect = Respond | Close | Send | Disconnect | Note
 """What the shell has to do for the core."""

@@ -15,7 +15,9 @@
   that is unregistered while it runs is told STALE_BROKER_EPOCH by the controller for the rest of its life.
 - While another broker is in its controlled shutdown, this one says at once how far it has come in the metadata (Kafka
   waits for the next heartbeat): that is all which the other waits for.
-- A request that is refused is sent again after a delay that doubles, so is one that nobody answers.
+- A request that is refused is sent again after a delay that doubles, so is one that nobody answers. Each kind of
+  refusal of a registration is said once; it may pass, as when the session of a killed broker ends.
+- A broker that is not registered `initial.broker.registration.timeout.ms` after it began ends its node.
 - A controlled shutdown takes no longer than `broker.session.timeout.ms`, after which the broker would be fenced anyway,
   and ends at once where no quorum is left to hand over to (`give_up`). Kafka waits up to five minutes for both.
 """
@@ -38,6 +40,20 @@ _CATCH_UP_POLL_MS = 10
 _SHUTDOWN_POLL_MS = 50
 _FIRST_RETRY_MS, _LAST_RETRY_MS = 20, 1000
 _PLAINTEXT = 0
+
+_REFUSALS = {
+    ErrorCode.duplicate_broker_registration: (
+        "another broker with this id is alive, or this one was killed and its session has not ended yet"
+    ),
+    ErrorCode.inconsistent_cluster_id: "the controller is of another cluster",
+    ErrorCode.invalid_registration: "its directory is another broker's, or its features are incomplete",
+    ErrorCode.unsupported_version: "the cluster uses features that it does not support",
+}
+"""What it means that a controller refuses a registration. That it is not the active one is no refusal."""
+
+
+class RegistrationTimeoutError(Exception):
+    """The time for the first registration is over: the broker has no place in the cluster."""
 
 
 class BrokerState(IntEnum):
@@ -109,8 +125,25 @@ class Lifecycle:
         self._next: Timer | None = None
         self._retry_ms = _FIRST_RETRY_MS
         self._stopped: Callable[[Now], None] | None = None
+        self._registration_limit: Timer | None = None
+        self._last_refusal = "no controller has answered"
 
     # What the broker wants
+
+    def limit_registration(self, now: Now) -> None:
+        """From now on counts the time in which the broker has to be registered, whether a controller is known or not.
+
+        When it is over, `RegistrationTimeoutError` comes out of the timer.
+        """
+        limit_ms = self._runtime.configuration.integer("initial.broker.registration.timeout.ms")
+
+        def end(now: Now) -> None:
+            raise RegistrationTimeoutError(
+                f"broker {self._runtime.identity.node_id} could not register within {limit_ms} ms"
+                f" (initial.broker.registration.timeout.ms): {self._last_refusal}"
+            )
+
+        self._registration_limit = self._runtime.timers.set(now.monotonic_ms + limit_ms, end)
 
     def start(self, now: Now) -> None:
         """Register, and go on until the broker serves."""
@@ -119,6 +152,7 @@ class Lifecycle:
 
     def stop(self, stopped: Callable[[Now], None], now: Now) -> None:
         """Hand all leaderships over, if the broker serves; `stopped` is called when it may go, maybe at once."""
+        self._lift_registration_limit()
         self._stopped = stopped
         self._go(Trigger.STOP)
         if not self._runtime.configuration.value("controlled.shutdown.enable"):
@@ -155,6 +189,8 @@ class Lifecycle:
         def answered(response: Any, now: Now) -> None:
             self._is_asking = False
             if response is None or response.error_code is not ErrorCode.none:
+                if response is not None and not is_registered:
+                    self._registration_refused(response.error_code)
                 self._failed(now)
             else:
                 self._retry_ms = _FIRST_RETRY_MS
@@ -191,7 +227,15 @@ class Lifecycle:
             previous_broker_epoch=self._previous_epoch,  # type: ignore[arg-type]
         )
 
+    def _registration_refused(self, error: ErrorCode) -> None:
+        name = error.name.upper()
+        self._last_refusal = f"{name} ({_REFUSALS[error]})" if error in _REFUSALS else name
+        if error is not ErrorCode.not_controller:
+            who = f"broker {self._runtime.identity.node_id}"
+            self._runtime.say_once(f"{who} is refused its registration, and asks again: {self._last_refusal}")
+
     def _registration_answered(self, response: Any, now: Now) -> None:
+        self._lift_registration_limit()
         self.broker_epoch = int(response.broker_epoch)
         self._communicate(now)
 
@@ -230,6 +274,11 @@ class Lifecycle:
         self._cancel_next()
         at_ms = now.monotonic_ms + (0 if self._is_urgent else delay_ms)
         self._next = self._runtime.timers.set(at_ms, self._communicate)
+
+    def _lift_registration_limit(self) -> None:
+        if self._registration_limit is not None:
+            self._runtime.timers.cancel(self._registration_limit)
+            self._registration_limit = None
 
     def _cancel_next(self) -> None:
         if self._next is not None:

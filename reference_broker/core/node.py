@@ -46,6 +46,7 @@ from reference_broker.core.quorum.wire import request_to_kio, response_from_kio,
 from reference_broker.core.quorum.wire_parts import UnknownPartitionError
 from reference_broker.core.request import Request
 from reference_broker.core.runtime import Runtime
+from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.messages import RequestHeader
 
 _RAFT = "raft"
@@ -277,6 +278,7 @@ class Node:
             if answer is None:
                 self.quorum.fail_request(request_id, now)
             else:
+                self._note_refusal(answer)
                 self.quorum.receive_response(request_id, answer, now)
 
         self.runtime.channels.ask(
@@ -286,6 +288,11 @@ class Node:
             timeout_ms=self.quorum.config.request_timeout_ms,
             now=now,
         )
+
+    def _note_refusal(self, answer: messages.Response) -> None:
+        """A voter that refuses this node is asked again all the same: a person has to see who is wrong."""
+        if answer.top_level_error is not ErrorCode.none:
+            self.runtime.say_once(f"the quorum refuses this node: {answer.top_level_error.name.upper()}")
 
     def _change_leader(self, change: wanted.LeaderChanged, now: Now) -> None:
         self._stand_by(now)

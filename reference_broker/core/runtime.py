@@ -7,7 +7,7 @@ from uuid import UUID
 
 from reference_broker.core.channels import Channels
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.connection import Close, Connection, Effect, Respond
+from reference_broker.core.connection import Close, Connection, Effect, Note, Respond
 from reference_broker.core.disk import Disk
 from reference_broker.core.envelope import in_envelope
 from reference_broker.core.identity import Identity
@@ -36,6 +36,7 @@ class Runtime:
     channels: Channels = field(init=False)
     purgatory: Purgatory = field(init=False)
     _outbox: list[Effect] = field(init=False, default_factory=list)
+    _said: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self.timers = Timers()
@@ -45,6 +46,12 @@ class Runtime:
     def emit(self, effect: Effect) -> None:
         """Want something done."""
         self._outbox.append(effect)
+
+    def say_once(self, text: str) -> None:
+        """A line for the node's log, unless it is there already: what is tried again and again fails in few ways."""
+        if text not in self._said:
+            self._said.add(text)
+            self.emit(Note(text))
 
     def take_effects(self) -> list[Effect]:
         """What was decided since the last time, in order."""

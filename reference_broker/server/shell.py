@@ -2,7 +2,7 @@
 
 Rules of this file: no decision about Kafka is taken here. A handler that raises is a bug: it is shown on standard
 error and costs the one connection that it came by. A disk that fails, a quorum in a state that its protocol rules
-out, or metadata that cannot be followed ends the node (`failed`), as it ends Kafka's.
+out, metadata that cannot be followed, or a broker that is not let in ends the node (`failed`), as it ends Kafka's.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reference_broker.core.clock import Now
-from reference_broker.core.connection import Channel, Close, Connection, Disconnect, Respond, Send
+from reference_broker.core.connection import Channel, Close, Connection, Disconnect, Note, Respond, Send
+from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.states import QuorumStateError
@@ -107,6 +108,8 @@ class Shell:
             self._failed(f"the quorum is in a state that cannot be: {error}")
         except MetadataFaultError as error:
             self._failed(f"the metadata log cannot be followed: {error}")
+        except RegistrationTimeoutError as error:
+            self._failed(str(error))
         except Exception:  # noqa: BLE001 - one connection pays for a bug, not the node
             traceback.print_exc()
             give_up()
@@ -130,6 +133,8 @@ class Shell:
                         incoming.close()
                 case Disconnect(channel):
                     self._outgoing.close(channel)
+                case Note(text):
+                    self.note(text)
         if self.node.has_to_write and not self._is_writing:
             self._is_writing = True
             self._loop.call_soon(self._write)  # behind all that has come in by now

@@ -20,7 +20,16 @@ from kio.index import load_response_schema
 
 from fixtures.clients.raw import decode_response, encode_request
 from reference_broker.core.clock import Now
-from reference_broker.core.connection import DEFAULT_LISTENER, Channel, Close, Connection, Disconnect, Respond, Send
+from reference_broker.core.connection import (
+    DEFAULT_LISTENER,
+    Channel,
+    Close,
+    Connection,
+    Disconnect,
+    Note,
+    Respond,
+    Send,
+)
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.identity import Identity
 from reference_broker.core.layout import Layout
@@ -64,6 +73,7 @@ class Cluster:
         self._directory_ids = {node_id: UUID(int=1000 + node_id) for node_id in ids}
         self.nodes: dict[int, Node] = {}
         self.now = Now(START_MS, 1_000)
+        self.notes: list[tuple[int, str]] = []
         self.cuts: set[frozenset[int]] = set()
         self._held: list[Callable[[], None]] = []
         self._latency_ms = latency_ms
@@ -215,6 +225,8 @@ class Cluster:
                 case Disconnect(channel):
                     if pipe := self._channels.pop((node_id, channel), None):
                         self._hang_up(pipe)
+                case Note(text):
+                    self.notes.append((node_id, text))
 
     def _send(self, node_id: int, channel: Channel, frame: bytes) -> None:
         pipe = self._channels.get((node_id, channel))

@@ -132,6 +132,7 @@ _BROKER = (
     ConfigKey("default.replication.factor", _INT, "1"),
     ConfigKey("delete.topic.enable", _BOOLEAN, "true"),
     ConfigKey("fetch.max.bytes", _INT, f"{55 * _MEBIBYTE}", 1024),
+    ConfigKey("initial.broker.registration.timeout.ms", _INT, "60000"),
     ConfigKey("inter.broker.listener.name", _STRING, "PLAINTEXT"),
     ConfigKey("leader.imbalance.check.interval.seconds", _LONG, "300", 1),
     ConfigKey("listeners", _LIST, "PLAINTEXT://:9092"),

@@ -23,6 +23,7 @@ SETTINGS = {
     "replica_fetch_backoff_ms": "100",
     "broker_session_timeout_ms": "3000",
     "broker_heartbeat_interval_ms": "500",
+    "initial_broker_registration_timeout_ms": "600000",
 }
 
 nodes = st.sampled_from(NODES)

@@ -9,7 +9,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.identity import Endpoint, Identity
-from reference_broker.core.lifecycle import TRANSITIONS, BrokerState, Lifecycle, Trigger
+from reference_broker.core.lifecycle import TRANSITIONS, BrokerState, Lifecycle, RegistrationTimeoutError, Trigger
 from reference_broker.core.metadata.bootstrap import SUPPORTED_FEATURES
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode
@@ -147,6 +147,55 @@ def test_what_is_refused_is_asked_again_less_and_less_often(answer):
     assert pauses[-1] == 1_000
     story.answer(registered(7))
     assert story.lifecycle.broker_epoch == 7
+
+
+def test_each_kind_of_refusal_is_said_once():
+    story = Story()
+    story.lifecycle.start(story.now)
+    refusals = ["duplicate_broker_registration", "not_controller", "duplicate_broker_registration"]
+    for refusal in [*refusals, "inconsistent_cluster_id", "unknown_server_error", "inconsistent_cluster_id"]:
+        story.answer(refused(refusal))
+        while story.asked is None:
+            story.advance(10)
+    said = [note.text.partition(": ")[2] for note in story.runtime.take_effects()]
+    names = [text.partition(" ")[0] for text in said]
+    assert names == ["DUPLICATE_BROKER_REGISTRATION", "INCONSISTENT_CLUSTER_ID", "UNKNOWN_SERVER_ERROR"]
+
+
+def test_a_heartbeat_that_is_refused_is_no_refusal_of_a_registration():
+    story = Story().run()
+    story.advance(HEARTBEAT_MS)
+    story.answer(refused("stale_broker_epoch"))
+    assert not story.runtime.take_effects()
+
+
+@pytest.mark.parametrize("refusal", [None, "inconsistent_cluster_id"])
+def test_a_broker_without_a_registration_ends(refusal):
+    story = Story(initial_broker_registration_timeout_ms="5000")
+    story.lifecycle.limit_registration(story.now)
+    if refusal is not None:
+        story.advance(1_000)
+        story.lifecycle.start(story.now)
+        story.answer(refused(refusal))
+    story.advance(4_999 - story.now.monotonic_ms)
+    reason = "no controller has answered" if refusal is None else "INCONSISTENT_CLUSTER_ID"
+    with pytest.raises(RegistrationTimeoutError, match=f"broker 1 .* 5000 ms .*: {reason}"):
+        story.advance(1)
+
+
+@pytest.mark.parametrize("ending", ["registered", "stopped"])
+def test_a_broker_with_a_registration_or_a_wish_to_stop_has_no_limit(ending):
+    story = Story()
+    story.lifecycle.limit_registration(story.now)
+    story.advance(59_999)
+    if ending == "registered":
+        story.run()
+    else:
+        story.stop()
+    while story.now.monotonic_ms < 120_000:
+        story.advance(1_000)
+        if story.asked is not None:
+            story.answer(None)
 
 
 def test_a_stale_epoch_stays_what_it_is():

@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from fixtures.clients.raw import RawClient
 from tests.reference_broker.requests import batch, request
-from tests.reference_broker.server.processes import Processes
+from tests.reference_broker.server.processes import CLUSTER_ID, Processes
 
 COMBINED = dict.fromkeys((1, 2, 3), "broker,controller")
 SEPARATE = {1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"}
@@ -73,6 +73,22 @@ def test_a_second_signal_cuts_the_waiting_short(tmp_path):
         cluster.kill(2)
         assert cluster.terminate(3, times=2) == 0
     assert (tmp_path / "node-3/.kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize(
+    ("node_id", "cluster_id", "refusal"),
+    [(2, CLUSTER_ID, "DUPLICATE_BROKER_REGISTRATION"), (3, "d" * 22, "INCONSISTENT_CLUSTER_ID")],
+)
+def test_a_broker_that_is_not_let_in_says_why_and_ends(tmp_path, node_id, cluster_id, refusal):
+    with Processes(tmp_path, {1: "controller", 2: "broker"}) as cluster:
+        limit = "--set=initial.broker.registration.timeout.ms=3000"
+        ended = cluster.run_stranger(9, node_id, cluster_id, limit)
+        assert cluster.stop() == {1: (0, ""), 2: (0, "")}
+    assert ended.stderr.count("\n") == 2, ended.stderr
+    said, end = ended.stderr.splitlines()
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert refusal in said
+    assert end.startswith(f"error: broker {node_id} could not register within 3000 ms")
 
 
 @pytest.mark.java
