@@ -1,8 +1,8 @@
 """The data directory around the partitions: who may use it, and whose it is.
 
 - `.lock` is held while a broker runs, so that two never write one log.
-- `meta.properties` names the cluster, the node and the directory (KIP-858's version 1); a directory of another node or
-  cluster is refused rather than overwritten.
+- `meta.properties` names the cluster, the node and the directory (KIP-858's version 1); a directory of another node,
+  cluster or version is refused rather than overwritten.
 """
 
 import fcntl
@@ -16,6 +16,7 @@ from reference_broker.server.file_disk import FileDisk
 
 _LOCK = ".lock"
 _META_PROPERTIES = "meta.properties"
+_VERSION = "1"
 
 
 class LogDirectory:
@@ -62,6 +63,10 @@ class LogDirectory:
         text = self.disk.read(_META_PROPERTIES, 0, self.disk.size(_META_PROPERTIES)).decode(errors="replace")
         pairs = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
         found = {name: value for name, _, value in pairs}
+        version = found.get("version", _VERSION)
+        if version != _VERSION:
+            path = self.path / _META_PROPERTIES
+            raise ServerError(f"{path} is of version {version}, this broker reads version {_VERSION}")
         try:
             parse_uuid(found["directory.id"])
             found["cluster.id"], found["node.id"]
@@ -73,5 +78,10 @@ class LogDirectory:
 
 
 def _meta_properties(cluster_id: str, node_id: int, directory_id: UUID) -> bytes:
-    lines = ("version=1", f"cluster.id={cluster_id}", f"directory.id={format_uuid(directory_id)}", f"node.id={node_id}")
+    lines = (
+        f"version={_VERSION}",
+        f"cluster.id={cluster_id}",
+        f"directory.id={format_uuid(directory_id)}",
+        f"node.id={node_id}",
+    )
     return ("\n".join(lines) + "\n").encode()

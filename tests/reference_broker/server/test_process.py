@@ -92,6 +92,17 @@ def test_a_data_directory_of_another(tmp_path):
     failed(run_to_end(tmp_path / "data"), 3, f"error: {tmp_path / 'data/meta.properties'} is damaged")
 
 
+@pytest.mark.parametrize("version", ["9", "many"])
+def test_a_data_directory_of_another_version(tmp_path, version):
+    with running(tmp_path / "data") as broker:
+        broker.stop()
+    properties = tmp_path / "data/meta.properties"
+    properties.write_text(properties.read_text().replace("version=1", f"version={version}"))
+    failed(
+        run_to_end(tmp_path / "data"), 3, f"error: {properties} is of version {version}, this broker reads version 1"
+    )
+
+
 def test_a_disk_that_fails_ends_the_broker(tmp_path):
     """A limit on the size of files stands for the disk: every write beyond it is an error."""
     with running(tmp_path / "data") as broker, RawClient(broker.host, broker.port) as client:
