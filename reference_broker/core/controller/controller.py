@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.duties import Duties
+from reference_broker.core.controller.duties import Duties, nothing
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.heartbeats import Heartbeats
 from reference_broker.core.controller.refusals import refusal
@@ -41,7 +41,7 @@ class MetadataWriter(Protocol):
         """The offset that the next record gets."""
 
     def append(self, records: Sequence[MetadataRecord], epoch: int, now: Now) -> int:
-        """Write records as one batch, all of them or none; the offset behind the last. Raises `NotLeaderError`."""
+        """Write records as one batch, all of them or none; the offset behind the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Controller:
         self._epoch = epoch
         self.image = image
         if not image.features:
-            self.write(bootstrap_records(), _nothing, now)
+            self.write(bootstrap_records(), nothing, now)
         self.heartbeats.begin(image.brokers.values(), now)
         self.duties.begin(now)
 
@@ -142,7 +142,3 @@ class Controller:
             return response
         self.write(records, lambda _: self.runtime.respond(request, response), now, request=request)
         return Outcome.DEFERRED
-
-
-def _nothing(now: Now) -> None:
-    """Of a write that nobody waits for."""

@@ -94,8 +94,8 @@ class Duties:
 
     def _write(self, records: Sequence[MetadataRecord], now: Now) -> None:
         if records:
-            self._controller.write(records, _nothing, now)
+            self._controller.write(records, nothing, now)
 
 
-def _nothing(now: Now) -> None:
+def nothing(now: Now) -> None:
     """Of a write that nobody waits for."""

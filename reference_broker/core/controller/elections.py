@@ -24,14 +24,14 @@ from reference_broker.core.configuration.configuration import BrokerConfiguratio
 from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.partition_changes import Candidates, Election, Wanted, partition_change
-from reference_broker.core.controller.placement import log_directory
+from reference_broker.core.controller.placement import UNASSIGNED, log_directory
 from reference_broker.core.metadata.image import CLUSTER_DEFAULT, MetadataImage
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import NO_LEADER, PartitionChangeRecord, PartitionRecord
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
-_UNASSIGNED, _LOST = UUID(int=1), UUID(int=2)
-"""Directory ids with a meaning of their own; null is the third, MIGRATING (KIP-858)."""
+_LOST = UUID(int=2)
+"""A directory id with a meaning of its own, as `UNASSIGNED` is; null is the third, MIGRATING (KIP-858)."""
 
 
 class ElectionType(IntEnum):
@@ -82,11 +82,11 @@ class Elections:
 
     def _is_directory_online(self, partition: PartitionRecord, broker_id: int) -> bool:
         directories = dict(zip(partition.replicas, partition.directories, strict=True))
-        directory = directories.get(broker_id, _UNASSIGNED)
+        directory = directories.get(broker_id, UNASSIGNED)
         broker = self.image.brokers.get(broker_id)
         if broker is None or directory == _LOST:
             return False
-        return directory in {None, _UNASSIGNED} or not broker.log_dirs or directory in broker.log_dirs
+        return directory in {None, UNASSIGNED} or not broker.log_dirs or directory in broker.log_dirs
 
     # What follows from a broker's coming and going
 

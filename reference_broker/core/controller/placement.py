@@ -20,7 +20,8 @@ from reference_broker.protocol.errors import ErrorCode
 
 RandomBelow = Callable[[int], int]
 _T = TypeVar("_T")
-_UNASSIGNED = UUID(int=1)
+UNASSIGNED = UUID(int=1)
+"""The directory id of a replica whose broker has yet to choose one (KIP-858)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def log_directory(image: MetadataImage, node_id: int) -> UUID | None:
     broker = image.brokers.get(node_id)
     if broker is None or not broker.log_dirs:
         return None
-    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else _UNASSIGNED
+    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED
 
 
 def place_replicas(
