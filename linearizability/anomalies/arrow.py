@@ -23,12 +23,16 @@ from linearizability.anomalies.columns import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     UNKNOWN_ISOLATION,
+    AssignmentColumns,
+    InputColumns,
     Int32s,
     Int64s,
+    OffsetColumns,
     OperationColumns,
     PositionColumns,
     RecordColumns,
     StateColumns,
+    Texts,
 )
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.anomalies.transactions import Transactions
@@ -45,6 +49,9 @@ STATE_FIELDS: Final = (
     "asked_ns", "answered_ns", "source", "isolation", "node", "leader_epoch", "isr", "high_watermark",
     "last_stable_offset", "log_start_offset", "error",
 )  # fmt: skip
+OFFSET_FIELDS: Final = ("op_id", "group", "offset", "direction")
+INPUT_FIELDS: Final = ("op_id", "offset")
+ASSIGNMENT_FIELDS: Final = ("at_ns", "process", "group", "member_id", "instance_id", "generation", "event")
 PLACE_FIELDS: Final = ("topic", "topic_id", "partition")
 Place = tuple[str, str | None, int]
 """A topic partition as rows name it: PLACE_FIELDS."""
@@ -135,6 +142,34 @@ def state_columns(table: pa.Table) -> StateColumns:
     )
 
 
+def offset_columns(table: pa.Table, operation: Int32s) -> OffsetColumns:
+    """Rows of `offsets`, with their operations' indexes."""
+    return OffsetColumns(
+        operation=operation,
+        group=_texts(table["group"]),
+        offset=numbers(table["offset"], NO_OFFSET),
+        is_commit=_flags(pc.equal(table["direction"], "commit")),
+    )
+
+
+def input_columns(table: pa.Table, operation: Int32s) -> InputColumns:
+    """Rows of `inputs`, with their operations' indexes."""
+    return InputColumns(operation=operation, offset=numbers(table["offset"], NO_OFFSET))
+
+
+def assignment_columns(table: pa.Table) -> AssignmentColumns:
+    """Rows of `assignments`."""
+    return AssignmentColumns(
+        at_ns=numbers(table["at_ns"], 0),
+        process=numbers(table["process"], 0),
+        group=_texts(table["group"]),
+        member_id=_texts(table["member_id"]),
+        instance_id=_texts(table["instance_id"]),
+        generation=numbers(table["generation"], NO_OFFSET),
+        is_assigned=_flags(pc.equal(table["event"], "assigned")),
+    )
+
+
 class KeyCodes:
     """Codes of record keys, equal where keys are, across as many batches as there are.
 
@@ -194,6 +229,11 @@ def numbers(column: pa.ChunkedArray, null: int) -> Int64s:
     """An integer column as int64, with a number in the place of nulls. Writable."""
     values: Int64s = pc.fill_null(column.cast(pa.int64()), null).to_numpy().copy()
     return values
+
+
+def _texts(column: pa.ChunkedArray) -> Texts:
+    texts: Texts = column.to_numpy().astype(np.object_)
+    return texts
 
 
 def _flags(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

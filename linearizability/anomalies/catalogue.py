@@ -14,10 +14,13 @@ import pyarrow as pa
 
 from linearizability.anomalies.aborted_read import ABORTED_READ
 from linearizability.anomalies.columns import READ_COMMITTED, LogColumns
+from linearizability.anomalies.commit_lost import COMMIT_LOST
+from linearizability.anomalies.commit_regress import COMMIT_REGRESS
 from linearizability.anomalies.context import Context
 from linearizability.anomalies.corrupt_record import CORRUPT_RECORD
 from linearizability.anomalies.definition import Definition
 from linearizability.anomalies.divergent_offset import DIVERGENT_OFFSET
+from linearizability.anomalies.double_ownership import DOUBLE_OWNERSHIP
 from linearizability.anomalies.duplicate import DUPLICATE
 from linearizability.anomalies.epoch_regress import EPOCH_REGRESS
 from linearizability.anomalies.fenced_leader_write import FENCED_LEADER_WRITE
@@ -32,6 +35,7 @@ from linearizability.anomalies.precommitted_read import PRECOMMITTED_READ
 from linearizability.anomalies.producer_order import PRODUCER_ORDER
 from linearizability.anomalies.read_above_watermark import READ_ABOVE_WATERMARK
 from linearizability.anomalies.realtime_order import REALTIME_ORDER
+from linearizability.anomalies.reprocessed_input import REPROCESSED_INPUT
 from linearizability.anomalies.stale_end_offset import STALE_END_OFFSET
 from linearizability.anomalies.torn_transaction import FACTS as TORN_TRANSACTION_FACTS
 from linearizability.anomalies.torn_transaction import TORN_TRANSACTION
@@ -60,6 +64,10 @@ ANOMALIES: Final[tuple[Definition, ...]] = (
     EPOCH_REGRESS,
     TWO_LEADERS,
     FENCED_LEADER_WRITE,
+    COMMIT_LOST,
+    COMMIT_REGRESS,
+    DOUBLE_OWNERSHIP,
+    REPROCESSED_INPUT,
     UNSEEN,
 )
 

@@ -4,9 +4,8 @@ Times are nanoseconds of the run's clock, NEVER_NS where there is none; an unkno
 an index into `OperationColumns`, which is sorted by op_id, so that indexes compare as op_ids do.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,8 @@ Int32s = npt.NDArray[np.int32]
 Int8s = npt.NDArray[np.int8]
 Flags = npt.NDArray[np.bool_]
 Indexes = npt.NDArray[np.intp]
+Texts = npt.NDArray[np.object_]
+"""Strings; None where there is none."""
 
 NO_OFFSET: Final = -(2**63)
 NO_KEY: Final = -1
@@ -114,6 +115,40 @@ class StateColumns(_Columns):
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetColumns(_Columns):
+    """Rows of `offsets`."""
+
+    operation: Int32s
+    group: Texts
+    offset: Int64s
+    """NO_OFFSET where there is none."""
+    is_commit: Flags
+    """Written by the operation; else answered to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumns(_Columns):
+    """Rows of `inputs`, in the log of the input record; the operation is the produce of the output."""
+
+    operation: Int32s
+    offset: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentColumns(_Columns):
+    """Rows of `assignments`."""
+
+    at_ns: Int64s
+    process: Int64s
+    group: Texts
+    member_id: Texts
+    instance_id: Texts
+    generation: Int64s
+    """NO_OFFSET where unknown."""
+    is_assigned: Flags
+
+
+@dataclass(frozen=True, slots=True)
 class LogColumns:
     """All rows of one topic partition of one topic id."""
 
@@ -125,13 +160,6 @@ class LogColumns:
     reads: RecordColumns
     positions: PositionColumns
     states: StateColumns
-
-
-Columns = TypeVar("Columns", bound=_Columns)
-
-
-def concatenate(parts: Sequence[Columns]) -> Columns:
-    """Columns of one kind, one below the other. At least one part."""
-    kind = type(parts[0])
-    names = [column.name for column in fields(kind)]  # type: ignore[arg-type]
-    return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    offsets: OffsetColumns
+    inputs: InputColumns
+    assignments: AssignmentColumns

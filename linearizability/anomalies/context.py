@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linearizability.anomalies.faults import NEVER_NS, healed_after_ns
+from linearizability.anomalies.groups import Groups
 from linearizability.anomalies.promise import TopicRules, topic_rules
 from linearizability.anomalies.settings import Settings
 from linearizability.anomalies.transactions import Transactions
@@ -57,6 +58,7 @@ class Context:
     """The table `positions` is absent: what a read covered follows from what it returned."""
     clients: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Per process, its client properties: what a row leaves open (acks, isolation) they may say."""
+    groups: Groups = field(default_factory=Groups)
     _rules: dict[str, TopicRules] = field(default_factory=dict)
 
     def rules(self, topic: str) -> TopicRules:
@@ -64,6 +66,11 @@ class Context:
         if topic not in self._rules:
             self._rules[topic] = topic_rules(self.settings, topic)
         return self._rules[topic]
+
+    def keeps_content(self, topic: str) -> bool:
+        """Whether no fault of the run could make a topic, an internal one too, forget what it holds."""
+        rules = self.rules(topic)
+        return not rules.losses and rules.unclean_from_ns == NEVER_NS
 
     @property
     def healed_after_ns(self) -> int | None:

@@ -16,13 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from linearizability.anomalies.arrow import (
+    ASSIGNMENT_FIELDS,
+    INPUT_FIELDS,
+    OFFSET_FIELDS,
     PLACE_FIELDS,
     POSITION_FIELDS,
     RECORD_FIELDS,
     STATE_FIELDS,
     KeyCodes,
     Place,
+    assignment_columns,
+    input_columns,
     numbers,
+    offset_columns,
     place_codes,
     position_columns,
     record_columns,
@@ -36,13 +42,15 @@ from linearizability.anomalies.catalogue import (
     merge_first_reads,
 )
 from linearizability.anomalies.columns import (
+    AssignmentColumns,
+    InputColumns,
     Int64s,
     LogColumns,
+    OffsetColumns,
     OperationColumns,
     PositionColumns,
     RecordColumns,
     StateColumns,
-    concatenate,
 )
 from linearizability.anomalies.context import Context
 from linearizability.anomalies.log import PartitionLog
@@ -53,6 +61,9 @@ SHARD_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "records": (*RECORD_FIELDS, *PLACE_FIELDS, "direction"),
     "positions": (*POSITION_FIELDS, *PLACE_FIELDS),
     "states": (*STATE_FIELDS, *PLACE_FIELDS),
+    "offsets": (*OFFSET_FIELDS, *PLACE_FIELDS),
+    "inputs": (*INPUT_FIELDS, *PLACE_FIELDS),
+    "assignments": (*ASSIGNMENT_FIELDS, *PLACE_FIELDS),
 }
 """What a shard is made of, besides operations: tables and columns."""
 
@@ -156,14 +167,25 @@ class _Filled(Generic[Rows]):
         return _Grouped(self.rows, self._codes[: self.count])
 
 
-def _rows_by_place(table: pa.Table) -> dict[Place, StateColumns]:
-    """`states` by place; those that name no partition say nothing of one."""
-    table = table.filter(pc.and_(pc.is_valid(table["topic"]), pc.is_valid(table["partition"])))
-    rows: dict[Place, list[int]] = defaultdict(list)
-    for row, place in enumerate(zip(*(table[name].to_pylist() for name in PLACE_FIELDS), strict=True)):
-        rows[place].append(row)
-    columns = state_columns(table)
-    return {place: columns.take(np.array(own, np.intp)) for place, own in rows.items()}
+SmallRows = TypeVar("SmallRows", StateColumns, OffsetColumns, InputColumns, AssignmentColumns)
+
+
+class _ByPlace(Generic[SmallRows]):
+    """Rows of a small table by place; those that name no partition say nothing of one."""
+
+    def __init__(self, source: Source, name: str, columns: Callable[[pa.Table], SmallRows]) -> None:
+        table = pa.concat_tables(source.batches(name, SHARD_FIELDS[name]))
+        table = table.filter(pc.and_(pc.is_valid(table["topic"]), pc.is_valid(table["partition"])))
+        self._rows: SmallRows = columns(table)
+        places, codes = place_codes(table)
+        order, bounds = np.argsort(codes, kind="stable"), np.append(0, np.cumsum(np.bincount(codes)))
+        self.places: dict[Place, npt.NDArray[np.intp]] = {
+            place: order[bounds[code] : bounds[code + 1]] for code, place in enumerate(places)
+        }
+
+    def of(self, places: Iterable[Place]) -> SmallRows:
+        """The rows of some places."""
+        return self._rows.take(np.concatenate([_NO_ROWS, *(self.places.get(place, _NO_ROWS) for place in places)]))
 
 
 class ShardRows:
@@ -176,7 +198,14 @@ class ShardRows:
         self._record_places, self._position_places = records.places, positions.places
         self._sends, self._reads = records.sends.grouped(), records.reads.grouped()
         self._positions = positions.rows.grouped()
-        self._states = _rows_by_place(pa.concat_tables(source.batches("states", SHARD_FIELDS["states"])))
+
+        def operation(table: pa.Table) -> npt.NDArray[np.int32]:
+            return np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
+
+        self._states = _ByPlace(source, "states", state_columns)
+        self._offsets = _ByPlace(source, "offsets", lambda table: offset_columns(table, operation(table)))
+        self._inputs = _ByPlace(source, "inputs", lambda table: input_columns(table, operation(table)))
+        self._assignments = _ByPlace(source, "assignments", assignment_columns)
 
     def first_reads(self, operations: OperationColumns, context: Context) -> dict[int, int]:
         """When a read_committed read first returned a record of each transaction whose commit is unknown."""
@@ -196,7 +225,8 @@ class ShardRows:
 
     def _shards(self, operations: OperationColumns, context: Context) -> Iterator[list[LogColumns]]:
         """The logs of each topic name and partition, in that order."""
-        places = {*self._record_places, *self._position_places, *self._states}
+        small = (self._states.places, self._offsets.places, self._inputs.places, self._assignments.places)
+        places = {*self._record_places, *self._position_places}.union(*small)
         logs: dict[tuple[str, int], dict[str | None, list[Place]]] = defaultdict(lambda: defaultdict(list))
         for place in places:
             topic, topic_id, partition = place
@@ -218,9 +248,8 @@ class ShardRows:
         records = [self._record_places.get(place) for place in places]
         sends, reads = self._sends.of(records), self._reads.of(records)
         positions = self._positions.of([self._position_places.get(place) for place in places])
-        used = np.unique(np.concatenate([sends.operation, reads.operation, positions.operation]))
-        none = state_columns(SCHEMAS["states"].empty_table())
-        states = concatenate([none, *(self._states[place] for place in places if place in self._states)])
+        offsets, inputs = self._offsets.of(places), self._inputs.of(places)
+        used = np.unique(np.concatenate([rows.operation for rows in (sends, reads, positions, offsets, inputs)]))
         return LogColumns(
             topic=topic,
             topic_id=topic_id,
@@ -229,11 +258,17 @@ class ShardRows:
             sends=_reindexed(sends, used),
             reads=_reindexed(reads, used),
             positions=_reindexed(positions, used),
-            states=states,
+            states=self._states.of(places),
+            offsets=_reindexed(offsets, used),
+            inputs=_reindexed(inputs, used),
+            assignments=self._assignments.of(places),
         )
 
 
-def _reindexed(rows: Rows, used: npt.NDArray[np.int32]) -> Rows:
+Indexed = TypeVar("Indexed", RecordColumns, PositionColumns, OffsetColumns, InputColumns)
+
+
+def _reindexed(rows: Indexed, used: npt.NDArray[np.int32]) -> Indexed:
     """Rows whose operations are indexes into the `used` ones."""
     return replace(rows, operation=np.searchsorted(used, rows.operation).astype(np.int32))
 

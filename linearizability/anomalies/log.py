@@ -140,7 +140,9 @@ class PartitionLog:
     @cached_property
     def deleted_from_ns(self) -> int:
         """From when the topic may have been deleted."""
-        first_ns = int(self.rows.operations.invoke_ns.min(initial=NEVER_NS))
+        rows = (self.rows.sends, self.rows.reads, self.rows.positions)
+        invoke_ns = self.rows.operations.invoke_ns
+        first_ns = min(int(invoke_ns[own.operation].min(initial=NEVER_NS)) for own in rows)
         return self.context.deleted_from_ns(self.rows.topic, self.rows.topic_id, first_ns)
 
     @cached_property

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from linearizability.anomalies.context import Context, Deletion, LogStartRequest
 from linearizability.anomalies.faults import NEVER_NS, faults_from_rows
 from linearizability.anomalies.finding import Finding, merge_findings
+from linearizability.anomalies.groups import GROUP_FIELDS, Groups, groups_of, merge_groups
 from linearizability.anomalies.producers import TRANSACTIONAL_FIELDS, TRANSACTIONAL_ROWS, transactional_rows
 from linearizability.anomalies.settings import Settings
 from linearizability.anomalies.transactions import FENCING_ROWS, TRANSACTION_ROWS, transactions_from_rows
@@ -25,7 +26,7 @@ from linearizability.judgement import Judgement
 
 _TOPIC: Final = ("topic", "topic_id")
 SUMMARY_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "operations": (*TRANSACTIONAL_FIELDS, "topic_id", "offset"),
+    "operations": tuple(dict.fromkeys((*TRANSACTIONAL_FIELDS, *GROUP_FIELDS, "topic_id", "offset"))),
     "records": (*_TOPIC, "direction"),
     "positions": _TOPIC,
     "states": _TOPIC,
@@ -49,6 +50,7 @@ class Summary:
     transaction_rows: pa.Table = field(default_factory=TRANSACTION_ROWS.empty_table)
     fencing: pa.Table = field(default_factory=FENCING_ROWS.empty_table)
     transactional: pa.Table = field(default_factory=TRANSACTIONAL_ROWS.empty_table)
+    groups: Groups = field(default_factory=Groups)
     deletions: tuple[Deletion, ...] = ()
     log_start_requests: tuple[LogStartRequest, ...] = ()
     moves: tuple[tuple[int, int], ...] = ()
@@ -81,6 +83,7 @@ def merge_summaries(summaries: Iterable[Summary]) -> Summary:
         transaction_rows=_grouped_transactions([part.transaction_rows for part in parts]),
         fencing=_grouped_fencing([part.fencing for part in parts]),
         transactional=pa.concat_tables([TRANSACTIONAL_ROWS.empty_table(), *(part.transactional for part in parts)]),
+        groups=merge_groups(part.groups for part in parts),
         deletions=tuple(deletion for part in parts for deletion in part.deletions),
         log_start_requests=tuple(request for part in parts for request in part.log_start_requests),
         moves=tuple(move for part in parts for move in part.moves),
@@ -105,6 +108,7 @@ def context_of(run: RunInfo, faults: pa.Table, summary: Summary) -> Context:
         moves_ns={process: np.array(sorted(own), np.int64) for process, own in moves.items()},
         derives_positions=not summary.positions,
         clients=run.clients,
+        groups=summary.groups,
     )
 
 
@@ -126,6 +130,7 @@ def _of_operations(table: pa.Table) -> Summary:
         transaction_rows=_transaction_rows(table),
         fencing=_fencing(table),
         transactional=transactional_rows(table),
+        groups=groups_of(table),
         deletions=tuple(
             Deletion(row["topic"], row["topic_id"], row["invoke_ns"], _ended_ns(row["outcome"], row["complete_ns"]))
             for row in _may_have_happened(table, "delete_topic")

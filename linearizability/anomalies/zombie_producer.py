@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from linearizability.anomalies.arrow import numbers
 from linearizability.anomalies.columns import Flags, Indexes, Int64s
-from linearizability.anomalies.context import Context
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.whole_run import RunDefinition, WholeRun
@@ -55,7 +54,8 @@ def find(run: WholeRun) -> Iterable[Finding]:
     uses = _uses(rows)
     fenced = _newer_epoch_was_used(uses) | (_heirs_known_ns(uses)[uses.producer] < uses.invoke_ns)
     zombies = np.flatnonzero(fenced & rows["acts"].to_numpy())
-    kept = np.array([_is_kept(run.context, topic) for topic in rows["topic"].take(pa.array(zombies)).to_pylist()], bool)
+    topics = rows["topic"].take(pa.array(zombies)).to_pylist()
+    kept = np.array([all(map(run.context.keeps_content, {_STATE_TOPIC, topic} - {None})) for topic in topics], np.bool_)
     for verdict, chosen in ((Verdict.VIOLATION, zombies[kept]), (Verdict.PERMITTED, zombies[~kept])):
         if len(chosen):
             yield Finding(NAME, verdict, len(chosen), tuple(_lowest(rows, uses, chosen)))
@@ -126,12 +126,6 @@ def _heirs_known_ns(uses: _Uses) -> Int64s:
             later = np.searchsorted(born_ns[by_birth], known_ns[begin:end], side="right")
             heirs[begin:end] = first_known[later]
     return heirs
-
-
-def _is_kept(context: Context, topic: str | None) -> bool:
-    """Whether nothing could have made the brokers forget a fence."""
-    rules = [context.rules(name) for name in (_STATE_TOPIC, topic) if name is not None]
-    return all(not rule.losses and rule.unclean_from_ns == NEVER_NS for rule in rules)
 
 
 def _lowest(rows: pa.Table, uses: _Uses, zombies: Indexes) -> Iterable[Evidence]:

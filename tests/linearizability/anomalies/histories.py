@@ -96,15 +96,21 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
     parts = rng.choice([1, 1, 2])
     now, values, logs = 100, iter(range(1000, 9000)), {}
     sent = {}
-    for _ in range(rng.randrange(3, 18)):
+    mode = rng.choice(["any", "any", "groups", "transactions"])
+    if mode != "any":
+        ids, parts = ids[:1], rng.choice([1, 2])
+    of_groups = {"any": 0.1, "groups": 0.8, "transactions": 0}[mode]
+    for _ in range(rng.randrange(3, 18 if mode == "any" else 40)):
         now += rng.randrange(0, 6)
-        process = rng.randrange(4)
+        process = rng.randrange(4 if mode == "any" else 2)
         topic_id, partition = rng.choice(ids), rng.randrange(parts)
         log = logs.setdefault((topic_id or ids[0], partition), [])
         took = rng.randrange(0, 25)
         complete = maybe(0.93, now + took)
         kind = rng.random()
-        if kind < 0.45:
+        if rng.random() < of_groups:
+            _nonsense_of_groups(rng, tables, (now, complete, process), (topic_id, partition))
+        elif kind < 0.45:
             outcome = rng.choices(["ok", "info", "fail"], [7, 2, 1])[0]
             idempotent = rng.random() < 0.5
             op = tables.op(
@@ -116,7 +122,7 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
                 acks=rng.choice([-1, -1, -1, 1, 0, None]),
                 producer_id=maybe(idempotent, rng.choice([5, 5, 6, -1])),
                 producer_epoch=maybe(idempotent, rng.randrange(2)),
-                txn_seq=maybe(0.4, rng.randrange(3)),
+                txn_seq=maybe(0.9 if mode == "transactions" else 0.4, rng.randrange(3)),
                 txn_id="x",
                 node=maybe(0.7, rng.randrange(1, 4)),
             )
@@ -141,7 +147,9 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
                 now,
                 complete,
                 rng.choice(["ok", "ok", "info"]),
-                isolation=rng.choice(["read_committed", "read_uncommitted", None]),
+                isolation=rng.choice(
+                    ["read_committed"] * (5 if mode == "transactions" else 1) + ["read_uncommitted", None]
+                ),
             )
             if not log:
                 continue
@@ -186,7 +194,7 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
                     begin = rng.randrange(9)
                     end = begin + rng.randrange(5)
         elif kind < 0.93:
-            f = rng.choice(["commit_txn", "commit_txn", "abort_txn", "init_producer_id"])
+            f = rng.choice(["commit_txn"] * (8 if mode == "transactions" else 2) + ["abort_txn", "init_producer_id"])
             tables.op(
                 process,
                 f,
@@ -224,6 +232,53 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
             )
     _nonsense_states(rng, tables, ids, parts, now)
     return tables
+
+
+def _nonsense_of_groups(rng, tables, when, where):
+    now, complete, process = when
+    topic_id, partition = where
+    place = {"topic": TOPIC, "topic_id": topic_id, "partition": partition}
+    f = rng.choice(
+        ["commit_offsets"] * 3 + ["fetch_offsets"] * 3 + ["produce", "produce", "assigned", "assigned", "end"]
+    )
+    group = rng.choice(["g", "g", "g", "h"])
+    if f == "assigned":
+        tables.add(
+            "assignments",
+            at_ns=now,
+            process=process,
+            group=rng.choice(["g", "g", "h", None]),
+            member_id=rng.choice([None, f"m{process}", "m1"]),
+            instance_id=rng.choice([None, None, "i", "j"]),
+            generation=rng.choice([1, 1, 2, None]),
+            event=rng.choice(["assigned"] * 4 + ["revoked", "lost"]),
+            **place,
+        )
+        return
+    if f == "end":
+        f = rng.choice(["heartbeat", "commit_txn"] * 8 + ["unsubscribe", "close", "share_fetch", "delete_group"])
+    op = tables.op(
+        process,
+        f,
+        now,
+        complete,
+        rng.choices(["ok", "info", "fail"], [6, 1, 1])[0],
+        group=rng.choice([group, group, None]),
+        error=rng.choice([None, None, "UNKNOWN_MEMBER_ID", "NETWORK_EXCEPTION"]) if f == "heartbeat" else None,
+        txn_id=rng.choice(["x", None]),
+        txn_seq=rng.randrange(3) if f in ("produce", "commit_txn") or rng.random() < 0.4 else None,
+        producer_id=rng.choice([None, 5]),
+        producer_epoch=rng.choice([None, 0, 1]),
+        isolation=rng.choice([None, "read_committed", "read_uncommitted"]),
+    )
+    for seq in range(rng.randrange(1, 3)):
+        if f == "produce":
+            tables.add("inputs", op_id=op, seq=seq, offset=rng.randrange(3), **place)
+        elif f.endswith("offsets"):
+            offset, direction = rng.choice([1, 2, 3, 4, None]), "commit" if f == "commit_offsets" else "fetched"
+            if offset is None and direction == "commit" and rng.random() < 0.95:
+                offset = 5
+            tables.add("offsets", op_id=op, group=group, offset=offset, direction=direction, **place)
 
 
 def _nonsense_states(rng, tables, ids, parts, now):

@@ -6,6 +6,7 @@ Every function here is a sentence of the definitions as a loop. It knows no arra
 from collections import defaultdict
 from itertools import pairwise, product
 
+from tests.linearizability.anomalies.oracle_of_groups import judge_groups
 from tests.linearizability.anomalies.oracle_of_runs import judge_run
 
 FOREVER = 2**63 - 1
@@ -54,7 +55,7 @@ class Oracle:
         return sorted(
             {
                 (*self.topic_of(row), row["partition"])
-                for name in ("records", "positions", "states")
+                for name in ("records", "positions", "states", "offsets", "inputs", "assignments")
                 for row in self.t[name]
                 if row["topic"] is not None and row["partition"] is not None
             },
@@ -199,6 +200,10 @@ class Oracle:
         broken = [f["inject_ns"] for f in self.t["faults"] if f["kind"] not in ("configuration", "election")]
         return lost, max(min(allowed), min(broken)) if allowed and broken else FOREVER
 
+    def keeps_content(self, topic):
+        lost, unclean = self.content_at_risk(topic)
+        return not lost and unclean == FOREVER
+
     def healed_after(self):
         heals = [FOREVER if f["heal_ns"] is None else f["heal_ns"] for f in self.t["faults"]]
         return max(heals, default=None)
@@ -215,6 +220,8 @@ class Log:
         self.sends = sorted((r for r in self.records if r["direction"] == "send"), key=lambda r: (r["op_id"], r["seq"]))
         self.reads = [r for r in self.records if r["direction"] == "read"]
         self.states = oracle.rows_of("states", key)
+        self.offsets, self.inputs = oracle.rows_of("offsets", key), oracle.rows_of("inputs", key)
+        self.assignments = oracle.rows_of("assignments", key)
         self.positions = oracle.rows_of("positions", key) if oracle.t["positions"] else None
         self.all_positions = self.positions or []
         self.ambiguous = oracle.ambiguous(topic, topic_id)
@@ -492,6 +499,7 @@ class Log:
             self.epoch_regress()
             self.leaders()
             self.polls()
+            judge_groups(self)
 
     def lost_write_and_unseen(self):
         for r in self.all.values():

@@ -44,7 +44,7 @@ def zombie_producer(o):
         newer = [n["op_id"] for n in uses if o.complete(n["op_id"]) < u["invoke_ns"] and is_newer(o, uses, n, u)]
         if newer and (writes(u) or first_commit(o, u)):
             topics = ["__transaction_state", *([u["topic"]] if u["topic"] else [])]
-            verdict = "violation" if all(keeps_content(o, topic) for topic in topics) else "permitted"
+            verdict = "violation" if all(o.keeps_content(topic) for topic in topics) else "permitted"
             o.found["zombie-producer", verdict].append(
                 ((u["op_id"], min(newer)), u["topic"], u["partition"], None, None)
             )
@@ -80,11 +80,6 @@ def first_commit(o, u):
     ]
     commits = [x["op_id"] for x in own if x["f"] == "commit_txn" and x["outcome"] != "fail"]
     return min(commits) == u["op_id"] and any(writes(x) and x["outcome"] == "ok" for x in own)
-
-
-def keeps_content(o, topic):
-    lost, unclean = o.content_at_risk(topic)
-    return not lost and unclean == FOREVER
 
 
 def stable_readers(o, r):

@@ -14,7 +14,8 @@ from linearizability.history.reader import open_history
 from linearizability.judgement import Verdict
 from tests.linearizability.anomalies.histories import nonsense, well_formed
 from tests.linearizability.anomalies.oracle import Oracle
-from tests.linearizability.anomalies.plants import PLANTS
+from tests.linearizability.anomalies.pipeline import Pipeline
+from tests.linearizability.anomalies.plants import GROUP_PLANTS, PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
 
 SEEDS = st.integers(0, 2**32)
@@ -38,7 +39,9 @@ def as_rows(judgement):
 
 def lawful(seed):
     rng = random.Random(seed)
-    odd = rng.randrange(4)
+    odd = rng.randrange(6)
+    if odd > 3:
+        return Pipeline(rng).run(rng.randrange(5, 60))
     simulation = Simulation(
         rng,
         unclean=odd == 1,
@@ -87,6 +90,17 @@ def test_planted_anomaly_is_found_by_name(tmp_path_factory, name, seed):
         assert found.get(name) is (Verdict.UNKNOWN if name == "unseen" else Verdict.VIOLATION)
 
 
+@pytest.mark.parametrize("name", GROUP_PLANTS)
+@given(seed=SEEDS)
+@examples(25)
+def test_planted_anomaly_of_a_group_is_found_by_name(tmp_path_factory, name, seed):
+    rng = random.Random(seed)
+    tables = Pipeline(rng).run(rng.randrange(20, 60))
+    if GROUP_PLANTS[name](tables, rng):
+        found = {a.name: a.verdict for a in judged(tables, tmp_path_factory).anomalies}
+        assert found.get(name) is Verdict.VIOLATION
+
+
 @given(SEEDS)
 @examples(40)
 def test_shuffled_rows_and_other_files_change_nothing(tmp_path_factory, seed):
@@ -125,4 +139,4 @@ def test_broken_history_is_refused_and_the_row_named(tmp_path):
 
 
 def test_every_anomaly_has_a_plant():
-    assert {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)} == set(PLANTS)
+    assert {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)} == {*PLANTS, *GROUP_PLANTS}

@@ -1,0 +1,112 @@
+"""`double-ownership`: in one generation a partition belongs to one member (KIP-345, KIP-848).
+
+A member owns a partition from the event that assigned it until a later event of its process for that partition, until
+the process leaves or is answered a fencing error, or until nothing more is heard of the process. Choices: what happens
+at the same time did not overlap; one process, or one instance id (whose old member is replaced without a word), is no
+second owner; events without a group or generation are not judged; nor are share groups. Where `__consumer_offsets`
+could have lost content, generations may start again: permitted.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.acknowledgements import nowhere
+from linearizability.anomalies.columns import NO_OFFSET
+from linearizability.anomalies.definition import Definition, Shown, finding, place
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.group_offsets import level
+from linearizability.anomalies.log import PartitionLog
+
+NAME = "double-ownership"
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """One member's hold on the partition."""
+
+    begin_ns: int
+    end_ns: int
+    process: int
+    member: str
+    instance_id: str | None
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per group and generation."""
+    if log.ambiguous:
+        return
+    held = _ownerships(log)
+    pairs = [(key, pair) for key in sorted(held) for pair in [_overlap(held[key])] if pair is not None]
+    show, everything = partial(_show, log, pairs), np.ones(len(pairs), np.bool_)
+    yield from finding(log, NAME, level(log), everything, offsets=nowhere(len(pairs)), show=show)
+
+
+def _ownerships(log: PartitionLog) -> dict[tuple[str, int], list[Ownership]]:
+    """By group and generation, by when they began."""
+    rows, groups = log.rows.assignments, log.context.groups
+    ends_ns: dict[tuple[int, str | None], list[int]] = defaultdict(list)
+    for row in np.flatnonzero(~rows.is_assigned):
+        ends_ns[int(rows.process[row]), rows.group[row]].append(int(rows.at_ns[row]))
+    sorted_ends = {key: np.sort(np.array(own, np.int64)) for key, own in ends_ns.items()}
+    departures = defaultdict(list)
+    for departure in groups.departures:
+        departures[departure.process, departure.group].append(departure)
+    held: dict[tuple[str, int], list[Ownership]] = defaultdict(list)
+    for row in np.flatnonzero(rows.is_assigned & (rows.generation != NO_OFFSET)):
+        group, process, begin_ns = rows.group[row], int(rows.process[row]), int(rows.at_ns[row])
+        if group is None or group in groups.shared:
+            continue
+        end_ns = groups.last_seen_ns.get(process, begin_ns)
+        for key in ((process, group), (process, None)):
+            ends = sorted_ends.get(key, np.empty(0, np.int64))
+            following = np.searchsorted(ends, begin_ns)
+            end_ns = min(end_ns, int(np.append(ends, NEVER_NS)[following]))
+            for departure in departures.get(key, ()):
+                if departure.complete_ns >= begin_ns:
+                    end_ns = min(end_ns, max(begin_ns, departure.invoke_ns))
+        member = rows.member_id[row] or f"process {process}"
+        if end_ns > begin_ns:
+            ownership = Ownership(begin_ns, end_ns, process, member, rows.instance_id[row])
+            held[group, int(rows.generation[row])].append(ownership)
+    for own in held.values():
+        own.sort(key=lambda one: (one.begin_ns, one.process, one.member, one.instance_id or "", one.end_ns))
+    return held
+
+
+def _overlap(held: Sequence[Ownership]) -> tuple[Ownership, Ownership] | None:
+    """The first two owners at one time, if any."""
+    standing: list[Ownership] = []
+    for one in held:
+        standing = [other for other in standing if other.end_ns > one.begin_ns]
+        for other in standing:
+            replaced = one.instance_id is not None and one.instance_id == other.instance_id
+            if one.process != other.process and one.member != other.member and not replaced:
+                return other, one
+        standing.append(one)
+    return None
+
+
+def _show(log: PartitionLog, pairs: list[tuple[tuple[str, int], tuple[Ownership, Ownership]]], index: int) -> Shown:
+    (group, generation), (one, other) = pairs[index]
+    text = (
+        f"in generation {generation} of group {group}, {other.member} (process {other.process}) was given"
+        f" {place(log, NO_OFFSET)} at {other.begin_ns} ns, while {one.member} (process {one.process}) had owned it"
+        f" since {one.begin_ns} ns"
+    )
+    return Shown((), None, text)
+
+
+DOUBLE_OWNERSHIP = Definition(
+    name=NAME,
+    text="Two members of a group owned one partition in one generation at one time, neither fenced before nor replaced"
+    " by its instance id.",
+    levels="A violation; permitted where `__consumer_offsets` could have lost content.",
+    counted="groups, generations and partitions",
+    evidence="none: assignments belong to no operation",
+    find=find,
+)

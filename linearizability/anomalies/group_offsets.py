@@ -1,0 +1,170 @@
+"""Which fetches of group offsets after healing found what no commit explains: what commit-lost and -regress share.
+
+A commit may *stand last* for a fetch if it may have begun before the fetch returned, did not certainly fail and was not
+aborted, and no acknowledged commit that had ended before the fetch was invoked began after it had ended. One of unknown
+outcome never surely ends, nor does one in a transaction that is not known to be committed.
+
+Choices. A commit inside a transaction takes effect with it, but Kafka answers EndTxn before the markers are written:
+it counts as ended only for a fetch that waits for it (read_committed, which requires stable offsets, KIP-447). A
+partition is not judged if its topic was deleted or its rows may be of several incarnations; a group not if offsets of
+it were deleted on request or `offsets.retention.minutes` was below Kafka's default of 7 days.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from linearizability.anomalies.columns import (
+    FAIL,
+    NO_OFFSET,
+    OK,
+    READ_COMMITTED,
+    Flags,
+    Indexes,
+    Int64s,
+    OffsetColumns,
+)
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import Verdict
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+_RETENTION_MINUTES_DEFAULT: Final = 7 * 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Fetches of one group that found what they should not have."""
+
+    group: str
+    commit: int
+    """The newest acknowledged commit that had ended before the first of them."""
+    committed: int
+    first: int
+    second: int
+    found: int
+    """What the first found: an offset, or NO_OFFSET."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Commits:
+    operation: Indexes
+    offset: Int64s
+    begin_ns: Int64s
+    end_ns: Int64s
+    """When it had surely taken effect, NEVER_NS where nobody knows."""
+    in_transaction: Flags
+
+    def take(self, rows: Flags | Indexes) -> "_Commits":
+        return _Commits(*(getattr(self, name)[rows] for name in _Commits.__slots__))
+
+
+def judged_groups(log: PartitionLog) -> list[str]:
+    """The groups whose offsets can be judged in a partition."""
+    context = log.context
+    minutes = context.settings.numbers(OFFSETS_TOPIC, "offsets.retention.minutes")
+    deleted = any(deletion.topic == log.rows.topic for deletion in context.deletions)
+    if log.ambiguous or deleted or any(value < _RETENTION_MINUTES_DEFAULT for value in minutes):
+        return []
+    return [group for group in np.unique(log.rows.offsets.group).tolist() if not context.groups.may_be_deleted(group)]
+
+
+def level(log: PartitionLog) -> Verdict:
+    """Of what only a coordinator that kept its log promises."""
+    return Verdict.VIOLATION if log.context.keeps_content(OFFSETS_TOPIC) else Verdict.PERMITTED
+
+
+def stale_fetches(log: PartitionLog, *, lost: bool) -> Iterator[Stale]:
+    """Per group with two such fetches: those that found no offset (`lost`), or a superseded one."""
+    for group in judged_groups(log):
+        rows = log.rows.offsets.take(log.rows.offsets.group == group)
+        commits, fetches = _commits(log, rows.take(rows.is_commit)), _fetches(log, rows.take(~rows.is_commit))
+        if len(rows.take(rows.is_commit & (rows.offset == NO_OFFSET))):
+            continue
+        stable = log.rows.operations.isolation[fetches.operation] == READ_COMMITTED
+        stale = np.zeros(len(fetches), np.bool_)
+        for waits in (True, False):
+            own = np.flatnonzero(stable == waits)
+            stale[own] = _is_stale(log, commits, fetches.take(own), waits=waits, lost=lost)
+        operations = np.unique(fetches.operation[stale])
+        if len(operations) > 1:
+            first = np.flatnonzero(stale & (fetches.operation == operations[0]))
+            first = first[np.argmin(fetches.offset[first])]
+            newest = _newest(log, commits, int(operations[0]))
+            yield Stale(
+                group,
+                int(commits.operation[newest]),
+                int(commits.offset[newest]),
+                int(operations[0]),
+                int(operations[1]),
+                int(fetches.offset[first]),
+            )
+
+
+def _commits(log: PartitionLog, rows: OffsetColumns) -> _Commits:
+    """Those that may have happened."""
+    operations, transactions = log.rows.operations, log.context.transactions
+    operation = rows.operation.astype(np.intp)
+    transaction = operations.transaction[operation]
+    inside = transaction >= 0
+    own = transaction[inside]
+    aborted = np.zeros(len(rows), np.bool_)
+    aborted[inside] = transactions.aborted[own]
+    end_ns = np.where(operations.outcome[operation] == OK, operations.complete_ns[operation], NEVER_NS)
+    effect_ns = np.where(transactions.committed[own], transactions.open_until_ns[own], NEVER_NS)
+    end_ns[inside] = np.maximum(end_ns[inside], effect_ns)
+    commits = _Commits(operation, rows.offset, operations.invoke_ns[operation], end_ns, inside)
+    return commits.take(~aborted & (operations.outcome[operation] != FAIL))
+
+
+def _fetches(log: PartitionLog, rows: OffsetColumns) -> OffsetColumns:
+    operations, healed = log.rows.operations, log.context.healed_after_ns
+    after_healing = healed is None or operations.invoke_ns[rows.operation] > healed
+    return rows.take(after_healing & (operations.outcome[rows.operation] == OK))
+
+
+def _acknowledged(commits: _Commits, *, waits: bool) -> _Commits:
+    return commits.take((commits.end_ns != NEVER_NS) & (waits | ~commits.in_transaction))
+
+
+def _is_stale(log: PartitionLog, commits: _Commits, fetches: OffsetColumns, *, waits: bool, lost: bool) -> Flags:
+    """Per fetch, which waits for transactions or does not."""
+    operations = log.rows.operations
+    known = _acknowledged(commits, waits=waits)
+    known = known.take(np.argsort(known.end_ns))
+    newest_ns = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(known.begin_ns))
+    ended = np.searchsorted(known.end_ns, operations.invoke_ns[fetches.operation], side="left")
+    stale: Flags = (ended > 0) & ((fetches.offset == NO_OFFSET) == lost)
+    if not lost:
+        latest_ns = _latest_end(commits, fetches.offset, operations.complete_ns[fetches.operation])
+        stale &= latest_ns < newest_ns[ended]
+    return stale
+
+
+def _latest_end(commits: _Commits, offset: Int64s, by_ns: Int64s) -> Int64s:
+    """Per fetch, the latest end of a commit of that offset that began by a time; before every time where there is none.
+
+    Commits and fetches sorted together by offset and time, commits first: a running maximum of ends, as ranks.
+    """
+    offsets = np.unique(np.concatenate([commits.offset, offset]), return_inverse=True)[1].reshape(-1)
+    ends, ranks = np.unique(commits.end_ns, return_inverse=True)
+    asks = np.repeat([False, True], [len(commits.offset), len(offset)])
+    order = np.lexsort((asks, np.concatenate([commits.begin_ns, by_ns]), offsets))
+    height = np.concatenate([ranks.reshape(-1) + 1, np.zeros(len(offset), np.int64)])
+    highest = np.maximum.accumulate(offsets[order] * (len(ends) + 1) + height[order]) % (len(ends) + 1)
+    latest = np.empty(len(offset), np.int64)
+    asked = asks[order]
+    latest[order[asked] - len(commits.offset)] = np.append(np.iinfo(np.int64).min, ends)[highest[asked]]
+    return latest
+
+
+def _newest(log: PartitionLog, commits: _Commits, fetch: int) -> int:
+    """The commit that a fetch should have found: of those that had ended, the one that began last."""
+    operations = log.rows.operations
+    waits = bool(operations.isolation[fetch] == READ_COMMITTED)
+    ended = (commits.end_ns < operations.invoke_ns[fetch]) & (waits | ~commits.in_transaction)
+    rows = np.flatnonzero(ended & (commits.end_ns != NEVER_NS))
+    order = np.lexsort((commits.offset[rows], commits.operation[rows], -commits.begin_ns[rows]))
+    return int(rows[order[0]])

@@ -1,0 +1,95 @@
+"""`reprocessed-input`: exactly-once, an input record takes effect once (KIP-98, KIP-129, KIP-447).
+
+Choices. A transaction processed an input under exactly-once for a group if it is committed, sent an output made from
+the input, and committed a higher offset of that group in the input's partition. Two groups are two applications. If a
+commit that may have happened took the group back to the record or below it, after the first of the transactions had
+begun to commit offsets, processing it again was asked for. Groups and partitions that `group_offsets` does not judge
+are not judged here. Where the input's partition or `__consumer_offsets` could have lost content: permitted.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.columns import FAIL, NO_OFFSET, Flags, Indexes, Int64s, OffsetColumns
+from linearizability.anomalies.definition import Definition, Shown, finding, op, place
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.group_offsets import judged_groups, level
+from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import Verdict
+
+NAME = "reprocessed-input"
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per input record."""
+    if not len(log.rows.inputs) or not len(log.context.transactions):
+        return
+    again = [_processed_again(log, group) for group in judged_groups(log)]
+    offsets = np.unique(np.concatenate([np.empty(0, np.int64), *(offset for offset, _ in again)]))
+    kept = level(log) is Verdict.VIOLATION and log.context.keeps_content(log.rows.topic)
+    verdict = Verdict.VIOLATION if kept else Verdict.PERMITTED
+    show = partial(_show, log, offsets, [(offset, keys) for offset, keys in again if len(offset)])
+    yield from finding(log, NAME, verdict, np.ones(len(offsets), np.bool_), offsets=offsets, show=show)
+
+
+def _processed_again(log: PartitionLog, group: str) -> tuple[Int64s, Indexes]:
+    """Rows of inputs that a group processed in several transactions: their offsets, ascending, and the rows."""
+    inputs, operations, transactions = log.rows.inputs, log.rows.operations, log.context.transactions
+    commits = log.rows.offsets.take((log.rows.offsets.group == group) & log.rows.offsets.is_commit)
+    commits = commits.take((operations.outcome[commits.operation] != FAIL) & (commits.offset != NO_OFFSET))
+    both = operations.transaction[np.concatenate([inputs.operation, commits.operation])]
+    used, numbers = np.unique(both, return_inverse=True)
+    of, committer = numbers[: len(inputs)], numbers[len(inputs) :]
+    done = (used >= 0) & transactions.committed[used] & ~transactions.aborted[used]
+    aborted = ((used >= 0) & transactions.aborted[used])[committer]
+    reached = np.full(len(used), NO_OFFSET, np.int64)
+    np.maximum.at(reached, committer, commits.offset)
+    begun_ns = np.full(len(used), NEVER_NS)
+    np.minimum.at(begun_ns, committer, operations.invoke_ns[commits.operation])
+
+    rows = np.flatnonzero(done[of] & (reached[of] > inputs.offset))
+    rows = rows[np.lexsort((inputs.operation[rows], of[rows], inputs.offset[rows]))]
+    offsets, group_of = np.unique(inputs.offset[rows], return_inverse=True)
+    lowest, highest = np.full(len(offsets), len(used)), np.full(len(offsets), -1)
+    np.minimum.at(lowest, group_of, of[rows])
+    np.maximum.at(highest, group_of, of[rows])
+    first_ns = np.full(len(offsets), NEVER_NS)
+    np.minimum.at(first_ns, group_of, begun_ns[of[rows]])
+    again = (lowest < highest) & ~_taken_back(log, commits.take(~aborted), offsets, first_ns)
+    chosen = rows[again[group_of]]
+    return inputs.offset[chosen], chosen
+
+
+def _taken_back(log: PartitionLog, commits: OffsetColumns, offsets: Int64s, after_ns: Int64s) -> Flags:
+    """Per input, whether a commit that began after a time has an offset at or below it."""
+    begin_ns = log.rows.operations.invoke_ns[commits.operation]
+    order = np.argsort(begin_ns)
+    lowest = np.append(np.minimum.accumulate(commits.offset[order][::-1])[::-1], NEVER_NS)
+    back: Flags = lowest[np.searchsorted(begin_ns[order], after_ns, side="right")] <= offsets
+    return back
+
+
+def _show(log: PartitionLog, offsets: Int64s, again: list[tuple[Int64s, Indexes]], index: int) -> Shown:
+    offset, operations = int(offsets[index]), log.rows.operations
+    rows = next(rows[own == offset] for own, rows in again if offset in own)
+    produces = log.rows.inputs.operation[rows]
+    first = int(produces.min())
+    second = int(produces[operations.transaction[produces] != operations.transaction[first]].min())
+    text = (
+        f"the input {place(log, offset)} has an output of operation {op(log, first)} and one of operation"
+        f" {op(log, second)}, in two committed transactions that both committed a group offset above it"
+    )
+    return Shown((first, second), None, text)
+
+
+REPROCESSED_INPUT = Definition(
+    name=NAME,
+    text="Under exactly-once, one input record has outputs in two different committed transactions.",
+    levels="A violation; permitted where the input's partition or `__consumer_offsets` could have lost content.",
+    counted="input records",
+    evidence="the lowest produce of an output of it, and the lowest one of another such transaction",
+    find=find,
+)
