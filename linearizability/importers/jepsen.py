@@ -11,7 +11,8 @@ A key is a partition: the integer k is partition k of the topic `key`, another k
 What the log does not say:
 
 - The clients' properties. They are taken to be those of Jepsen's safe preset, unless others are given.
-- Where a poll started. After an `assign` with a seek to the beginning, at 0; else at the first record it returned.
+- Where a poll started. After an `assign` with a seek to the beginning at 0, and then where the poll before ended; else
+  at the first record it returned.
 - When partitions moved, if no call has a `rebalance-log`: then every poll of a process that subscribes may have moved.
 - Where the consumer went on after a call that failed or is unknown: some clients seek back, some do not.
 
@@ -119,7 +120,8 @@ class _Importer:
         self._polls: dict[Place, list[tuple[int, int, _Operation]]] = defaultdict(list)
         self._polls_without_answer = False
         self._subscribed: set[int] = set()
-        self._at_start: dict[int, set[Place]] = {}
+        self._stands: dict[int, dict[Place, int]] = {}
+        """Per process, where it surely stands: since it sought the beginning, and did nothing but poll."""
 
     def add(self, call: Call) -> None:
         """One call; they come by invocation."""
@@ -129,11 +131,11 @@ class _Importer:
         self._operation(call, call.f, call.outcome)
         if call.f in MOVING_CALLS:
             self._subscribed.discard(call.process)
-            self._at_start.pop(call.process, None)
+            self._stands.pop(call.process, None)
             if call.f == "subscribe":
                 self._subscribed.add(call.process)
             elif call.outcome == "ok" and call.asked.get("seek-to-beginning?"):
-                self._at_start[call.process] = set(self._places(call, call.asked.get("value")))
+                self._stands[call.process] = dict.fromkeys(self._places(call, call.asked.get("value")), 0)
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of all tables but `faults`."""
@@ -202,10 +204,13 @@ class _Importer:
             operation.records.append(_record(seq, "read", read.place, read.offset, read.value))
             self._returned[read.place].add(read.offset)
             ranges[read.place] = ranges.get(read.place, (read.offset, 0))[0], read.offset
-        at_start = self._at_start.get(call.process, set())
+        if call.outcome != "ok":
+            self._stands.pop(call.process, None)
+        stands = self._stands.get(call.process, {})
         for place, (first, last) in ranges.items():
-            before = 0 if place in at_start else first
-            at_start.discard(place)
+            before = min(stands.get(place, first), first)
+            if place in stands:
+                stands[place] = last + 1
             if call.process in self._subscribed and not self._logs_rebalances:
                 operation.positions.append(_position(place, before, before, "assign"))
             operation.positions.append(_position(place, before, last + 1, "read"))
@@ -221,7 +226,7 @@ class _Importer:
             raise bad_line(self._path, call.last_line, f"an entry of the rebalance-log is {shown(entry)}, not a map")
         event = entry.get("type")
         for topic, partition in self._places(call, entry.get("keys")):
-            self._at_start.get(call.process, set()).discard((topic, partition))
+            self._stands.get(call.process, {}).pop((topic, partition), None)
             row = {"process": call.process, "topic": topic, "partition": partition}
             at_ns = call.invoke_ns if call.complete_ns is None else call.complete_ns
             event = event if event in ASSIGNMENT_EVENTS else "revoked"

@@ -47,7 +47,7 @@ def valid(history):
     return True
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), lawful=st.booleans())
 def test_round_trip(tmp_path_factory, seed, lawful):
     folder = tmp_path_factory.mktemp("history")
