@@ -135,6 +135,8 @@ class Lifecycle:
 
         When it is over, `RegistrationTimeoutError` comes out of the timer.
         """
+        if self.broker_epoch != UNKNOWN_EPOCH or self.state is BrokerState.SHUTTING_DOWN:
+            return
         limit_ms = self._runtime.configuration.integer("initial.broker.registration.timeout.ms")
 
         def end(now: Now) -> None:

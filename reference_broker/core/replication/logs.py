@@ -1,13 +1,14 @@
 """The logs in this broker's log directory, and the checkpoints beside them (Kafka's `LogManager`).
 
 Each replica has a directory `<topic>-<index>` with its log, and in it a `partition.metadata` that names its topic id:
-a log is never taken for that of a later topic of the same name (KIP-516).
+a log is never taken for that of a later topic of the same name (KIP-516). A log that is no replica of this broker's
+any more, once the metadata is known, goes: it strayed while the broker was down.
 
 Three checkpoints lie beside the directories: how far each log is flushed, where it starts, and its high watermark. They
 are written now and then and at a clean stop, whose last act is the marker that says that no log needs recovery.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from uuid import UUID
 
 from reference_broker.core.clock import Now
@@ -24,8 +25,11 @@ from reference_broker.core.log.closing import close_logs
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.replication.partition import Partition
+from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.record_batch import Codec
 from reference_broker.protocol.uuids import format_uuid
+
+_PARTITION_METADATA = "partition.metadata"
 
 
 class Logs:
@@ -58,26 +62,40 @@ class Logs:
             recovery_point=self._recovery_points.get((topic, index), 0),
             log_start_offset=self._log_starts.get((topic, index), 0),
         )
-        if not self._disk.exists(f"{directory}/partition.metadata"):
-            self._disk.replace(f"{directory}/partition.metadata", _partition_metadata(topic_id))
+        if not self._disk.exists(f"{directory}/{_PARTITION_METADATA}"):
+            self._disk.replace(f"{directory}/{_PARTITION_METADATA}", _partition_metadata(topic_id))
         return log
 
     def _clear_if_other_topic(self, directory: str, topic_id: UUID) -> None:
         """A log of another topic id is left of a topic that was deleted while this broker was down."""
-        path = f"{directory}/partition.metadata"
+        path = f"{directory}/{_PARTITION_METADATA}"
         if self._disk.exists(path):
             found = self._disk.read(path, 0, self._disk.size(path)).split()
             if found and found[-1] != format_uuid(topic_id).encode():
                 self._disk.delete_directory(directory)
 
-    def delete(self, gone: Collection[Partition], left: Collection[Partition]) -> None:
+    def delete_strays(self, left: Collection[Partition]) -> None:
+        """Delete the logs of replicas that were taken away while this broker was down; `left` are all it has."""
+        here = {partition.key for partition in left}
+        strays = [key for key in self._on_disk() if key not in here]
+        if strays:
+            self.delete(strays, left)
+
+    def _on_disk(self) -> Iterator[tuple[str, int]]:
+        for name in self._disk.list(""):
+            topic, _, index = name.rpartition("-")
+            is_replica = topic not in {"", CLUSTER_METADATA_TOPIC} and index.isdecimal() and str(int(index)) == index
+            if is_replica and self._disk.exists(f"{name}/{_PARTITION_METADATA}"):
+                yield topic, int(index)
+
+    def delete(self, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
         """Delete logs. The checkpoints go first: what they say must never be taken for a later topic of that name."""
-        if not self._recovery_points.keys().isdisjoint(partition.key for partition in gone):
+        if not self._recovery_points.keys().isdisjoint(gone):
             self.checkpoint(left)
-        if not self._high_watermarks.keys().isdisjoint(partition.key for partition in gone):
+        if not self._high_watermarks.keys().isdisjoint(gone):
             self.checkpoint_high_watermarks(left)
-        for partition in gone:
-            self._disk.delete_directory(f"{partition.topic}-{partition.index}")
+        for topic, index in gone:
+            self._disk.delete_directory(f"{topic}-{index}")
 
     def checkpoint(self, partitions: Iterable[Partition]) -> None:
         """Write down how far logs are flushed and where they start."""

@@ -148,6 +148,8 @@ class Replicas:
         assigned.sort(key=lambda found: found[1].leader != self._around.node_id)
         for topic, record in assigned:
             self._apply(topic, record, now)
+        if delta.everything:
+            self._logs.delete_strays(self._partitions.values())
         self._fetchers.proceed(now)
 
     def _touched(self, delta: MetadataDelta) -> Iterable[Partition]:
@@ -215,7 +217,7 @@ class Replicas:
         for partition in gone:
             del self._partitions[partition.key]
             self._fetchers.leave(partition.key)
-        self._logs.delete(gone, self._partitions.values())
+        self._logs.delete([partition.key for partition in gone], self._partitions.values())
         for partition in gone:
             listener = self._listeners.get(partition.topic)
             if listener is not None and partition.is_leader:

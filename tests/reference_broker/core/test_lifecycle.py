@@ -198,6 +198,15 @@ def test_a_broker_with_a_registration_or_a_wish_to_stop_has_no_limit(ending):
             story.answer(None)
 
 
+def test_a_broker_that_is_registered_already_has_no_limit():
+    story = Story().run()
+    story.lifecycle.limit_registration(story.now)
+    while story.now.monotonic_ms < 120_000:
+        story.advance(1_000)
+        if story.asked is not None:
+            story.answer(heard())
+
+
 def test_a_stale_epoch_stays_what_it_is():
     story = Story().run()
     story.advance(HEARTBEAT_MS)

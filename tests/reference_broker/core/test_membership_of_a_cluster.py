@@ -33,6 +33,24 @@ def isr_sizes(cluster):
     return {len(partition.isr) for partition in image(cluster).partitions()}
 
 
+def test_a_broker_lets_go_of_what_it_lost_while_it_was_down(cluster):
+    """A topic that is deleted, and a replica that is moved away."""
+    moved = {**ORDERS, "name": "moved", "num_partitions": 1}
+    cluster.ask(1, "CreateTopics", 7, topics=[moved], timeout=5_000)
+    cluster.run(1_000)
+    cluster.kill(3)
+    cluster.run(SESSION_MS)
+    cluster.ask(1, "DeleteTopics", 5, topic_names=["orders"], timeout_ms=5_000)
+    away = {"name": "moved", "partitions": [{"partition_index": 0, "replicas": (1, 2)}]}
+    cluster.ask(1, "AlterPartitionReassignments", 0, topics=[away], timeout_ms=5_000)
+    assert {"orders-0", "moved-0"} <= set(cluster.disks[3].list(""))
+    cluster.start(3)
+    cluster.run_until(lambda: cluster.nodes[3].is_ready)
+    assert not [name for name in cluster.disks[3].list("") if name.startswith(("orders-", "moved-"))]
+    assert "__cluster_metadata-0" in cluster.disks[3].list("")
+    assert "moved-0" in cluster.disks[1].list("")
+
+
 def shut_down(cluster, node_id):
     """In good order; how long it took."""
     began_ms = cluster.now.monotonic_ms
