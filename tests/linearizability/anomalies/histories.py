@@ -281,6 +281,46 @@ def _nonsense_of_groups(rng, tables, when, where):
             tables.add("offsets", op_id=op, group=group, offset=offset, direction=direction, **place)
 
 
+def nonsense_of_one_group(rng):
+    """A handful of transactions, inputs, commits, fetches and owners of one partition: few rows that often collide."""
+    tables, now = Tables(topics={TOPIC: {}}), 10
+    place = {"topic": TOPIC, "partition": 0}
+    kinds = ["produce", "commit_txn", "assigned", "heartbeat"] + ["commit_offsets", "fetch_offsets"] * 2
+    for _ in range(rng.randrange(4, 30)):
+        now += rng.randrange(5)
+        f, process = rng.choice(kinds), rng.randrange(2)
+        if f == "assigned":
+            member, instance = rng.choice([f"m{process}", None]), rng.choice([None, None, "i"])
+            columns = {"member_id": member, "instance_id": instance, "generation": 1, "process": process, "group": "g"}
+            tables.add("assignments", at_ns=now, event=rng.choice([f, f, "revoked"]), **columns, **place)
+            continue
+        inside = f in ("produce", "commit_txn") or (f == "commit_offsets" and rng.random() < 0.6)
+        op = tables.op(
+            process,
+            f,
+            now,
+            rng.choice([now + rng.randrange(8)] * 9 + [None]),
+            rng.choice(["ok"] * 6 + ["info", "fail"]),
+            txn_id="x" if inside else None,
+            txn_seq=rng.randrange(2) if inside else None,
+            isolation=rng.choice([None, "read_committed"]),
+            error=rng.choice([None, None, "UNKNOWN_MEMBER_ID"]) if f == "heartbeat" else None,
+        )
+        if f == "produce":
+            for seq in range(rng.randrange(1, 3)):
+                tables.add("inputs", op_id=op, seq=seq, offset=rng.randrange(3), **place)
+        elif f == "commit_offsets":
+            columns = {"group": rng.choice("ggh"), "offset": rng.randrange(1, 5), "direction": "commit"}
+            tables.add("offsets", op_id=op, **columns, **place)
+        elif f == "fetch_offsets":
+            columns = {"group": rng.choice("ggh"), "offset": rng.choice([1, 2, 3, 4, None]), "direction": "fetched"}
+            tables.add("offsets", op_id=op, **columns, **place)
+    if rng.random() < 0.3:
+        heal = rng.choice([now // 2 + 12, now // 2 + 12, None])
+        tables.add("faults", fault_id=0, kind=rng.choice(["kill", "wipe"]), target="1", inject_ns=12, heal_ns=heal)
+    return tables
+
+
 def _nonsense_states(rng, tables, ids, parts, now):
     for _ in range(rng.randrange(6)):
         asked = rng.randrange(100, now + 30)

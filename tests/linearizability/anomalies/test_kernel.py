@@ -12,7 +12,7 @@ from linearizability.check import judge, judge_history
 from linearizability.history.errors import HistoryError
 from linearizability.history.reader import open_history
 from linearizability.judgement import Verdict
-from tests.linearizability.anomalies.histories import nonsense, well_formed
+from tests.linearizability.anomalies.histories import nonsense, nonsense_of_one_group, well_formed
 from tests.linearizability.anomalies.oracle import Oracle
 from tests.linearizability.anomalies.pipeline import Pipeline
 from tests.linearizability.anomalies.plants import GROUP_PLANTS, PLANTS
@@ -58,6 +58,13 @@ def lawful(seed):
 @examples(250)
 def test_kernel_says_what_the_oracle_says_of_nonsense(tmp_path_factory, seed):
     tables = nonsense(random.Random(seed))
+    assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
+
+
+@given(SEEDS)
+@examples(200)
+def test_kernel_says_what_the_oracle_says_of_a_group_in_confusion(tmp_path_factory, seed):
+    tables = nonsense_of_one_group(random.Random(seed))
     assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
 
 

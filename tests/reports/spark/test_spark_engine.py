@@ -20,7 +20,8 @@ from linearizability.history.schema import SCHEMAS
 from reports.spark.check import judge_with_spark
 from reports.spark.session import EngineUnavailableError, spark_session
 from tests.linearizability.anomalies.histories import nonsense, well_formed
-from tests.linearizability.anomalies.plants import PLANTS
+from tests.linearizability.anomalies.pipeline import Pipeline
+from tests.linearizability.anomalies.plants import GROUP_PLANTS, PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
 
 pytestmark = [
@@ -126,6 +127,16 @@ def test_spark_derives_positions_and_decides_transactions_as_the_local_engine_do
     run = union(histories).write(tmp_path / "run")
     expected = judge(run)
     assert len(expected.anomalies) > 4
+    assert judge_with_spark(run) == expected
+
+
+def test_spark_judges_groups_and_transactions_as_the_local_engine_does(spark, tmp_path, monkeypatch):
+    tables = Pipeline(random.Random(4)).run(60)
+    assert all(plant(tables, random.Random(4)) for plant in GROUP_PLANTS.values())
+    run = tables.write(tmp_path / "run", files=3)
+    monkeypatch.setattr("reports.spark.check._TASK_ROWS", 50)
+    expected = judge(run)
+    assert set(GROUP_PLANTS) <= {anomaly.name for anomaly in expected.anomalies}
     assert judge_with_spark(run) == expected
 
 
