@@ -3,8 +3,7 @@
 A topic's properties are judged as by `LogConfig.validate`, a broker's as by `DynamicBrokerConfig.validate`. A name that
 no broker property has is taken: it may be meant for a plug-in.
 
-Gaps: `listeners` and its kin, threads and caches cannot be changed while the broker runs, as there are none to change;
-read-only properties of Kafka that this broker does not heed are taken as unknown names.
+Gaps: `listeners` and its kin, threads and caches cannot be changed while the broker runs, as there are none to change.
 """
 
 from collections.abc import Mapping
@@ -12,6 +11,9 @@ from collections.abc import Mapping
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, DYNAMIC_BROKER_CONFIGS, TOPIC_CONFIG_KEYS
+from reference_broker.core.configuration.read_only import UNHEEDED_READ_ONLY_CONFIGS
+
+_READ_ONLY = (BROKER_CONFIG_KEYS.keys() - DYNAMIC_BROKER_CONFIGS) | UNHEEDED_READ_ONLY_CONFIGS
 
 
 def validate_topic_overrides(overrides: Mapping[str, str | None], broker: BrokerConfiguration) -> dict[str, str]:
@@ -44,7 +46,7 @@ def validate_topic_overrides(overrides: Mapping[str, str | None], broker: Broker
 
 def validate_dynamic(properties: Mapping[str, str]) -> None:
     """All that a broker, or all brokers, would have set while running. Raises `InvalidConfigError`."""
-    read_only = sorted(name for name in properties if name in BROKER_CONFIG_KEYS and name not in DYNAMIC_BROKER_CONFIGS)
+    read_only = sorted(_READ_ONLY.intersection(properties))
     if read_only:
         raise InvalidConfigError(f"Cannot update these configs dynamically: [{', '.join(read_only)}]")
     for name, text in properties.items():

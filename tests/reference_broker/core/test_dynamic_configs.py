@@ -196,6 +196,8 @@ RETENTION = [("retention.ms", SET, "5")]
         ((BROKER, "x", RETENTION), bad_request("Node id must be an integer, but it is: x")),
         ((3, "c", RETENTION), bad_request("Unknown resource type 3")),
         ((BROKER, "1", [("node.id", SET, "4")]), read_only("node.id")),
+        ((BROKER, "1", [("broker.id", SET, "4")]), read_only("broker.id")),
+        ((BROKER, "", [("queued.max.requests", SET, "4")]), read_only("queued.max.requests")),
         ((BROKER, "", [("num.partitions", SET, "3")]), read_only("num.partitions")),
         (
             (BROKER, "1", [("log.retention.ms", SET, "x")]),
