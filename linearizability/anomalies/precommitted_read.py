@@ -25,10 +25,11 @@ def find(log: PartitionLog) -> Iterable[Finding]:
     if log.ambiguous:
         return
     records, reads, operations, ids = log.records, log.rows.reads, log.rows.operations, log.read_ids
-    begun_ns = np.append(log.context.transactions.commit_begun_ns, NEVER_NS)[records.transaction]  # -1: the last
-    early = (records.transaction >= 0) & ~records.aborted
+    inside = (records.transaction >= 0) & ~records.aborted
+    begun_ns = np.full(len(records), NEVER_NS, np.int64)
+    begun_ns[inside] = log.context.transactions.commit_begun_ns[records.transaction[inside]]
     rows = np.flatnonzero(
-        early[ids]
+        inside[ids]
         & (operations.isolation[reads.operation] == READ_COMMITTED)
         & (operations.complete_ns[reads.operation] < begun_ns[ids])
     )
