@@ -28,6 +28,8 @@ def draw_log(history: History, evidence: Evidence) -> Log | None:
     covering = rows.reads_covering(history, evidence, offsets)
     sends = {(row["offset"], row["value"]): row for row in records if row["direction"] == "send"}
     readers = _readers(history, evidence, records, covering)
+    if history.is_absent("positions"):
+        covering = _derived(history, evidence, readers)
     senders = {op["op_id"]: op for op in rows.operations(history, [row["op_id"] for row in sends.values()])}
     returned = {(row["op_id"], row["offset"], row["value"]) for row in records if row["direction"] == "read"}
     spans = defaultdict(list)
@@ -81,11 +83,21 @@ def _places(records: Sequence[Row], evidence: Evidence) -> list[tuple[int | None
 
 def _readers(history: History, evidence: Evidence, records: Sequence[Row], covering: Sequence[Row]) -> list[Row]:
     """The reads to show: those of the evidence, then those that were next to them in time."""
-    op_ids = {row["op_id"] for row in covering} | {row["op_id"] for row in records if row["direction"] == "read"}
+    found = [*covering, *records, *rows.of_partition(history, "records", evidence, evidence.op_ids)]
+    op_ids = {row["op_id"] for row in found if row.get("direction") != "send"}
     reads = rows.operations(history, sorted(op_ids))
     marked = [place for place, op in enumerate(reads) if op["op_id"] in evidence.op_ids]
     ranked = sorted(range(len(reads)), key=lambda place: min((abs(place - other) for other in marked), default=place))
     return [reads[place] for place in sorted(ranked[:READERS_MAX])]
+
+
+def _derived(history: History, evidence: Evidence, readers: Sequence[Row]) -> list[Row]:
+    """Where no positions were kept: what reads are sure to have passed, from their first record to their last."""
+    offsets: dict[int, list[int]] = defaultdict(list)
+    for row in rows.of_partition(history, "records", evidence, [op["op_id"] for op in readers]):
+        if row["direction"] == "read" and row["offset"] is not None:
+            offsets[row["op_id"]].append(row["offset"])
+    return [{"op_id": op_id, "before": min(own), "after": max(own) + 1} for op_id, own in offsets.items()]
 
 
 def _seen(

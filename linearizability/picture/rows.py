@@ -96,11 +96,15 @@ def records_near(history: History, evidence: Evidence, offsets: Collection[int])
 
 def reads_covering(history: History, evidence: Evidence, offsets: Collection[int]) -> list[Row]:
     """The positions of the partition that pass over one of some offsets."""
-    low, high = min(offsets, default=0), max(offsets, default=-1)
+    ordered = sorted(offsets)
+    begins = [offset for offset in ordered if offset - 1 not in offsets]
+    ends = [offset for offset in ordered if offset + 1 not in offsets]
 
     def wanted(table: pa.Table) -> pa.ChunkedArray:
-        overlaps = pc.and_(pc.less_equal(table["before"], high), pc.greater(table["after"], low))
-        return pc.and_(pc.and_(overlaps, pc.equal(table["cause"], "read")), _of_partition(table, evidence))
+        mask = pc.less(table["after"], 0)
+        for low, high in zip(begins, ends, strict=True):
+            mask = pc.or_(mask, pc.and_(pc.less_equal(table["before"], high), pc.greater(table["after"], low)))
+        return pc.and_(pc.and_(mask, pc.equal(table["cause"], "read")), _of_partition(table, evidence))
 
     return list(_rows(history, "positions", wanted))
 

@@ -91,6 +91,20 @@ def test_a_value_that_stands_twice_has_a_row_for_each_place(tmp_path):
     assert [(row.offset, row.value, row.is_evidence) for row in log.rows] == [(3, "70", True), (40, "70", True)]
 
 
+def test_without_positions_a_read_passed_what_lies_between_its_records(tmp_path):
+    history = Tables(topics={"t": {}})
+    sent = history.op(0, "produce", 0, 1, acks=-1)
+    read = history.op(1, "fetch", 5, 6, isolation="read_uncommitted")
+    for offset in range(4):
+        history.record(sent, offset, "send", "t", 0, offset, 70 + offset)
+        if offset in (0, 2):
+            history.record(read, offset, "read", "t", 0, offset, 70 + offset, leader_epoch=0)
+    history.write(tmp_path)
+    log = picture_of(tmp_path, "lost-write").log
+    assert [reader.moved for reader in log.readers] == ["0→3"]
+    assert [row.seen[0] for row in log.rows] == [Seen.RETURNED, Seen.PASSED, Seen.RETURNED, Seen.NOT_COVERED]
+
+
 def test_evidence_without_operations_or_partition_has_a_picture(tmp_path):
     history = Tables()
     history.op(0, "commit_offsets", 5, None, "info", group="g", error="REQUEST_TIMED_OUT")

@@ -81,6 +81,32 @@ def test_a_long_history_is_cut_to_a_window_and_says_so():
     assert picture.orders[0].steps[-1].after == "2500"
 
 
+@pytest.mark.parametrize("plan", PLANS)
+def test_the_end_of_an_order_says_what_the_whole_says(plan, monkeypatch):
+    """Of a long history only the last steps are told; the states, the reasons and the places are those of the whole."""
+    rng = random.Random(f"late {plan}")
+    compared = 0
+    while compared < 12:
+        history = random_history(plan, rng, rng.randrange(4, 10))
+        verification = check(history, PLANS[plan][0]())
+        if verification.verdict is not Verdict.VIOLATION:
+            continue
+        compared += 1
+        whole = draw_verification(verification).orders
+        with monkeypatch.context() as patch:
+            patch.setattr("linearizability.explain.EVENTS_TOLD_MAX", rng.randrange(1, 6))
+            end = draw_verification(verification).orders
+        assert {(order.state, order.reason) for order in end} == {(order.state, order.reason) for order in whole}
+        for order in end:
+            assert [step.place for step in order.steps] == list(
+                range(order.length - len(order.steps) + 1, order.length + 1)
+            )
+            for before, after in zip(order.steps, order.steps[1:], strict=False):
+                assert before.after == after.before
+            if order.steps:
+                assert order.steps[-1].after == order.state
+
+
 def test_only_the_subhistory_in_violation_is_drawn():
     history = [
         Operation(op_id=1, input=("put", "k", "a"), output=None, invoke_ns=0, complete_ns=1),
