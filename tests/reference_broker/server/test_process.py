@@ -117,6 +117,24 @@ def test_a_disk_that_fails_ends_the_broker(tmp_path):
     assert not (tmp_path / "data/.kafka_cleanshutdown").exists()
 
 
+@pytest.mark.parametrize("what", ["nothing", "a file"])
+def test_a_log_directory_that_goes_while_it_runs_ends_the_broker(tmp_path, what):
+    data = tmp_path / "data"
+    another = {"name": "another", "num_partitions": 1, "replication_factor": 1}
+    with running(data) as broker, RawClient(broker.host, broker.port) as client:
+        assert produce_one(client) == 0
+        data.rename(tmp_path / "elsewhere")
+        if what == "a file":
+            data.write_text("")
+        with pytest.raises(ConnectionClosed):
+            client.request(request("CreateTopics", 7, topics=[another]))
+        _, errors = broker.process.communicate(timeout=20)
+    assert broker.process.returncode == 3
+    assert errors.startswith("error: the log directory failed: ")
+    assert errors.count("\n") == 1
+    assert not (tmp_path / "elsewhere/.kafka_cleanshutdown").exists()
+
+
 def test_a_directory_of_a_larger_broker(tmp_path):
     """A metadata log with a record in a framing that this broker does not know is left alone."""
     with running(tmp_path / "data") as broker:
