@@ -165,6 +165,32 @@ def test_a_browser_shows_it(make, scheme, tmp_path):
     assert len(colours) > 30
 
 
+WALK = """<script>
+const said = [];
+for (const key of ["", "ArrowLeft", "ArrowLeft", "ArrowRight", "Home", "End", "b", "2"]) {
+  if (key) dispatchEvent(new KeyboardEvent("keydown", {key}));
+  const order = document.querySelector("[name=order]:checked").value;
+  said.push(document.getElementById("told-title").textContent.split(" ")[1] + "/" + order);
+}
+document.title = said.join(" ");
+</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not walked through in a browser")
+def test_keys_walk_through_the_operations(tmp_path):
+    history = [
+        Operation(op_id=1, process=1, input=("write", 1), output=None, invoke_ns=0, complete_ns=9),
+        Operation(op_id=2, process=2, input=("write", 2), output=None, invoke_ns=1, complete_ns=10),
+        Operation(op_id=3, process=1, input=("read",), output=3, invoke_ns=11, complete_ns=14),
+        Operation(op_id=4, process=2, input=("read",), output=1, invoke_ns=12, complete_ns=15),
+    ]
+    page = tmp_path / "page.html"
+    page.write_text(verification_page(check(history, compare_and_set())) + WALK, encoding="utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    shown = subprocess.run([CHROMIUM, *flags, page.as_uri()], check=True, capture_output=True, timeout=60, text=True)
+    assert re.search(r"<title>(.*?)</title>", shown.stdout)[1] == "3/0 2/0 1/0 2/0 1/0 4/0 3/0 3/1"
+
+
 def colours_of(png):
     """Pixels by colour, of an 8-bit RGB or RGBA file without interlacing."""
     import zlib
