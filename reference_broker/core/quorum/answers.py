@@ -110,7 +110,7 @@ class Answers:
 
     def _begin_quorum_epoch(self, request: BeginQuorumEpochRequest, now: Now) -> BeginQuorumEpochResponse:
         node = self._node
-        error = self._check_epoch(request.leader_id, request.leader_epoch)
+        error = self._check_leader(request.leader_id, request.leader_epoch)
         if error is ErrorCode.none:
             node.see_epoch(request.leader_epoch, request.leader_id, now)
             if not self._is_meant_for_us(request.voter):
@@ -119,7 +119,7 @@ class Answers:
 
     def _end_quorum_epoch(self, request: EndQuorumEpochRequest, now: Now) -> EndQuorumEpochResponse:
         node = self._node
-        error = self._check_epoch(request.leader_id, request.leader_epoch)
+        error = self._check_leader(request.leader_id, request.leader_epoch)
         if error is ErrorCode.none:
             node.see_epoch(request.leader_epoch, request.leader_id, now)
             if isinstance(node.state, Follower) and node.state.leader_id == request.leader_id:
@@ -141,6 +141,12 @@ class Answers:
         if epoch < self._node.state.epoch:
             return ErrorCode.fenced_leader_epoch
         return ErrorCode.invalid_request if sender_id < 0 else ErrorCode.none
+
+    def _check_leader(self, leader_id: int, epoch: int) -> ErrorCode:
+        """Kafka follows the endpoints in the request to any leader; with static voters only one of them can lead."""
+        error = self._check_epoch(leader_id, epoch)
+        is_stranger = self._node.voters.get(leader_id) is None
+        return ErrorCode.invalid_request if error is ErrorCode.none and is_stranger else error
 
     def _is_meant_for_us(self, voter: ReplicaKey) -> bool:
         return voter.id < 0 or voter.matches(self._node.local)

@@ -269,8 +269,10 @@ class QuorumNode:
         return now.monotonic_ms + timeout_ms + self.random_below(timeout_ms) if self.is_voter else NEVER_MS
 
     def see_epoch(self, epoch: int, leader_id: int, now: Now) -> None:
-        """Somebody says that this epoch has begun, and who leads it if they know."""
+        """Somebody says that this epoch has begun, and who leads it if they know. A leader must be a voter."""
         state = self.state
+        if self.voters.get(leader_id) is None:
+            leader_id = NO_LEADER
         if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:
             raise QuorumStateError(
                 f"node {self.local.id} is told that {leader_id} leads epoch {epoch}, which {state.leader_id} does"

@@ -246,6 +246,17 @@ def test_controllers_are_found_through_any_of_them(cluster):
     assert wrong.error_code is ErrorCode.mismatched_endpoint_type
 
 
+@pytest.mark.parametrize("api", ["BeginQuorumEpoch", "EndQuorumEpoch"])
+def test_a_leader_that_is_no_voter_is_refused(cluster, api):
+    partition = {"partition_index": 0, "leader_id": 77, "leader_epoch": cluster.nodes[1].quorum.state.epoch + 1}
+    topics = [{"topic_name": "__cluster_metadata", "partitions": [partition]}]
+    before = cluster.nodes[1].quorum.state
+    answer = cluster.ask(1, api, 1, listener=CONTROLLER, cluster_id="cluster", topics=topics)
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.invalid_request
+    cluster.run(5_000)
+    assert cluster.nodes[1].quorum.state is before
+
+
 CONTROLLER_VERSIONS = [
     (api.key, version) for api in CONTROLLER_APIS.values() for version in range(api.min_version, api.max_version + 1)
 ]
