@@ -1,18 +1,20 @@
-"""The fetchers of a broker: two for each leader that it follows, one for partitions where something happens.
+"""The fetchers of a broker: for each leader that it follows one for partitions where something happens, and quiet ones.
 
 A fetch names all of its fetcher's partitions. If the thousand on which nothing happens were named together with the one
 that is written to, each record of that one would cost as much as all of them. So a partition whose leader has records
-goes over to the busy fetcher, and back when there were none for a while. (Kafka has fetch sessions for this, and
-divides partitions evenly among `num.replica.fetchers`.) A fetcher takes partitions over only between an answer and the
-next request, so that they never wait for a request that does not name them.
+goes over to the busy fetcher, and back when there were none for a while; and a quiet fetcher has a bounded share of the
+others, so that the first record of one costs no more than its share. (Kafka has fetch sessions for this, and divides
+partitions evenly among `num.replica.fetchers`.) A fetcher takes partitions over only between an answer and the next
+request, so that they never wait for a request that does not name them.
 
 Where a leader is, the metadata says anew with every request, so that a leader that comes back elsewhere is found. A
 fetcher that has nothing to follow any more is given up together with its channel.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Channel
@@ -27,17 +29,32 @@ Locate = Callable[[int], tuple[str, int] | None]
 """Host and port of a broker on the listener for replication; null for one that the metadata does not have."""
 
 _CALM_AFTER_MS = 5_000
+_SHARE_MAX = 250
+"""Partitions of a quiet fetcher: fewer would cost more while nothing happens, more cost more when something does."""
 
 
 class Lane(Enum):
-    """The two fetchers of a leader; the values are the purposes of their channels."""
+    """The two kinds of fetchers; the values are the purposes of their channels."""
 
     BUSY = "replica-fetcher"
     QUIET = "replica-fetcher-quiet"
 
 
+class Place(NamedTuple):
+    """One fetcher of a leader. The busy one has no shares."""
+
+    leader: int
+    lane: Lane
+    share: int = 0
+
+    @property
+    def purpose(self) -> str:
+        """Of its channel."""
+        return self.lane.value if self.lane is Lane.BUSY else f"{self.lane.value}-{self.share}"
+
+
 class Fetchers:
-    """The fetchers by leader and lane.
+    """The fetchers by place.
 
     :param broker_epoch: gives this broker's epoch.
     """
@@ -49,23 +66,36 @@ class Fetchers:
         self._settings = settings
         self._locate = locate
         self._broker_epoch = broker_epoch
-        self._fetchers: dict[tuple[int, Lane], Fetcher] = {}
-        self._places: dict[Key, tuple[int, Lane]] = {}
+        self._fetchers: dict[Place, Fetcher] = {}
+        self._places: dict[Key, Place] = {}
+        self._homes: dict[Key, Place] = {}
+        """Where each partition is while nothing happens to it."""
+        self._inhabitants: Counter[Place] = Counter()
 
     def update(self, partition: Partition) -> None:
         """Follow what the partition's role says. Nothing is sent before `proceed`."""
         place = self._places.get(partition.key)
         is_followed = partition.role is Role.FOLLOWER and self._locate(partition.leader) is not None
-        if place is not None and not (is_followed and place[0] == partition.leader):
+        if place is not None and not (is_followed and place.leader == partition.leader):
             self.leave(partition.key)
         if is_followed:
-            leader, lane = self._places.setdefault(partition.key, (partition.leader, Lane.QUIET))
-            self._fetcher(leader, lane).follow(partition)
+            if partition.key not in self._places:
+                self._settle(partition.key, partition.leader)
+            self._fetcher(self._places[partition.key]).follow(partition)
+
+    def _settle(self, key: Key, leader: int) -> None:
+        """Give a partition a home, the first with room."""
+        home = Place(leader, Lane.QUIET)
+        while self._inhabitants[home] >= _SHARE_MAX:
+            home = home._replace(share=home.share + 1)
+        self._inhabitants[home] += 1
+        self._places[key] = self._homes[key] = home
 
     def leave(self, key: Key) -> None:
         """Do not follow a partition any more."""
         place = self._places.pop(key, None)
         if place is not None:
+            self._inhabitants[self._homes.pop(key)] -= 1
             self._fetchers[place].leave(key)
 
     def phase(self, key: Key) -> FetchPhase | None:
@@ -79,58 +109,63 @@ class Fetchers:
             if len(fetcher):
                 fetcher.proceed(now)
             else:
-                self._give_up(*place)
+                self._give_up(place)
 
     # Between the lanes
 
-    def _turn(self, leader: int, lane: Lane, now: Now) -> None:
+    def _turn(self, place: Place, now: Now) -> None:
         """A fetcher has had its answer: it takes over what belongs to it, or lets the other one, if that is at rest."""
-        busy, quiet = self._fetchers.get((leader, Lane.BUSY)), self._fetchers.get((leader, Lane.QUIET))
-        if busy is not None and lane is Lane.QUIET:
-            self._move(busy.calm_since(now.monotonic_ms - _CALM_AFTER_MS), leader, Lane.QUIET)
-        if quiet is not None and quiet.stirred and (lane is Lane.BUSY or busy is None or not busy.is_under_way):
-            self._move(tuple(quiet.stirred), leader, Lane.BUSY)
-            if lane is Lane.QUIET:
-                self._fetcher(leader, Lane.BUSY).proceed(now)
-        for place in ((leader, Lane.BUSY), (leader, Lane.QUIET)):
-            if place in self._fetchers and not len(self._fetchers[place]):
-                self._give_up(*place)
+        busy_place = Place(place.leader, Lane.BUSY)
+        busy = self._fetchers.get(busy_place)
+        if busy is not None and place.lane is Lane.QUIET:
+            calm = busy.calm_since(now.monotonic_ms - _CALM_AFTER_MS)
+            self._move([key for key in calm if self._homes[key] == place], place)
+        own = [other for other in self._fetchers if other.leader == place.leader]
+        for other in own if place.lane is Lane.BUSY else [place]:
+            stirred = tuple(self._fetchers[other].stirred) if other.lane is Lane.QUIET else ()
+            if stirred and (place.lane is Lane.BUSY or busy is None or not busy.is_under_way):
+                self._move(stirred, busy_place)
+                if place.lane is Lane.QUIET:
+                    self._fetcher(busy_place).proceed(now)
+        for other in (*own, busy_place):
+            if other in self._fetchers and not len(self._fetchers[other]):
+                self._give_up(other)
 
-    def _move(self, keys: Iterable[Key], leader: int, lane: Lane) -> None:
+    def _move(self, keys: Iterable[Key], place: Place) -> None:
         """Only what is being fetched moves: whatever else goes on with a partition, its fetcher must end."""
         for key in keys:
             fetcher = self._fetchers[self._places[key]]
             state = fetcher.leave(key) if fetcher.phase(key) is FetchPhase.FETCHING else None
             if state is not None:
-                self._places[key] = (leader, lane)
-                self._fetcher(leader, lane).adopt(state)
+                self._places[key] = place
+                self._fetcher(place).adopt(state)
 
-    def _fetcher(self, leader: int, lane: Lane) -> Fetcher:
-        if (leader, lane) not in self._fetchers:
-            self._fetchers[leader, lane] = Fetcher(
+    def _fetcher(self, place: Place) -> Fetcher:
+        if place not in self._fetchers:
+            self._fetchers[place] = Fetcher(
                 self._settings,
                 self._runtime.timers,
-                lambda request, then, now: self._ask(leader, lane, request, then, now),
+                lambda request, then, now: self._ask(place, request, then, now),
                 self._broker_epoch,
-                lambda now: self._turn(leader, lane, now),
+                lambda now: self._turn(place, now),
             )
-        return self._fetchers[leader, lane]
+        return self._fetchers[place]
 
-    def _give_up(self, leader: int, lane: Lane) -> None:
-        del self._fetchers[leader, lane]
-        channel = self._channel(leader, lane)
+    def _give_up(self, place: Place) -> None:
+        del self._fetchers[place]
+        channel = self._channel(place)
         if channel is not None:
             self._runtime.channels.drop(channel)
 
     # To the leader
 
-    def _ask(self, leader: int, lane: Lane, request: Any, then: Callable[[Any, Now], None], now: Now) -> bool:
-        channel = self._channel(leader, lane)
+    def _ask(self, place: Place, request: Any, then: Callable[[Any, Now], None], now: Now) -> bool:
+        channel = self._channel(place)
         if channel is None:
             return False
         self._runtime.channels.ask(channel, request, then, timeout_ms=self._settings.timeout_ms, now=now)
         return True
 
-    def _channel(self, leader: int, lane: Lane) -> Channel | None:
-        found = self._locate(leader)
-        return None if found is None else Channel(lane.value, leader, *found)
+    def _channel(self, place: Place) -> Channel | None:
+        found = self._locate(place.leader)
+        return None if found is None else Channel(place.purpose, place.leader, *found)

@@ -9,7 +9,7 @@ import pytest
 from linearizability.history.reader import open_history
 
 RECORDS = 5_000_000
-RSS_MAX_MB = 500
+RSS_MAX_MB = 600
 
 CHILD = """
 import resource, sys

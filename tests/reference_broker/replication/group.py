@@ -29,7 +29,7 @@ from reference_broker.core.handlers import fetch, list_offsets, produce
 from reference_broker.core.identity import Endpoint, Identity
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.replication.fetchers import Lane
+from reference_broker.core.replication.fetchers import Lane, Place
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.request import Outcome, Request
 from reference_broker.core.runtime import Runtime
@@ -127,7 +127,7 @@ class Group:
         del self.members[node]
         for member in self.members.values():
             for lane in Lane:
-                self._hang_up(member, node, lane.value)
+                self._hang_up(member, node, Place(node, lane).purpose)
         self._later(lambda: self._lose_channels(node))
 
     def _register(self, node: int) -> None:
@@ -396,9 +396,10 @@ class Group:
     def _lose(self, node: int, peer: int) -> None:
         """The channels from a broker to another are gone."""
         for lane in Lane:
+            purpose = Place(peer, lane).purpose
             if peer in self.members:
-                self._hang_up(self.members[peer], node, lane.value)
-            self.members[node].broker.runtime.channels.lost(_channel(peer, lane.value), self.now)
+                self._hang_up(self.members[peer], node, purpose)
+            self.members[node].broker.runtime.channels.lost(_channel(peer, purpose), self.now)
         self._collect(node)
 
     def _lose_channels(self, gone: int) -> None:

@@ -309,7 +309,7 @@ def lanes(group: Group, node: int) -> set[str]:
 def test_a_partition_that_is_written_to_is_fetched_apart_from_the_quiet_ones() -> None:
     group = Group(2)
     group.run(for_ms=1_000)
-    assert lanes(group, 2) == {"replica-fetcher-quiet"}
+    assert lanes(group, 2) == {"replica-fetcher-quiet-0"}
     group.produce("a")
     group.run()
     assert lanes(group, 2) == {"replica-fetcher"}
