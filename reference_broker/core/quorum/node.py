@@ -9,7 +9,7 @@ Rules of this file:
 - What an effect says is on disk before it is given out: the vote before the answer that grants it, a leader's records
   before they count towards the high watermark, a follower's before the fetch that tells of them.
 - Here are the inputs and the transitions. Requests are answered in `answers`, responses judged in `outcomes`, and after
-  every input the node does what its state asks for, in `duties`.
+  every input the node does what its state asks for, in `duties`. How long it waits, says `patience`.
 - Where Kafka throws because the impossible happened, so does this (`QuorumStateError`): the node must not go on.
 """
 
@@ -31,6 +31,7 @@ from reference_broker.core.quorum.effects import (
     SnapshotInstalled,
 )
 from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
+from reference_broker.core.quorum.first_state import first_state
 from reference_broker.core.quorum.leadership import Leadership
 from reference_broker.core.quorum.messages import (
     NO_LEADER,
@@ -41,9 +42,9 @@ from reference_broker.core.quorum.messages import (
     Response,
 )
 from reference_broker.core.quorum.outcomes import Outcomes
+from reference_broker.core.quorum.patience import Patience
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY, QuorumLog
 from reference_broker.core.quorum.states import (
-    NEVER_MS,
     Ballot,
     Candidate,
     Follower,
@@ -99,6 +100,7 @@ class QuorumNode:
         self.is_stopping = False
         self.deadline_ms: int | None = None
         self.random_below = random_below
+        self.patience = Patience(config, random_below, is_voter=self.is_voter)
         self._answers = Answers(self)
         self._outcomes = Outcomes(self)
         self._duties = Duties(self)
@@ -185,7 +187,7 @@ class QuorumNode:
         """Whether a node that shuts down has done its duty: another one leads, or too few are left to elect one."""
         if not self.is_voter or self.state.leader_id not in {NO_LEADER, self.local.id}:
             return True
-        others = self._others()
+        others = set(self.voters.others(self.local.id))
         if isinstance(self.state, Resigned):
             others -= self.state.unreachable
         return len(others) < self.voters.majority
@@ -238,18 +240,7 @@ class QuorumNode:
         election = self._store.read()
         if election.epoch < self.log.last_epoch:
             election = ElectionState(self.log.last_epoch)
-        epoch, leader_id, voted = election.epoch, election.leader_id, election.voted
-        if leader_id == self.local.id:
-            # It may have lost records that it gave an offset and this epoch: it must not give them to others.
-            return Resigned(epoch, leader_id, voted, self._election_deadline_ms(now), (), self._others())
-        if self.voters.get(leader_id) is not None:
-            return Follower(epoch, leader_id, voted, now.monotonic_ms + self.config.fetch_timeout_ms)
-        if voted == self.local and self.is_voter:
-            return Candidate(epoch, self.local, self._election_deadline_ms(now), self._ballot())
-        first_ms = self.config.first_election_max_ms
-        if epoch == 0 and self.is_voter and first_ms is not None:
-            return Unattached(epoch, leader_id, voted, now.monotonic_ms + self.random_below(first_ms))
-        return Unattached(epoch, leader_id, voted, self._election_deadline_ms(now))
+        return first_state(election, self.local, self.voters, self.patience, now)
 
     def _start(self, now: Now) -> None:
         if self.voters.ids == (self.local.id,) and self.is_voter:
@@ -258,15 +249,8 @@ class QuorumNode:
             else:
                 self.become_prospective(Trigger.ONLY_VOTER, now)
 
-    def _others(self) -> set[int]:
-        return set(self.voters.others(self.local.id))
-
     def _ballot(self) -> Ballot:
         return Ballot(self.voters, self.local.id)
-
-    def _election_deadline_ms(self, now: Now) -> int:
-        timeout_ms = self.config.election_timeout_ms
-        return now.monotonic_ms + timeout_ms + self.random_below(timeout_ms) if self.is_voter else NEVER_MS
 
     def see_epoch(self, epoch: int, leader_id: int, now: Now) -> None:
         """Somebody says that this epoch has begun, and who leads it if they know. A leader must be a voter."""
@@ -293,29 +277,20 @@ class QuorumNode:
         """Wait, and look for a leader."""
         state = self.state
         voted = state.voted if epoch == state.epoch else None
-        deadline_ms = self._remaining_election_deadline_ms(now)
+        deadline_ms = self.patience.remaining_election_deadline_ms(state, now)
         self._transition(trigger, Unattached(epoch, leader_id, voted, deadline_ms))
-
-    def _remaining_election_deadline_ms(self, now: Now) -> int:
-        """A newer epoch gives no new patience to one that is waiting for an election already."""
-        match self.state:
-            case Prospective() if self.state.ballot.is_lost:
-                return self._election_deadline_ms(now)
-            case Leader() | Follower():
-                return self._election_deadline_ms(now)
-        return self.state.election_deadline_ms
 
     def become_prospective(self, trigger: Trigger, now: Now) -> None:
         """Ask if an election could be won."""
         state = self.state
-        deadline_ms = self._election_deadline_ms(now)
+        deadline_ms = self.patience.election_deadline_ms(now)
         prospective = Prospective(state.epoch, state.leader_id, state.voted, deadline_ms, self._ballot())
         self._transition(trigger, prospective)
         self.count_votes(now)
 
     def _become_candidate(self, now: Now) -> None:
         epoch = self.state.epoch + 1
-        candidate = Candidate(epoch, self.local, self._election_deadline_ms(now), self._ballot())
+        candidate = Candidate(epoch, self.local, self.patience.election_deadline_ms(now), self._ballot())
         self._transition(Trigger.MAJORITY_GRANTED, candidate)
         self.count_votes(now)
 
@@ -337,16 +312,16 @@ class QuorumNode:
 
     def _become_follower(self, epoch: int, leader_id: int, now: Now) -> None:
         voted = self.state.voted if epoch == self.state.epoch else None
-        deadline_ms = now.monotonic_ms + self.config.fetch_timeout_ms
+        deadline_ms = self.patience.fetch_deadline_ms(now)
         self._transition(Trigger.LEADER_FOUND, Follower(epoch, leader_id, voted, deadline_ms))
 
     def become_resigned(self, now: Now) -> None:
         """Lead no more."""
         state = self.state
         assert isinstance(state, Leader)
-        deadline_ms = self._election_deadline_ms(now)
-        successors = state.leadership.successors()
-        resigned = Resigned(state.epoch, state.leader_id, state.voted, deadline_ms, successors, self._others())
+        deadline_ms = self.patience.election_deadline_ms(now)
+        successors, others = state.leadership.successors(), set(self.voters.others(self.local.id))
+        resigned = Resigned(state.epoch, state.leader_id, state.voted, deadline_ms, successors, others)
         self._transition(Trigger.RESIGNATION, resigned)
 
     def count_votes(self, now: Now) -> None:
@@ -369,7 +344,7 @@ class QuorumNode:
         state = self.state
         if isinstance(state, Unattached | Prospective) and state.voted is None:
             state.voted = candidate
-            state.election_deadline_ms = self._election_deadline_ms(now)
+            state.election_deadline_ms = self.patience.election_deadline_ms(now)
             if isinstance(state, Prospective):
                 state.ballot = self._ballot()
             self._persist()

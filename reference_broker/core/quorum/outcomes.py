@@ -128,4 +128,4 @@ class Outcomes:
 
     def _renew(self, state: Follower, now: Now) -> None:
         state.has_fetched = True
-        state.fetch_deadline_ms = now.monotonic_ms + self._node.config.fetch_timeout_ms
+        state.fetch_deadline_ms = self._node.patience.fetch_deadline_ms(now)
