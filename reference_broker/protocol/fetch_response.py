@@ -8,7 +8,6 @@ written is what kio would write, byte for byte; whatever is rare is left to kio.
 import struct
 from collections.abc import Callable
 from dataclasses import fields
-from datetime import timedelta
 from io import BytesIO
 from typing import Any
 
@@ -16,6 +15,8 @@ from kio.index import load_payload_module
 from kio.serial import entity_writer
 from kio.serial.writers import write_compact_string, write_unsigned_varint, write_uuid
 from kio.static.constants import EntityType
+
+from reference_broker.protocol.durations import milliseconds
 
 Write = Callable[[BytesIO, Any], None]
 
@@ -30,7 +31,6 @@ _NULL, _EMPTY = 0, 1
 _NO_RECORDS_NO_TAGGED_FIELDS = b"\x01\x00"
 _NO_TAGGED_FIELDS = b"\x00"
 _TAGGED_FIELDS = ("diverging_epoch", "current_leader", "snapshot_id")
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 def fetch_response_writer(version: int) -> Write:
@@ -44,7 +44,7 @@ def fetch_response_writer(version: int) -> Write:
         if getattr(response, "node_endpoints", ()):
             by_kio(buffer, response)
             return
-        throttle_ms = response.throttle_time // _MILLISECOND
+        throttle_ms = milliseconds(response.throttle_time)
         buffer.write(_HEAD.pack(throttle_ms, response.error_code.value, response.session_id))
         _write_length(buffer, len(response.responses))
         for topic in response.responses:

@@ -9,7 +9,6 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from reference_broker.core.broker import Broker
@@ -19,11 +18,11 @@ from reference_broker.core.handlers.lookup import find_partition, find_topic
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.request import Outcome, Request
 from reference_broker.core.topic_names import INTERNAL_TOPICS
+from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode
 
 _HIGH_WATERMARK = -1
 _UNKNOWN_OFFSET = -1
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(slots=True)
@@ -45,7 +44,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     if waiting.is_settled():
         return waiting.response()
     keys = [result.key for result in results if result.waits_for is not None]
-    timeout_ms = request.body.timeout // _MILLISECOND
+    timeout_ms = milliseconds(request.body.timeout)
     broker.runtime.purgatory.wait(waiting, keys, now.monotonic_ms + timeout_ms)
     return Outcome.DEFERRED
 

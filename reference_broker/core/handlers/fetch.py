@@ -21,7 +21,6 @@ Gaps: incremental sessions; preferred read replicas (KIP-392).
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 from reference_broker.core.broker import Broker
@@ -33,6 +32,7 @@ from reference_broker.core.replication.brokers import BrokerRun
 from reference_broker.core.replication.partition import NO_EPOCH, Partition
 from reference_broker.core.replication.partition_reader import Isolation, PartitionReader
 from reference_broker.core.request import Outcome, Request
+from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode
 
 _CONSUMER = -1
@@ -40,7 +40,6 @@ _READ_COMMITTED = 1
 _FOLLOWERS_SERVE_VERSION = 11
 _LEADER_TOLD_VERSION = 16
 _UNKNOWN_OFFSET = -1
-_MILLISECOND = timedelta(milliseconds=1)
 _UNKNOWN = frozenset({ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition})
 _MOVED = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 
@@ -52,7 +51,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         return request.replies.FetchResponse(error_code=ErrorCode.fetch_session_id_not_found, responses=())
     reader = _reader(broker, request)
     looks = _look_at_all(broker, request, reader, now)
-    max_wait_ms = body.max_wait // _MILLISECOND
+    max_wait_ms = milliseconds(body.max_wait)
     can_wait = max_wait_ms > 0 and bool(body.topics) and not any(look.is_urgent for look in looks)
     if can_wait and (body.min_bytes > 0 and not any(look.has_records for look in looks)):
         return _wait(broker, request, reader, looks, now.monotonic_ms + max_wait_ms)

@@ -16,7 +16,6 @@ Gaps: transactional batches (INVALID_TXN_STATE(48)).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from reference_broker.core.broker import Broker
@@ -28,6 +27,7 @@ from reference_broker.core.replication.acknowledgement import Acknowledgement, K
 from reference_broker.core.replication.partition import ACKS_ALL, Partition
 from reference_broker.core.request import Outcome, Request
 from reference_broker.core.topic_names import INTERNAL_TOPICS
+from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode, error_code
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, Codec
 
@@ -44,7 +44,6 @@ _WITHOUT_LOG_START = frozenset(
         ErrorCode.record_list_too_large,
     }
 )
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(slots=True)
@@ -79,7 +78,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         lambda errors, _: broker.runtime.respond(request, _response(broker, request, results, errors)),
         request.connection,
     )
-    if broker.replicas.wait(waiting, request.body.timeout // _MILLISECOND, now):
+    if broker.replicas.wait(waiting, milliseconds(request.body.timeout), now):
         return Outcome.DEFERRED
     return _response(broker, request, results, waiting.errors)
 

@@ -14,6 +14,7 @@ from reference_broker.core.quorum.messages import (
 from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
 from reference_broker.core.quorum.wire_parts import METADATA_PARTITION, node_endpoints, the_partition
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
+from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.schemas import request_schema, response_schema
 
@@ -66,7 +67,7 @@ def fetch_request_from_kio(entity: Any) -> FetchRequest:
         partition.current_leader_epoch,
         partition.fetch_offset,
         partition.last_fetched_epoch,
-        int(entity.max_wait / timedelta(milliseconds=1)),
+        milliseconds(entity.max_wait),
         entity.max_bytes,
         partition.high_watermark,
     )
