@@ -49,8 +49,7 @@ from reference_broker.core.handlers import (
     produce,
     quorum,
 )
-
-API_VERSIONS = 18
+from reference_broker.core.handlers.api_versions import API_VERSIONS
 
 
 def _forwarded(key: int, min_version: int, max_version: int) -> Api:

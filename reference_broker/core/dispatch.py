@@ -8,10 +8,10 @@ this node lacks, since that is how a newer client finds out which it has (KIP-35
 from typing import TYPE_CHECKING
 
 from reference_broker.core.api import Part
-from reference_broker.core.apis import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS
+from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Connection
-from reference_broker.core.handlers.api_versions import unsupported_version
+from reference_broker.core.handlers.api_versions import API_VERSIONS, unsupported_version
 from reference_broker.core.request import Outcome, Request
 from reference_broker.protocol.errors import MalformedRequestError, UnsupportedVersionError
 from reference_broker.protocol.messages import RequestHeader, message_codec, read_header

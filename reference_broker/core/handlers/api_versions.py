@@ -23,8 +23,8 @@ from reference_broker.protocol.messages import Replies
 if TYPE_CHECKING:
     from reference_broker.core.node import Node
 
+API_VERSIONS = 18
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-_API_KEY = 18
 
 
 def handler(ranges: Mapping[int, tuple[int, int]]) -> Handler:
@@ -57,7 +57,7 @@ def handler(ranges: Mapping[int, tuple[int, int]]) -> Handler:
 def unsupported_version(new: Replies, own_range: tuple[int, int]) -> Any:
     """The version 0 answer to a version that is not served."""
     return new.ApiVersionsResponse(
-        error_code=ErrorCode.unsupported_version, api_keys=_api_keys(new, {_API_KEY: own_range})
+        error_code=ErrorCode.unsupported_version, api_keys=_api_keys(new, {API_VERSIONS: own_range})
     )
 
 
