@@ -12,19 +12,17 @@ from typing import Any
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.handlers.cluster_view import ClusterView
+from reference_broker.core.handlers.endpoint_type import EndpointType, wrong_endpoint
 from reference_broker.core.handlers.operations import CLUSTER_OPERATIONS
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
-
-_BROKERS, _CONTROLLERS = 1, 2
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """The cluster."""
     new = request.replies
-    endpoint_type = getattr(request.body, "endpoint_type", _BROKERS)
-    if endpoint_type != _BROKERS:
-        return _wrong_endpoint(request, endpoint_type)
+    if getattr(request.body, "endpoint_type", EndpointType.BROKER) != EndpointType.BROKER:
+        return wrong_endpoint(request, EndpointType.BROKER)
     view = ClusterView(broker.image, request.connection.listener)
     operations = CLUSTER_OPERATIONS if request.body.include_cluster_authorized_operations else -(2**31)
     return new.DescribeClusterResponse(
@@ -39,12 +37,3 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         ),
         cluster_authorized_operations=operations,
     )
-
-
-def _wrong_endpoint(request: Request, endpoint_type: int) -> Any:
-    if endpoint_type == _CONTROLLERS:
-        error = ErrorCode.mismatched_endpoint_type
-        message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
-    else:
-        error, message = ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {endpoint_type}"
-    return request.replies.DescribeClusterResponse(error_code=error, error_message=message, cluster_id="", brokers=())

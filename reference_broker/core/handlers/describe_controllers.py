@@ -7,6 +7,7 @@
 from typing import TYPE_CHECKING, Any
 
 from reference_broker.core.clock import Now
+from reference_broker.core.handlers.endpoint_type import EndpointType, wrong_endpoint
 from reference_broker.core.handlers.operations import CLUSTER_OPERATIONS
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
@@ -14,19 +15,17 @@ from reference_broker.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from reference_broker.core.node import Node
 
-_BROKERS, _CONTROLLERS = 1, 2
-
 
 def handle(node: "Node", request: Request, now: Now) -> Any:
     """The voters of the quorum."""
     new, body, voters = request.replies, request.body, node.quorum.voters
-    if body.endpoint_type != _CONTROLLERS:
-        return _wrong_endpoint(request)
+    if body.endpoint_type != EndpointType.CONTROLLER:
+        return wrong_endpoint(request, EndpointType.CONTROLLER)
     known = (voter for voter in map(voters.get, voters.ids) if voter is not None)
     return new.DescribeClusterResponse(
         error_code=ErrorCode.none,
         error_message=None,
-        endpoint_type=_CONTROLLERS,
+        endpoint_type=EndpointType.CONTROLLER,
         cluster_id=node.runtime.identity.cluster_id,
         controller_id=node.quorum.state.leader_id,
         brokers=tuple(
@@ -36,16 +35,4 @@ def handle(node: "Node", request: Request, now: Now) -> Any:
             for voter in known
         ),
         cluster_authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else -(2**31),
-    )
-
-
-def _wrong_endpoint(request: Request) -> Any:
-    if request.body.endpoint_type == _BROKERS:
-        error = ErrorCode.mismatched_endpoint_type
-        message = "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
-    else:
-        error = ErrorCode.unsupported_endpoint_type
-        message = f"Unsupported endpoint type {request.body.endpoint_type}"
-    return request.replies.DescribeClusterResponse(
-        error_code=error, error_message=message, cluster_id="", brokers=(), endpoint_type=request.body.endpoint_type
     )
