@@ -56,10 +56,6 @@ class Channels:
         self._emit(Send(channel, data))
         self._watch(channel)
 
-    def is_idle(self, channel: Channel) -> bool:
-        """Whether nothing is under way there."""
-        return channel not in self._under_way
-
     def answered(self, channel: Channel, frame: bytes, now: Now) -> None:
         """A response came, without its length."""
         under_way = self._under_way.get(channel)

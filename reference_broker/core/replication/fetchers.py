@@ -98,11 +98,6 @@ class Fetchers:
             self._inhabitants[self._homes.pop(key)] -= 1
             self._fetchers[place].leave(key)
 
-    def phase(self, key: Key) -> FetchPhase | None:
-        """How far a partition is; null for one that is not followed."""
-        place = self._places.get(key)
-        return None if place is None else self._fetchers[place].phase(key)
-
     def proceed(self, now: Now) -> None:
         """Let every fetcher ask for what there is to follow now."""
         for place, fetcher in tuple(self._fetchers.items()):

@@ -20,7 +20,6 @@ from reference_broker.core.metadata.image import MetadataImage, TopicImage
 from reference_broker.core.replication.acknowledgement import Acknowledgement
 from reference_broker.core.replication.brokers import Brokers
 from reference_broker.core.replication.fetch_settings import FetchSettings
-from reference_broker.core.replication.fetch_state import FetchPhase
 from reference_broker.core.replication.fetchers import Fetchers
 from reference_broker.core.replication.followers import Surroundings
 from reference_broker.core.replication.isr_changes import AskController, IsrChanges
@@ -97,10 +96,6 @@ class Replicas:
             return partition
         exists = self._image().partition(*key) is not None
         return ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
-
-    def fetch_phase(self, key: tuple[str, int]) -> FetchPhase | None:
-        """How far the replication of a followed partition is; null for any other."""
-        return self._fetchers.phase(key)
 
     @property
     def brokers(self) -> Brokers:

@@ -48,7 +48,8 @@ from tests.reference_broker.scripted import START_MS, request
 TOPIC, TOPIC_ID = "orders", UUID(int=7)
 LISTENER = "PLAINTEXT"
 LAG_MAX_MS = 3_000
-HANDLERS = {0: produce.handle, 1: fetch.handle, 2: list_offsets.handle}
+FETCH = 1
+HANDLERS = {0: produce.handle, FETCH: fetch.handle, 2: list_offsets.handle}
 NEVER_ANSWERED = None
 
 
@@ -92,6 +93,7 @@ class Group:
         self.refuse_with: ErrorCode | None = None
         self.altered: list[tuple[int, ...]] = []
         self.refused = 0
+        self.fetches = dict.fromkeys(self.ids, 0)
         self._messages: deque[Callable[[], None]] = deque()
         self._broker_epoch = 100
         self._produced: dict[Connection, Produced] = {}
@@ -359,6 +361,8 @@ class Group:
         if receiver not in self.members or frozenset({sender, receiver}) in self.cuts:
             self._lose(sender, receiver)
             return
+        if header.api_key == FETCH and body.topics:
+            self.fetches[sender] += 1
         connection = self.members[receiver].connections.setdefault((sender, channel.purpose), Connection())
         self._serve(receiver, connection, header.api_key, header.api_version, header.correlation_id, body)
 
