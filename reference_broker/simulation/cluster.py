@@ -1,0 +1,186 @@
+"""A whole cluster in one thread: machines, the network between them, clients, and what can be done to all of it.
+
+Nodes 1 to `size` are brokers and controllers unless `roles` says otherwise. Every message passes as bytes through the
+same codecs as between processes. One seed, and the same calls, give the same run.
+
+    cluster = SimulatedCluster(3, seed=7)
+    cluster.await_ready()
+    cluster.kill(1)
+    cluster.scheduler.run(5_000)
+"""
+
+import itertools
+from collections.abc import Callable, Mapping
+from random import Random
+from uuid import UUID
+
+from reference_broker.core.clock import Now
+from reference_broker.core.connection import DEFAULT_LISTENER, Channel
+from reference_broker.core.identity import Identity
+from reference_broker.core.layout import Layout
+from reference_broker.core.node import Node
+from reference_broker.simulation.machine import Machine
+from reference_broker.simulation.network import End, Network, Pipe
+from reference_broker.simulation.scheduler import Scheduler
+from reference_broker.simulation.trace import Trace
+
+CLIENT, REPLICATION, CONTROLLER = DEFAULT_LISTENER, "REPLICATION", "CONTROLLER"
+PORTS = {CLIENT: 9092, REPLICATION: 9093, CONTROLLER: 9094}
+READY_MAX_MS = 60_000
+
+
+def host_of(node_id: int) -> str:
+    """The name by which others reach a node."""
+    return f"b{node_id}.kafka.test"
+
+
+class SimulatedCluster:
+    """Machines, all started.
+
+    :param properties: Kafka's, for every node.
+    """
+
+    def __init__(
+        self,
+        size: int = 3,
+        *,
+        seed: int = 0,
+        roles: Mapping[int, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        self.scheduler = Scheduler()
+        self.trace = trace or Trace()
+        self.random = Random(seed)
+        self.network = Network(self.scheduler, self.trace, Random(self.random.getrandbits(64)))
+        ids = range(1, size + 1)
+        self.roles = dict.fromkeys(ids, "broker,controller") | dict(roles or {})
+        self.properties = dict(properties or {})
+        self._directory_ids = {node_id: UUID(int=1000 + node_id) for node_id in self.roles}
+        self._uuids = itertools.count(1)
+        self.machines = {
+            node_id: Machine(node_id, self.scheduler, self.network, self.trace, self) for node_id in self.roles
+        }
+        for node_id in self.machines:
+            self.start(node_id)
+
+    @property
+    def nodes(self) -> dict[int, Node]:
+        """Those that run."""
+        return {node_id: machine.node for node_id, machine in self.machines.items() if machine.node is not None}
+
+    # Life of the nodes
+
+    def start(self, node_id: int) -> None:
+        """Open a node on its disk."""
+        machine = self.machines[node_id]
+        properties = self._properties_of(node_id)
+        layout = Layout.of(properties, node_id)
+
+        def make(now: Now) -> Node:
+            incarnation_id = UUID(int=2_000_000 + 1000 * node_id + machine.incarnation)
+            directory_id = self._directory_ids[node_id]
+            identity = Identity(node_id, "cluster", layout.advertised, directory_id, incarnation_id)
+            return Node(
+                identity,
+                layout,
+                properties,
+                machine.disk,
+                new_uuid=lambda: UUID(int=next(self._uuids)),
+                random_below=self.random.randrange,
+                now=now,
+            )
+
+        machine.run(make)
+
+    def kill(self, node_id: int) -> None:
+        """End a process without a word; what it wrote stays."""
+        self.machines[node_id].end("kill")
+
+    def cut_power(self, node_id: int) -> int:
+        """The same, and what was not flushed is lost; how many bytes that were."""
+        self.machines[node_id].end("power")
+        return self.machines[node_id].disk.cut_power(self.random)
+
+    def shut_down(self, node_id: int) -> None:
+        """Tell a node to end in good order; `has_stopped` says when, and `finish` then ends it."""
+        self.machines[node_id].tell(lambda node, now: node.shut_down(now))
+
+    def has_stopped(self, node_id: int) -> bool:
+        """Whether a node that shuts down is done, or gone."""
+        node = self.machines[node_id].node
+        return node is None or node.is_stopped
+
+    def finish(self, node_id: int) -> None:
+        """Close a node that has stopped."""
+        machine = self.machines[node_id]
+        if machine.node is not None:
+            machine.node.close()
+            machine.end("stop")
+
+    def wipe(self, node_id: int) -> None:
+        """A machine whose node does not run gets a new disk."""
+        machine = self.machines[node_id]
+        machine.disk = type(machine.disk)()
+        self._directory_ids[node_id] = UUID(int=self._directory_ids[node_id].int + 500)
+
+    def await_ready(self, within_ms: int = READY_MAX_MS) -> bool:
+        """Let time pass until every node that runs plays its roles; false if that takes too long."""
+        end_ms = self.scheduler.now_ms + within_ms
+        return self.scheduler.run_until(lambda: all(node.is_ready for node in self.nodes.values()), end_ms=end_ms)
+
+    # Addresses
+
+    def place_of(self, channel: Channel) -> tuple[str, str]:
+        """The machine, and the listener, that a channel leads to."""
+        node_id = next(node_id for node_id in self.machines if host_of(node_id) == channel.host)
+        return str(node_id), next(name for name, port in PORTS.items() if port == channel.port)
+
+    def accept(self, place: str, listener: str) -> Callable[[Pipe], End | None]:
+        """How that machine takes a connection."""
+        return self.machines[int(place)].accept(listener, is_controller=listener == CONTROLLER)
+
+    # Clients
+
+    def connect(
+        self,
+        place: str,
+        node_id: int,
+        received: Callable[[bytes], None],
+        closed: Callable[[], None],
+        listener: str = CLIENT,
+    ) -> "ClientConnection":
+        """A connection of a client's own; `place` is where the client stands, for links."""
+        end = End(place, received, closed)
+        pipe = self.network.connect(end, str(node_id), listener, self.accept(str(node_id), listener), closed)
+        return ClientConnection(self.network, pipe)
+
+    def _properties_of(self, node_id: int) -> dict[str, str]:
+        listeners = ",".join(f"{name}://{host_of(node_id)}:{port}" for name, port in PORTS.items())
+        voters = (voter for voter, role in self.roles.items() if "controller" in role)
+        return {
+            "node.id": str(node_id),
+            "process.roles": self.roles[node_id],
+            "listeners": listeners,
+            "inter.broker.listener.name": REPLICATION,
+            "controller.listener.names": CONTROLLER,
+            "controller.quorum.voters": ",".join(f"{voter}@{host_of(voter)}:{PORTS[CONTROLLER]}" for voter in voters),
+            "log.dirs": "/data",
+            **self.properties,
+        }
+
+
+class ClientConnection:
+    """A client's end of a connection to a node."""
+
+    def __init__(self, network: Network, pipe: Pipe) -> None:
+        self._network = network
+        self._pipe = pipe
+
+    def send(self, data: bytes) -> None:
+        """Send a whole request, its length first."""
+        self._network.send(self._pipe, data, from_opener=True)
+
+    def close(self) -> None:
+        """End it; nothing is received by it any more."""
+        self._network.close(self._pipe, by_opener=True)
