@@ -251,11 +251,11 @@ def test_five_million_records_with_a_driver_of_512_megabytes(tmp_path):
         pytest.skip("no Java on PATH")
     run = _large_run(tmp_path / "run", 5_000_000, 16)
     program = f"""
-        import resource
         from pathlib import Path
         from reports.spark.check import judge_with_spark
+        from tests.peak_memory import peak_memory_mb
         judgement = judge_with_spark(Path({str(run)!r}), "local[2]")
-        print(judgement.verdict, judgement.records, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        print(judgement.verdict, judgement.records, peak_memory_mb())
     """
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": "--driver-memory 512m pyspark-shell"}
     done = subprocess.run(
