@@ -211,22 +211,15 @@ class Reassign(AsPython):
     replicas: tuple[Role, ...]
 
 
+Break = Cut | Heal | Kill | ShutDown | DamageDisk | Restart | PauseNode | Resume
+"""Faults, and their ends."""
+Await = AwaitIsr | AwaitLeader | AwaitBrokers | AwaitController
 Move = (
-    Cut
-    | Heal
-    | Kill
-    | ShutDown
-    | DamageDisk
-    | Restart
-    | PauseNode
-    | Resume
+    Break
     | AddBroker
     | RemoveBroker
     | Wait
-    | AwaitIsr
-    | AwaitLeader
-    | AwaitBrokers
-    | AwaitController
+    | Await
     | Produce
     | ReadEnd
     | AskInEpochs

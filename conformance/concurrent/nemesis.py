@@ -14,32 +14,8 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from conformance.concurrent.moves import (
-    AddBroker,
-    AskInEpochs,
-    AwaitBrokers,
-    AwaitController,
-    AwaitIsr,
-    AwaitLeader,
-    Cut,
-    DamageDisk,
-    DeleteRecordsToEnd,
-    ElectLeader,
-    Heal,
-    Kill,
-    Move,
-    PauseNode,
-    Produce,
-    ReadEnd,
-    Reassign,
-    RemoveBroker,
-    Restart,
-    Resume,
-    Role,
-    ShutDown,
-    Unregister,
-    Wait,
-)
+from conformance.concurrent import moves
+from conformance.concurrent.moves import Await, Break, Move, Role
 from conformance.concurrent.script import Send
 from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
 from fixtures.clients.recorded_admin import Election, RecordedAdminClient
@@ -64,10 +40,10 @@ _PARTITION = 0
 class Moves:
     """The moves of one phase. The phase lasts until the call returns, with everything healed."""
 
-    def __init__(self, surroundings: Surroundings, moves: Sequence[Move]) -> None:
+    def __init__(self, surroundings: Surroundings, all_moves: Sequence[Move]) -> None:
         self._surroundings = surroundings
-        self.first = list(takewhile(lambda move: isinstance(move, Cut), moves))
-        self._others = moves[len(self.first) :]
+        self.first = list(takewhile(lambda move: isinstance(move, moves.Cut), all_moves))
+        self._others = all_moves[len(self.first) :]
         self._holds = threading.Event()
 
     def await_hold(self) -> None:
@@ -116,9 +92,9 @@ class Nemesis:
             for client in self._clients.values():
                 client.client.close()
 
-    def make(self, moves: Iterable[Move]) -> None:
+    def make(self, some: Iterable[Move]) -> None:
         """Make the moves, one after the other. Raises `ScriptNotRunError` for one that this cluster cannot suffer."""
-        for move in moves:
+        for move in some:
             try:
                 self._make(move)
             except TargetError as error:
@@ -126,41 +102,41 @@ class Nemesis:
 
     def _make(self, move: Move) -> None:
         match move:
-            case Cut() | Heal() | Kill() | ShutDown() | DamageDisk() | Restart() | PauseNode() | Resume():
+            case _ if isinstance(move, Break):
                 self._break(move)
-            case AddBroker():
+            case moves.AddBroker():
                 self._newcomer = self._membership.add_broker().id
-            case RemoveBroker():
+            case moves.RemoveBroker():
                 self._remove_newcomer()
-            case Wait():
+            case moves.Wait():
                 time.sleep(move.duration_ms / 1000)
-            case AwaitIsr() | AwaitLeader() | AwaitBrokers() | AwaitController():
+            case _ if isinstance(move, Await):
                 self._await(move)
             case _:
                 self._ask(move)
 
     # --- faults
 
-    def _break(self, move: Cut | Heal | Kill | ShutDown | DamageDisk | Restart | PauseNode | Resume) -> None:
+    def _break(self, move: Break) -> None:
         match move:
-            case Cut():
+            case moves.Cut():
                 self._cut(move)
-            case Heal():
+            case moves.Heal():
                 self._links.close()
-            case Kill():
+            case moves.Kill():
                 self._kill(self._node(move.node))
-            case ShutDown():
+            case moves.ShutDown():
                 self._shut_down(self._node(move.node))
-            case DamageDisk():
+            case moves.DamageDisk():
                 self._damage(move)
-            case Restart():
+            case moves.Restart():
                 self._restart(self._node(move.node))
-            case PauseNode():
+            case moves.PauseNode():
                 self._pause(self._node(move.node))
-            case Resume():
+            case moves.Resume():
                 self._paused.pop(self._node(move.node)).close()
 
-    def _cut(self, cut: Cut) -> None:
+    def _cut(self, cut: moves.Cut) -> None:
         control = self.surroundings.target
         if not isinstance(control, LinkControl):
             raise ScriptNotRunError(f"{self.surroundings.target.name} has no links to cut")
@@ -183,7 +159,7 @@ class Nemesis:
             processes.shut_down(node)
         self._down[node].enter_context(self._fault("down", str(node)))
 
-    def _damage(self, move: DamageDisk) -> None:
+    def _damage(self, move: moves.DamageDisk) -> None:
         target = self.surroundings.target
         node = self._node(move.node)
         if not isinstance(target, LogDirectories):
@@ -230,22 +206,22 @@ class Nemesis:
 
     # --- waiting
 
-    def _await(self, move: AwaitIsr | AwaitLeader | AwaitBrokers | AwaitController) -> None:
+    def _await(self, move: Await) -> None:
         seen = self._condition(move)
         deadline = time.monotonic() + AWAIT_TIMEOUT_S
         while not seen() and time.monotonic() < deadline:
             time.sleep(_ASK_AGAIN_S)
 
-    def _condition(self, move: AwaitIsr | AwaitLeader | AwaitBrokers | AwaitController) -> Callable[[], bool]:
+    def _condition(self, move: Await) -> Callable[[], bool]:
         match move:
-            case AwaitIsr(size):
+            case moves.AwaitIsr(size):
                 return lambda: any(len(told.isr_nodes) == size for told in self._partition())
-            case AwaitLeader(role):
+            case moves.AwaitLeader(role):
                 wanted = -1 if role is None else self._node(role)
                 return lambda: any(told.leader_id == wanted for told in self._partition())
-            case AwaitBrokers(count):
+            case moves.AwaitBrokers(count):
                 return lambda: len(self._brokers()) == count
-            case AwaitController(other_than):
+            case moves.AwaitController(other_than):
                 former = self._node(other_than)
                 return lambda: any(leader not in (-1, former) for leader in self._controllers())
 
@@ -269,24 +245,24 @@ class Nemesis:
     def _ask(self, move: Move) -> None:
         topic = self.surroundings.topic
         match move:
-            case Produce():
+            case moves.Produce():
                 records = list(self.surroundings.records(Send(move.records)))
                 self._client(self._node(move.to)).produce(
                     topic, _PARTITION, records, acks=move.acks, timeout_ms=move.timeout_ms, bracket=move.acks == -1
                 )
-            case ReadEnd():
+            case moves.ReadEnd():
                 client = self._client(self._node(move.to))
                 end = client.list_offsets(topic, _PARTITION).offset
                 client.fetch(topic, _PARTITION, end or 0, max_wait_ms=0)
-            case AskInEpochs():
+            case moves.AskInEpochs():
                 self._ask_in_epochs(self._client(self._node(move.to)))
-            case ElectLeader():
+            case moves.ElectLeader():
                 self._elect(move.election)
-            case Unregister():
+            case moves.Unregister():
                 self._anyone().unregister_broker(self._node(Role.NEWCOMER))
-            case DeleteRecordsToEnd():
+            case moves.DeleteRecordsToEnd():
                 self._delete_records()
-            case Reassign():
+            case moves.Reassign():
                 self._reassign([self._node(role) for role in move.replicas])
 
     def _ask_in_epochs(self, leader: RecordedAdminClient) -> None:
