@@ -177,6 +177,11 @@ class ClientConnection:
         self._network = network
         self._pipe = pipe
 
+    @property
+    def is_established(self) -> bool:
+        """Whether the node has taken it."""
+        return self._pipe.is_established
+
     def send(self, data: bytes) -> None:
         """Send a whole request, its length first."""
         self._network.send(self._pipe, data, from_opener=True)

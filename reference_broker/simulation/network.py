@@ -74,6 +74,8 @@ class Pipe:
     acceptor: End
     listener: str
     is_open: bool = True
+    is_established: bool = False
+    """Its acceptor has taken it."""
     is_broken: bool = False
     """Bytes of it were lost: nothing passes any more, and the ends do not know."""
     last_arrival_ms: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
@@ -153,6 +155,7 @@ class Network:
                 pipe.is_broken = True
             else:
                 pipe.acceptor = end
+                pipe.is_established = True
                 self._pipes.append(pipe)
 
         delay_ms = self._base_ms + there.delay_ms
