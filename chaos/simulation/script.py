@@ -1,0 +1,378 @@
+"""A script of the simulation: a cluster, its topics, clients with their steps, and a schedule of faults.
+
+A script is a plain value that prints as Python. Running it twice gives the same run, bit for bit.
+
+A run goes through phases: *steady* (`steady_ms`), *faulty* (until the last fault of the schedule is over), *healed*.
+Clients begin with the steady phase and go from step to step, whatever the phase; the healed phase begins once all of
+them are through, or have had their time. Afterwards fresh clients read everything back.
+"""
+
+from dataclasses import dataclass
+
+from chaos.faults import Node, Role, Timed
+from conformance.concurrent.moves import AsPython
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cluster(AsPython):
+    """The nodes, 1 to `nodes`.
+
+    :param roles: of nodes that are not both broker and controller, by id: Kafka's `process.roles`.
+    :param properties: Kafka's, for every node, over those that are fit for trials.
+    """
+
+    nodes: int = 3
+    roles: tuple[tuple[int, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Topic(AsPython):
+    """A topic that is there when the clients begin. `properties` are Kafka's topic configurations."""
+
+    name: str = "a"
+    partitions: int = 1
+    replication_factor: int = 3
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+# --- steps of any client
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rest(AsPython):
+    """Do nothing for a while; answers still come in."""
+
+    duration_ms: int
+
+
+# --- a producer
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Send(AsPython):
+    """Send so many batches to a partition, with a pause after each; nothing waits for an outcome.
+
+    :param value_bytes: of each record's value; shorter than a payload can be is as short as it can be.
+    """
+
+    batches: int = 1
+    records: int = 1
+    pause_ms: int = 0
+    topic: str = "a"
+    partition: int = 0
+    value_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AwaitOutcomes(AsPython):
+    """Send nothing until every batch has its outcome."""
+
+
+ProducerStep = Send | AwaitOutcomes | Rest
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Producer(AsPython):
+    """A producer that retries until `delivery_timeout_ms`, as Kafka's do.
+
+    :param idempotent: with a producer id, epochs and sequences; needs acks -1.
+    :param in_flight_max: batches that wait for an answer, by partition.
+    """
+
+    steps: tuple[ProducerStep, ...] = ()
+    idempotent: bool = True
+    acks: int = -1
+    in_flight_max: int = 5
+    delivery_timeout_ms: int = 20_000
+    request_timeout_ms: int = 5_000
+    retry_backoff_ms: int = 100
+
+
+# --- a consumer
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Poll(AsPython):
+    """Fetch so many times, from its partitions by turns, with a pause after each."""
+
+    times: int = 1
+    pause_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Commit(AsPython):
+    """Commit the positions of its partitions to its group."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FetchOffsets(AsPython):
+    """Ask for what its group has committed."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Seek(AsPython):
+    """Go on reading elsewhere.
+
+    :param offset: null: at the end, as ListOffsets answers it.
+    """
+
+    offset: int | None = 0
+    topic: str = "a"
+    partition: int = 0
+
+
+ConsumerStep = Poll | Commit | FetchOffsets | Seek | Rest
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Consumer(AsPython):
+    """A consumer that assigned itself its partitions, from offset 0 on.
+
+    :param partitions: topics and partition numbers.
+    :param group: where it commits offsets; empty: nowhere.
+    :param checks_epochs: says in its fetches which epochs it knows, and looks where they ended (KIP-320).
+    """
+
+    steps: tuple[ConsumerStep, ...] = ()
+    partitions: tuple[tuple[str, int], ...] = (("a", 0),)
+    group: str = ""
+    isolation: str = "read_uncommitted"
+    max_bytes: int = 65_536
+    max_wait_ms: int = 100
+    checks_epochs: bool = True
+
+
+# --- a raw client
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AskEnd(AsPython):
+    """ListOffsets, so many times, with a pause after each.
+
+    :param node: whom to ask; null: whoever leads as far as the client knows.
+    :param timestamp: -1 the end, -2 the start.
+    """
+
+    times: int = 1
+    pause_ms: int = 0
+    topic: str = "a"
+    partition: int = 0
+    node: Node | None = None
+    isolation: str = "read_uncommitted"
+    timestamp: int = -1
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AskEpochEnd(AsPython):
+    """OffsetForLeaderEpoch, asked of the leader, for the epoch so many before its own."""
+
+    epochs_ago: int = 1
+    topic: str = "a"
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AskMetadata(AsPython):
+    """Metadata, so many times, with a pause after each; null: of any node."""
+
+    times: int = 1
+    pause_ms: int = 0
+    topic: str = "a"
+    node: Node | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReadAt(AsPython):
+    """One fetch.
+
+    :param node: whom to ask; null: whoever leads as far as the client knows.
+    :param offset: null: at the high watermark that the client heard last.
+    :param epoch_ahead: what the client claims to know of the leader epoch, relative to what it knows; null: nothing.
+    """
+
+    offset: int | None = 0
+    topic: str = "a"
+    partition: int = 0
+    node: Node | None = None
+    epoch_ahead: int | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SendOnce(AsPython):
+    """Send one batch and wait for its answer, without any retry.
+
+    :param node: whom to send it to; null: whoever leads as far as the client knows.
+    :param copies: the same bytes, so many times, one after the other.
+    :param idempotent: with a producer id of this client's own, and sequences.
+    :param skips: sequences that are left out before it.
+    :param corrupt: a bit of the records is wrong, so that the checksum does not match.
+    """
+
+    records: int = 1
+    topic: str = "a"
+    partition: int = 0
+    node: Node | None = None
+    acks: int = -1
+    copies: int = 1
+    idempotent: bool = False
+    skips: int = 0
+    corrupt: bool = False
+    api_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SendNonsense(AsPython):
+    """Send bytes that are no request, or one of a version that nobody has.
+
+    :param api_key: of the header; the body is `size` bytes that say nothing.
+    """
+
+    api_key: int = 0
+    api_version: int = 99
+    size: int = 16
+    node: Node | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DeleteRecords(AsPython):
+    """Move the log start up.
+
+    :param before: the new start; null: the high watermark.
+    """
+
+    before: int | None = None
+    topic: str = "a"
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CreateTopic(AsPython):
+    """Create a topic."""
+
+    topic: str
+    partitions: int = 1
+    replication_factor: int = 3
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DeleteTopic(AsPython):
+    """Delete a topic."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AddPartitions(AsPython):
+    """Let a topic have so many partitions."""
+
+    total: int
+    topic: str = "a"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AlterTopic(AsPython):
+    """Set a property of a topic; it stays."""
+
+    name: str
+    value: str
+    topic: str = "a"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MovePartition(AsPython):
+    """Reassign a partition to these nodes; nothing waits until that is over."""
+
+    replicas: tuple[int, ...]
+    topic: str = "a"
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ElectPreferred(AsPython):
+    """Have the first replica of the assignment elected."""
+
+    topic: str = "a"
+    partition: int = 0
+
+
+RawStep = (
+    AskEnd
+    | AskEpochEnd
+    | AskMetadata
+    | ReadAt
+    | SendOnce
+    | SendNonsense
+    | DeleteRecords
+    | CreateTopic
+    | DeleteTopic
+    | AddPartitions
+    | AlterTopic
+    | MovePartition
+    | ElectPreferred
+    | Rest
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RawClient(AsPython):
+    """Sends what its steps say, each request once, and learns of leaders and epochs as it goes."""
+
+    steps: tuple[RawStep, ...] = ()
+    timeout_ms: int = 2_000
+
+
+Client = Producer | Consumer | RawClient
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Script(AsPython):
+    """One script.
+
+    :param seed: of whatever is left to chance: delays, elections, what a power cut leaves.
+    """
+
+    seed: int = 0
+    cluster: Cluster = Cluster()
+    topics: tuple[Topic, ...] = (Topic(),)
+    clients: tuple[Client, ...] = ()
+    schedule: tuple[Timed, ...] = ()
+    steady_ms: int = 1_000
+
+
+__all__ = [
+    "AddPartitions",
+    "AlterTopic",
+    "AskEnd",
+    "AskEpochEnd",
+    "AskMetadata",
+    "AwaitOutcomes",
+    "Client",
+    "Cluster",
+    "Commit",
+    "Consumer",
+    "ConsumerStep",
+    "CreateTopic",
+    "DeleteRecords",
+    "DeleteTopic",
+    "ElectPreferred",
+    "FetchOffsets",
+    "MovePartition",
+    "Node",
+    "Poll",
+    "Producer",
+    "ProducerStep",
+    "RawClient",
+    "RawStep",
+    "ReadAt",
+    "Rest",
+    "Role",
+    "Script",
+    "Seek",
+    "Send",
+    "SendNonsense",
+    "SendOnce",
+    "Timed",
+    "Topic",
+]
