@@ -18,11 +18,13 @@ from fixtures.targets.target import Listener, Lost
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AsPython:
-    """Prints as Python, members of enums too, whose own repr is none."""
+    """Prints as Python, members of enums too, whose own repr is none. What is as by default goes without saying."""
 
     def __repr__(self) -> str:
         """The call that makes it."""
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        values = (
+            (field.name, value) for field in fields(self) if (value := getattr(self, field.name)) != field.default
+        )
         return f"{type(self).__name__}({', '.join(f'{name}={_source(value)}' for name, value in values)})"
 
 
@@ -182,7 +184,10 @@ class ReadEnd(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AskInEpochs(AsPython):
-    """Ask a leader where the epoch before its own ended, and read as clients from beyond there, behind and ahead."""
+    """Ask a leader where the epoch before its own ended, and read as clients from beyond there, behind and ahead.
+
+    Waits for the node to say in which epoch it leads.
+    """
 
     to: Role
 
@@ -206,7 +211,7 @@ class DeleteRecordsToEnd(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reassign(AsPython):
-    """Reassign partition 0 to these nodes, and wait until that is over."""
+    """Reassign partition 0 to these nodes, and wait until that is over and every node that is up knows it."""
 
     replicas: tuple[Role, ...]
 
