@@ -7,10 +7,12 @@ all phases and is closed after the last, which for a pipelined producer means: a
 import threading
 import time
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Protocol
 
 from conformance.concurrent.script import (
     AwaitOutcomes,
+    AwaitStrike,
     Client,
     Consumer,
     MetadataWatcher,
@@ -39,6 +41,7 @@ _CREATE_TIMEOUT_MS = 3_000
 _ONE = Send(1)
 _INIT_ATTEMPTS_MAX = 20
 _INIT_PAUSE_S = 0.2
+_LOOK_AGAIN_S = 0.05
 
 
 class Actor(Protocol):
@@ -114,6 +117,9 @@ class _Pipelined:
                     self._producer.poll(step.duration_ms / 1000)
                 case AwaitOutcomes():
                     self._producer.flush(PRODUCE_TIMEOUT_MS / 1000)
+                case AwaitStrike():
+                    while not self._surroundings.struck.is_set():
+                        self._producer.poll(_LOOK_AGAIN_S)
 
     def _send(self, step: Send) -> None:
         for record in self._surroundings.records(step):
@@ -146,6 +152,8 @@ class _OneShot:
                     time.sleep(step.duration_ms / 1000)
                 case AwaitOutcomes():
                     pass  # it never does anything else
+                case AwaitStrike():
+                    self._surroundings.struck.wait()
 
     def _send(self, step: Send) -> None:
         if self._client.idempotent and self._identity is None:
@@ -256,10 +264,17 @@ class _Creating:
         self._raw = surroundings.raw_client(surroundings.node_of(client.node))
 
     def act(self, phase: Phase, over: threading.Event) -> None:
-        for _ in range(self._client.topics_max if phase is Phase.FAULTY else 0):
-            name = self._surroundings.new_topic()
-            self._raw.create_topic(name, replication_factor=_CREATED_REPLICAS, timeout_ms=_CREATE_TIMEOUT_MS)
-            time.sleep(self._client.pause_ms / 1000)
+        if phase is Phase.FAULTY:
+            for _ in takewhile(lambda _: not self._surroundings.struck.is_set(), range(self._client.topics_max)):
+                self._create()
+            self._surroundings.struck.wait()
+            for _ in range(self._client.topics_max):
+                self._create()
+
+    def _create(self) -> None:
+        name = self._surroundings.new_topic()
+        self._raw.create_topic(name, replication_factor=_CREATED_REPLICAS, timeout_ms=_CREATE_TIMEOUT_MS)
+        time.sleep(self._client.pause_ms / 1000)
 
     def close(self) -> None:
         self._raw.client.close()

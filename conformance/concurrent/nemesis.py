@@ -8,11 +8,11 @@ that of any client, and so is what a wait was told.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from conformance.concurrent import moves
 from conformance.concurrent.moves import Await, Break, Move, Role
@@ -35,6 +35,8 @@ ANSWER_TIMEOUT_S = 5.0
 """For one answer; what a paused node does not say is not waited for longer."""
 _ASK_AGAIN_S = 0.1
 _PARTITION = 0
+
+Answered = TypeVar("Answered")
 
 
 class Moves:
@@ -59,6 +61,7 @@ class Moves:
                 nemesis.make(self._others)
         finally:
             self._holds.set()  # also when there is nothing to wait for any more
+            self._surroundings.struck.set()
             self._surroundings.moved.set()
 
 
@@ -151,6 +154,7 @@ class Nemesis:
         healing = self._down[node] = ExitStack()
         healing.enter_context(self._fault("kill", str(node)))
         processes.kill(node)
+        self.surroundings.struck.set()
 
     def _shut_down(self, node: int) -> None:
         processes = self._processes
@@ -182,6 +186,7 @@ class Nemesis:
         healing = self._paused.setdefault(node, ExitStack())
         healing.enter_context(self._fault("pause", str(node)))
         healing.enter_context(self._processes.pause(node))
+        self.surroundings.struck.set()
 
     def _fault(self, kind: str, target: str, argument: str | None = None) -> Any:
         return self.surroundings.recorder.fault(kind, target, argument)
@@ -207,38 +212,35 @@ class Nemesis:
     # --- waiting
 
     def _await(self, move: Await) -> None:
-        seen = self._condition(move)
-        deadline = time.monotonic() + AWAIT_TIMEOUT_S
-        while not seen() and time.monotonic() < deadline:
-            time.sleep(_ASK_AGAIN_S)
+        """Until every node that is up says so: one that learns it later would be asked, or believed, too early."""
+        says_so = self._condition(move)
+        self._wait_for(lambda: all(says_so(node) for node in self._everyone()))
 
-    def _condition(self, move: Await) -> Callable[[], bool]:
+    def _wait_for(self, answer: Callable[[], Answered]) -> Answered:
+        """Ask again and again until there is an answer, or the time is over."""
+        deadline = time.monotonic() + AWAIT_TIMEOUT_S
+        while not (answered := answer()) and time.monotonic() < deadline:
+            time.sleep(_ASK_AGAIN_S)
+        return answered
+
+    def _condition(self, move: Await) -> Callable[[RecordedAdminClient], bool]:
         match move:
             case moves.AwaitIsr(size):
-                return lambda: any(len(told.isr_nodes) == size for told in self._partition())
+                return lambda node: any(len(told.isr_nodes) == size for told in self._partition(node))
             case moves.AwaitLeader(role):
                 wanted = -1 if role is None else self._node(role)
-                return lambda: any(told.leader_id == wanted for told in self._partition())
+                return lambda node: any(told.leader_id == wanted for told in self._partition(node))
             case moves.AwaitBrokers(count):
-                return lambda: len(self._brokers()) == count
+                return lambda node: len(_brokers(node)) == count
             case moves.AwaitController(other_than):
                 former = self._node(other_than)
-                return lambda: any(leader not in (-1, former) for leader in self._controllers())
+                return lambda node: any(leader not in (-1, former) for leader in _controllers(node))
 
-    def _partition(self) -> Iterator[Any]:
-        """What a node that is up says of partition 0."""
-        response = self._anyone().metadata([self.surroundings.topic]).response
+    def _partition(self, node: RecordedAdminClient) -> Iterator[Any]:
+        """What a node says of partition 0."""
+        response = node.metadata([self.surroundings.topic]).response
         for of_topic in () if response is None else response.topics:
             yield from (each for each in of_topic.partitions if each.partition_index == _PARTITION)
-
-    def _brokers(self) -> Sequence[Any]:
-        answer = self._anyone().describe_cluster()
-        return () if answer.error is not None else answer.response.brokers
-
-    def _controllers(self) -> Iterator[int]:
-        answer = self._anyone().describe_quorum()
-        for of_topic in () if answer.error is not None else answer.response.topics:
-            yield from (int(each.leader_id) for each in of_topic.partitions)
 
     # --- requests
 
@@ -266,10 +268,11 @@ class Nemesis:
                 self._reassign([self._node(role) for role in move.replicas])
 
     def _ask_in_epochs(self, leader: RecordedAdminClient) -> None:
+        """One just elected may say for a while that it does not lead, or not yet know its end offset (KIP-207)."""
         topic = self.surroundings.topic
-        epoch = leader.list_offsets(topic, _PARTITION).leader_epoch
-        if epoch is None:
-            return
+        epoch = self._wait_for(lambda: leader.list_offsets(topic, _PARTITION).leader_epoch)
+        if not epoch:
+            return  # it does not lead, or leads in the first epoch
         end = leader.end_of_epoch(topic, _PARTITION, epoch - 1)
         if end is not None:
             leader.fetch_after_epoch(topic, _PARTITION, end + 1, epoch - 1)
@@ -285,7 +288,7 @@ class Nemesis:
             self._anyone().elect_leaders(topic, _PARTITION, election)
 
     def _delete_records(self) -> None:
-        leader = next((int(told.leader_id) for told in self._partition()), -1)
+        leader = next((int(told.leader_id) for told in self._partition(self._anyone())), -1)
         if leader in self._nodes:
             client = self._client(leader)
             end = client.list_offsets(self.surroundings.topic, _PARTITION).offset
@@ -293,10 +296,13 @@ class Nemesis:
 
     def _reassign(self, replicas: Sequence[int]) -> None:
         topic = self.surroundings.topic
-        deadline = time.monotonic() + AWAIT_TIMEOUT_S
         self._anyone().reassign(topic, _PARTITION, replicas)
-        while self._anyone().reassigning(topic, _PARTITION) is not False and time.monotonic() < deadline:
-            time.sleep(_ASK_AGAIN_S)
+        self._wait_for(lambda: self._anyone().reassigning(topic, _PARTITION) is False)
+        self._wait_for(lambda: all(self._has_isr(node, set(replicas)) for node in self._everyone()))
+
+    def _has_isr(self, node: RecordedAdminClient, isr: Set[int]) -> bool:
+        """Whether a node says that these are the ISR."""
+        return any(set(told.isr_nodes) == isr for told in self._partition(node))
 
     # --- nodes
 
@@ -312,10 +318,25 @@ class Nemesis:
 
     def _anyone(self) -> RecordedAdminClient:
         """A client of some node that is up."""
+        return next(self._everyone())
+
+    def _everyone(self) -> Iterator[RecordedAdminClient]:
+        """A client of each node that is up, but for a broker that has joined."""
         unavailable = {*self._down, *self._paused, *self._lost, self._newcomer}
-        return self._client(next(node for node in self._nodes if node not in unavailable))
+        return (self._client(node) for node in self._nodes if node not in unavailable)
 
     def _client(self, node: int) -> RecordedAdminClient:
         if node not in self._clients:
             self._clients[node] = self.surroundings.raw_client(node, timeout_s=ANSWER_TIMEOUT_S)
         return self._clients[node]
+
+
+def _brokers(node: RecordedAdminClient) -> Sequence[Any]:
+    answer = node.describe_cluster()
+    return () if answer.error is not None else answer.response.brokers
+
+
+def _controllers(node: RecordedAdminClient) -> Iterator[int]:
+    answer = node.describe_quorum()
+    for of_topic in () if answer.error is not None else answer.response.topics:
+        yield from (int(each.leader_id) for each in of_topic.partitions)

@@ -68,6 +68,11 @@ class AwaitOutcomes:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitStrike:
+    """Send nothing until the nemesis has killed or paused a node."""
+
+
+@dataclass(frozen=True, slots=True)
 class Trickle:
     """Send one record after the other, with a pause after each, until the nemesis is through."""
 
@@ -75,7 +80,7 @@ class Trickle:
     records_max: int = 2_000
 
 
-Step = Send | Pause | AwaitOutcomes | Trickle
+Step = Send | Pause | AwaitOutcomes | AwaitStrike | Trickle
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,10 @@ class MetadataWatcher(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TopicCreator(AsPython):
-    """Creates topics in the faulty phase, one after the other with a pause after each, asked of one node."""
+    """Creates topics in the faulty phase, one after the other with a pause after each, asked of one node.
+
+    At most so many before the nemesis has killed or paused a node, and so many afterwards.
+    """
 
     node: Role
     topics_max: int

@@ -45,6 +45,8 @@ class Surroundings:
     """Process numbers that nobody had yet."""
     values: Iterator[int]
     """Values that nobody sent yet."""
+    struck: threading.Event = field(default_factory=threading.Event)
+    """The nemesis has killed or paused a node, or will not do so any more."""
     moved: threading.Event = field(default_factory=threading.Event)
     """The nemesis has made its last move, and all is healed."""
     other_topics: list[str] = field(default_factory=list)

@@ -2,11 +2,14 @@
 
 import itertools
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from conformance.concurrent.moves import (
     AddBroker,
+    AskInEpochs,
+    AwaitBrokers,
     Cut,
     DamageDisk,
     Heal,
@@ -21,6 +24,8 @@ from conformance.concurrent.moves import (
 )
 from conformance.concurrent.nemesis import Moves, Nemesis
 from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
+from fixtures.clients.answers import Answer
+from fixtures.clients.outcomes import Outcome
 from fixtures.faults.damage import Damage
 from fixtures.targets.target import Lost, Node, TargetError
 
@@ -175,3 +180,66 @@ def test_clients_end_even_if_a_move_cannot_be_made(target):
     with pytest.raises(ScriptNotRunError):
         Moves(surroundings, (Kill(Role.LAST_FOLLOWER),))()
     assert surroundings.moved.is_set()
+
+
+def test_clients_that_wait_for_a_strike_go_on_when_a_node_is_struck(target):
+    surroundings = surroundings_on(target)
+    with Nemesis(surroundings) as nemesis:
+        nemesis.make([Cut(Role.FOLLOWER, Role.LEADER), ShutDown(Role.OUTSIDER)])
+        assert not surroundings.struck.is_set()
+        nemesis.make([PauseNode(Role.LEADER)])
+        assert surroundings.struck.is_set()
+
+
+def test_clients_that_wait_for_a_strike_go_on_when_there_will_be_none(target):
+    surroundings = surroundings_on(target)
+    Moves(surroundings, ())()
+    assert surroundings.struck.is_set()
+
+
+class Slow:
+    """A node that learns of the cluster's brokers when it has been asked so often; it leads from then on, too."""
+
+    def __init__(self, asked_max):
+        self.asked_max = asked_max
+        self.asked = 0
+        self.asked_in = []
+
+    def _knows(self):
+        self.asked += 1
+        return self.asked >= self.asked_max
+
+    def describe_cluster(self):
+        return Answer(Outcome.OK, None, SimpleNamespace(brokers=[1, 2, 3] if self._knows() else [1, 2]))
+
+    def list_offsets(self, topic, partition):
+        return SimpleNamespace(leader_epoch=4 if self._knows() else None)
+
+    def end_of_epoch(self, topic, partition, epoch):
+        return None
+
+    def ask_in_epoch(self, topic, partition, epoch, words):
+        self.asked_in.append((epoch, words))
+
+
+@pytest.fixture
+def slow_nodes(monkeypatch):
+    nodes = {1: Slow(1), 2: Slow(3), 3: Slow(2)}
+    monkeypatch.setattr(Nemesis, "_client", lambda _, node: nodes[node])
+    monkeypatch.setattr("conformance.concurrent.nemesis._ASK_AGAIN_S", 0)
+    return nodes
+
+
+def test_a_wait_lasts_until_every_node_that_is_up_says_so(target, slow_nodes):
+    make(target, AwaitBrokers(3))
+    assert all(node.asked >= node.asked_max for node in slow_nodes.values())
+
+
+def test_nodes_that_are_down_are_not_waited_for(target, slow_nodes):
+    make(target, Kill(Role.LEADER), AwaitBrokers(3))
+    assert slow_nodes[2].asked == 0
+
+
+def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_until_it_does(target, slow_nodes):
+    make(target, AskInEpochs(Role.LEADER))
+    assert slow_nodes[2].asked_in == [(3, "in_old_epoch"), (5, "in_epoch_to_come")]
