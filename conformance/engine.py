@@ -150,7 +150,7 @@ class _Run:
 
     def revive(self, target: Target) -> None:
         """Start a target again that does not accept connections any more."""
-        if target.name in self.down or all(answers(node, _LIVES_TIMEOUT_S) for node in target.nodes):
+        if target.name in self.down or all(answers(target, node, _LIVES_TIMEOUT_S) for node in target.nodes):
             return
         target.stop()
         try:

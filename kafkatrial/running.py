@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import chaos.targets  # noqa: F401 - registers the target `simulation`
 from conformance.engine import Expectations, run_requirements
 from conformance.events import Event, RequirementJudged
 from conformance.expectations import expectations_of, load_expectations

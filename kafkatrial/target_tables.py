@@ -6,15 +6,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+import chaos.targets  # noqa: F401 - registers the target `simulation`
 from fixtures.network.toxiproxy_binary import find_toxiproxy
-from fixtures.targets.catalogue import TARGET_KINDS
+from fixtures.targets.catalogue import target_kinds
 from fixtures.targets.probe import BrokerFacts
 
 
 def render_kinds() -> RenderableType:
     """What can be named on the command line, whether it can start now, and what to do if not."""
     table = _table("Target", "Starts", "Nodes", "Installed")
-    for kind in TARGET_KINDS:
+    for kind in target_kinds():
         for version in kind.versions or ("",):
             name = f"{kind.kind}:{version}" if version else kind.kind
             install = (kind.install or "").replace("VERSION", version)

@@ -5,6 +5,7 @@ from typing import Final
 from conformance.liveness import answers
 from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.raw import RawClient
+from fixtures.clients.transport import Transport
 from fixtures.targets.target import Node, Target
 
 ANSWER_TIMEOUT_S: Final = 10.0
@@ -29,6 +30,11 @@ class Connections:
         self._clients.clear()
 
     @property
+    def transport(self) -> Transport:
+        """What leads to the brokers, and whose clock counts."""
+        return self._target.transport
+
+    @property
     def nodes(self) -> tuple[Node, ...]:
         """The target's brokers."""
         return tuple(self._target.nodes)
@@ -43,14 +49,14 @@ class Connections:
     def fresh_client(self, node_id: int | None = None) -> RawClient:
         """A connection of its own, to be closed by the caller."""
         node = self._node(node_id)
-        return RawClient(node.host, node.port, timeout_s=ANSWER_TIMEOUT_S)
+        return RawClient(node.host, node.port, timeout_s=ANSWER_TIMEOUT_S, transport=self.transport)
 
     def _node(self, node_id: int | None) -> Node:
         return next((node for node in self.nodes if node.id == node_id), self.nodes[0])
 
     def live(self, timeout_s: float) -> bool:
         """Whether every broker still answers, each in so many seconds."""
-        return all(answers(node, timeout_s) for node in self.nodes)
+        return all(answers(self._target, node, timeout_s) for node in self.nodes)
 
 
 def version_for(client: RawClient, key: ApiKey, wanted: int | None) -> int:

@@ -10,7 +10,6 @@ Rules:
 - Bytes that are no request, and requests that are sent beside others, travel on a connection of their own.
 """
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -110,6 +109,7 @@ class _ScriptRun:
 
     def __init__(self, connections: Connections, unique: str) -> None:
         self._connections = connections
+        self._transport = connections.transport
         self._symbols = ScriptSymbols(unique, connections.nodes)
         self._leaders: dict[tuple[str, int], int] = {}
         self._coordinators: dict[str, int] = {}
@@ -193,9 +193,9 @@ class _ScriptRun:
 
     def _request_when_ready(self, step: Step) -> Answer:
         """Again, as any client does, while a coordinator says that it still loads; its last word in the end."""
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        while (answer := self._request(step)).get("error") in _NOT_READY and time.monotonic() < deadline:
-            time.sleep(_RETRY_DELAY_S)
+        deadline = self._transport.monotonic() + READY_TIMEOUT_S
+        while (answer := self._request(step)).get("error") in _NOT_READY and self._transport.monotonic() < deadline:
+            self._transport.sleep(_RETRY_DELAY_S)
         return answer
 
     def _message(self, step: Step, client: RawClient) -> Any:
@@ -268,12 +268,12 @@ class _ScriptRun:
 
     def _last_answer(self, ask: Callable[[], Answer], due: Expectation) -> Answer:
         """Ask until the answer is the one that is due, or the time is up; the last answer."""
-        deadline = time.monotonic() + self._patience_s
+        deadline = self._transport.monotonic() + self._patience_s
         while mismatches(due, answer := ask()):
-            if time.monotonic() > deadline:
+            if self._transport.monotonic() > deadline:
                 self._patience_s = 0.0
                 break
-            time.sleep(_RETRY_DELAY_S)
+            self._transport.sleep(_RETRY_DELAY_S)
         return answer
 
     def _await_topic(self, step: AwaitTopic, due: Expectation) -> Answer:
@@ -293,7 +293,7 @@ class _ScriptRun:
 
     def _coordinator(self, group: str) -> int:
         """The group's coordinator, once it has loaded its partition of the offsets topic."""
-        if group not in self._coordinators and not _comes(partial(self._find_coordinator, group)):
+        if group not in self._coordinators and not self._comes(partial(self._find_coordinator, group)):
             raise NotReady(f"no coordinator of a group for {READY_TIMEOUT_S:g} s")
         return self._coordinators[group]
 
@@ -315,7 +315,7 @@ class _ScriptRun:
         """Until every broker knows each partition's leader, and that answers as one; false if it takes too long."""
         self._created.add(step.topic)
         count = len(step.assignments) or step.partitions
-        return all(_comes(partial(self._leader, step.topic, partition)) for partition in range(max(count, 1)))
+        return all(self._comes(partial(self._leader, step.topic, partition)) for partition in range(max(count, 1)))
 
     def _leader(self, topic: str, partition: int) -> bool:
         """Whether every broker knows the partition's leader, and that serves.
@@ -346,7 +346,7 @@ class _ScriptRun:
         """Until no broker knows the topic and no leader serves it, or too long: the next step finds what is left."""
         self._created.discard(topic)
         self._symbols.forget_topic(topic)
-        _comes(partial(self._is_forgotten, topic))
+        self._comes(partial(self._is_forgotten, topic))
 
     def _is_forgotten(self, topic: str) -> bool:
         """A leader may serve for a moment longer than its broker's metadata knows the topic."""
@@ -362,12 +362,11 @@ class _ScriptRun:
             with suppress(ConnectionClosed, ResponseTimeout, MalformedResponse):
                 self._request(DeleteTopic(topic))
 
-
-def _comes(condition: Callable[[], bool]) -> bool:
-    """Whether the condition comes true in time."""
-    deadline = time.monotonic() + READY_TIMEOUT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_RETRY_DELAY_S)
-    return True
+    def _comes(self, condition: Callable[[], bool]) -> bool:
+        """Whether the condition comes true in time."""
+        deadline = self._transport.monotonic() + READY_TIMEOUT_S
+        while not condition():
+            if self._transport.monotonic() > deadline:
+                return False
+            self._transport.sleep(_RETRY_DELAY_S)
+        return True

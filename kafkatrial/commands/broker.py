@@ -42,9 +42,12 @@ def run_broker(words: Sequence[str]) -> ExitCode:
 
 
 def _keep_up(options: argparse.Namespace) -> None:
+    import chaos.targets  # noqa: F401 - registers the target `simulation`, so that it is not called unknown
     from fixtures.targets.catalogue import parse_target
     from kafkatrial.interruption import interruptible
 
+    if options.target == "simulation":
+        raise UsageError("simulation: it has no address, being in the process that runs it; say reference")
     target = parse_target(
         options.target, options.nodes, properties=_PROPERTIES, work_dir=options.data, port=options.port
     )

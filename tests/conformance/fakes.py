@@ -6,6 +6,7 @@ from typing import Any
 
 from conformance.requirements.requirement import Level, Requirement, Source
 from conformance.trial import Finding, Trial
+from fixtures.clients.transport import SOCKETS, Transport
 from fixtures.targets.target import Capability, Node, TargetError
 
 
@@ -19,6 +20,7 @@ class FakeTarget:
     fails_to_start: bool = False
     starts: int = 0
     stops: int = 0
+    transport: Transport = SOCKETS
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property

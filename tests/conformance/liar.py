@@ -56,6 +56,7 @@ class Liar:
         self._connections: list[socket.socket] = []
         self.name = f"liar before {honest.name}"
         self.kind, self.version, self.versions = honest.kind, honest.version, honest.versions
+        self.transport = honest.transport
         self.capabilities, self.cluster_properties = honest.capabilities, honest.cluster_properties
         self.node_count = len(honest.nodes)
         ports = [listener.getsockname()[1] for listener in self._listeners]

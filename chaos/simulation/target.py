@@ -1,0 +1,157 @@
+"""The target `simulation`: the reference broker's cluster in this thread, in virtual time.
+
+Time passes only while somebody waits for it, by the target's transport. What a cluster of processes takes minutes for
+takes a second here, and the same calls give the same run.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from chaos.simulation.transport import PLACE, SimulatedTransport
+from fixtures.clients.transport import Transport
+from fixtures.targets.target import Capability, Listener, Lost, Node, TargetError
+from fixtures.targets.trial_properties import trial_properties
+from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
+from reference_broker.simulation.cluster import CLIENT, CONTROLLER, PORTS, REPLICATION, SimulatedCluster, host_of
+from reference_broker.simulation.network import Condition, Cut, Link
+
+SHUTDOWN_MAX_MS = 60_000
+_LISTENERS = {Listener.REPLICATION: REPLICATION, Listener.CONTROLLER: CONTROLLER}
+
+
+class Simulation:
+    """`Target`, `LinkControl` and `ProcessControl` over a simulated cluster."""
+
+    kind = "simulation"
+    name = "simulation"
+    version = None
+
+    def __init__(self, nodes: int = 3, *, properties: Mapping[str, str] | None = None, seed: int = 0) -> None:
+        self._count = nodes
+        given = trial_properties(nodes) | dict(properties or {})
+        self._properties = {name: value for name, value in given.items() if name in BROKER_CONFIG_KEYS}
+        self._seed = seed
+        self._cluster: SimulatedCluster | None = None
+        self._notes: dict[int, list[str]] = {}
+
+    @property
+    def cluster(self) -> SimulatedCluster:
+        """What runs. Raises `TargetError` before it does."""
+        if self._cluster is None:
+            raise TargetError("the simulation has not started")
+        return self._cluster
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Everything but directories of this machine."""
+        alone = {Capability.TOPIC_ADMIN, Capability.CLIENT_LINK_FAULTS, Capability.PROCESS_CONTROL}
+        several = {Capability.REPLICATION, Capability.LINK_FAULTS} if self._count >= 3 else set()
+        return frozenset(alone | several)
+
+    @property
+    def node_count(self) -> int:
+        """As asked for."""
+        return self._count
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The brokers."""
+        return tuple(Node(node_id, host_of(node_id), PORTS[CLIENT]) for node_id in range(1, self._count + 1))
+
+    @property
+    def transport(self) -> Transport:
+        """Virtual time, and simulated connections."""
+        return SimulatedTransport(self.cluster)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Names that only the simulation knows."""
+        return ",".join(f"{node.host}:{node.port}" for node in self.nodes)
+
+    @property
+    def cluster_properties(self) -> Mapping[str, str]:
+        """Of every node."""
+        return self._properties
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """No software but this suite."""
+        return {}
+
+    def start(self) -> None:
+        """Start all nodes, and let time pass until they serve."""
+        self._cluster = SimulatedCluster(self._count, seed=self._seed, properties=self._properties)
+        if not self._cluster.await_ready():
+            raise TargetError("the simulated cluster is not ready within a virtual minute")
+
+    def stop(self) -> None:
+        """Forget it, but for what its nodes had to say."""
+        if self._cluster is not None:
+            self._notes = {node_id: machine.notes for node_id, machine in self._cluster.machines.items()}
+        self._cluster = None
+
+    def collect_logs(self, directory: Path) -> None:
+        """What each node had to say."""
+        for node_id, notes in self._notes.items():
+            (directory / str(node_id)).mkdir(parents=True, exist_ok=True)
+            (directory / str(node_id) / "broker.log").write_text("".join(f"{line}\n" for line in notes))
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    # LinkControl
+
+    @contextmanager
+    def cut(
+        self, source: int | str, destination: int, listener: Listener | None = None, lost: Lost = Lost.REQUESTS
+    ) -> Iterator[None]:
+        """Lose one direction of the connections that `source` opens to `destination`."""
+        opener = PLACE if source == "client" else str(source)
+        ends = (opener, str(destination)) if lost is Lost.REQUESTS else (str(destination), opener)
+        link = Link(*ends, listener=None if listener is None else _LISTENERS[listener], opener=opener)
+        self.cluster.network.set(link, Condition(cut=Cut.LOSE))
+        try:
+            yield
+        finally:
+            self.cluster.network.heal(link)
+
+    # ProcessControl
+
+    def kill(self, node: int) -> None:
+        """The process is gone."""
+        self.cluster.kill(node)
+
+    @contextmanager
+    def pause(self, node: int) -> Iterator[None]:
+        """It does nothing meanwhile."""
+        machine = self.cluster.machines[node]
+        machine.pause()
+        try:
+            yield
+        finally:
+            machine.resume()
+
+    def shut_down(self, node: int) -> None:
+        """Let it hand over and end."""
+        cluster = self.cluster
+        cluster.shut_down(node)
+        end_ms = cluster.scheduler.now_ms + SHUTDOWN_MAX_MS
+        if not cluster.scheduler.run_until(lambda: cluster.has_stopped(node), end_ms=end_ms):
+            raise TargetError(f"node {node} did not end within a virtual minute")
+        cluster.finish(node)
+
+    def ended_nodes(self) -> Mapping[int, str]:
+        """Those that do not run, and why they ended if they did so by themselves."""
+        return {node_id: machine.failed for node_id, machine in self.cluster.machines.items() if machine.node is None}
+
+    def restart(self, node: int) -> None:
+        """Start it with the disk it has, and let time pass until it serves."""
+        self.cluster.start(node)
+        if not self.cluster.await_ready():
+            raise TargetError(f"node {node} does not serve within a virtual minute")

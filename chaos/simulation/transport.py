@@ -1,0 +1,90 @@
+"""Simulated brokers behind the raw client's transport: whoever waits lets virtual time pass.
+
+The server's listeners cut the stream of bytes into requests; a simulated network carries whole ones. So the stream does
+the cutting here, with the listeners' own buffer, and closes where they would.
+"""
+
+from collections.abc import Callable
+
+from fixtures.clients.transport import Stream
+from reference_broker.protocol.errors import MalformedRequestError
+from reference_broker.protocol.framing import FrameBuffer
+from reference_broker.simulation.clock import WALL_START_MS
+from reference_broker.simulation.cluster import CLIENT, PORTS, SimulatedCluster, host_of
+
+PLACE = "client"
+"""Where clients stand, for links."""
+REQUEST_MAX_BYTES = 100 * 1024 * 1024
+"""Kafka's default of `socket.request.max.bytes`."""
+
+
+class SimulatedTransport:
+    """The way to the brokers of one simulated cluster, and its clock."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+
+    def connect(self, host: str, port: int, timeout_s: float) -> Stream:
+        """Open a connection to a node's listener for clients."""
+        node_id = next((node_id for node_id in self._cluster.machines if host_of(node_id) == host), None)
+        if node_id is None or port != PORTS[CLIENT]:
+            raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
+        return _SimulatedStream(self._cluster, node_id, timeout_s)
+
+    def monotonic(self) -> float:
+        """Virtual seconds since the start."""
+        return self._cluster.scheduler.now_ms / 1000
+
+    def time(self) -> float:
+        """What a wall clock that is right shows."""
+        return (WALL_START_MS + self._cluster.scheduler.now_ms) / 1000
+
+    def sleep(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        self._cluster.scheduler.run(max(1, round(seconds * 1000)))
+
+
+class _SimulatedStream:
+    """One connection to one node."""
+
+    def __init__(self, cluster: SimulatedCluster, node_id: int, timeout_s: float) -> None:
+        self._cluster = cluster
+        self._requests = FrameBuffer(REQUEST_MAX_BYTES)
+        self._received = bytearray()
+        self._is_closed = False
+        self._connection = cluster.connect(PLACE, node_id, self._received.extend, self._closed)
+        self._await(lambda: self._connection.is_established or self._is_closed, timeout_s)
+        if self._is_closed:
+            raise ConnectionRefusedError(f"node {node_id} takes no connection")
+
+    def send(self, data: bytes, timeout_s: float) -> None:
+        """Send what is a whole request by now. A length that no listener takes ends the connection."""
+        if self._is_closed:
+            raise ConnectionResetError("the connection is closed")
+        self._requests.feed(data)
+        try:
+            while (frame := self._requests.next_frame()) is not None:
+                self._connection.send(len(frame).to_bytes(4, "big") + frame)
+        except MalformedRequestError:
+            self._connection.close()
+            self._is_closed = True
+
+    def receive(self, size_max: int, timeout_s: float) -> bytes:
+        """What has come; nothing once the connection is closed."""
+        self._await(lambda: bool(self._received) or self._is_closed, timeout_s)
+        data = bytes(self._received[:size_max])
+        del self._received[:size_max]
+        return data
+
+    def close(self) -> None:
+        """End it."""
+        self._connection.close()
+        self._is_closed = True
+
+    def _closed(self) -> None:
+        self._is_closed = True
+
+    def _await(self, condition: Callable[[], bool], timeout_s: float) -> None:
+        end_ms = self._cluster.scheduler.now_ms + round(timeout_s * 1000)
+        if not self._cluster.scheduler.run_until(condition, end_ms=end_ms):
+            raise TimeoutError
