@@ -59,7 +59,7 @@ def _operations(history: History) -> tuple[pa.Table, Summary]:
     for table in history.batches("operations", columns):
         summaries.append(summarise("operations", table))
         own = table.select(list(OPERATION_FIELDS))
-        for name in ("outcome", "isolation", "f"):
+        for name in ("outcome", "isolation", "f", "error"):
             own = own.set_column(own.column_names.index(name), name, pc.dictionary_encode(own[name]))
         kept.append(own)
     operations = pa.concat_tables(kept).unify_dictionaries()

@@ -39,7 +39,7 @@ from linearizability.anomalies.transactions import Transactions
 
 OPERATION_FIELDS: Final = (
     "op_id", "process", "invoke_ns", "complete_ns", "outcome", "acks", "isolation", "producer_id", "producer_epoch",
-    "txn_seq", "node", "f",
+    "txn_seq", "node", "f", "error", "attempts",
 )  # fmt: skip
 """What the checks read of an operation."""
 RECORD_FIELDS: Final = ("op_id", "seq", "offset", "value", "key", "leader_epoch", "intact")
@@ -58,6 +58,9 @@ Place = tuple[str, str | None, int]
 
 _OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
 _ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+_NOBODY_SERVES: Final = pa.array(
+    ["BROKER_NOT_AVAILABLE", "KAFKA_STORAGE_ERROR", "LEADER_NOT_AVAILABLE", "NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"]
+)
 _ACKS: Final = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
 
@@ -88,7 +91,15 @@ def operation_columns(
         transaction=transactions.index_of(process, numbers(table["txn_seq"], 0), in_transaction),
         node=numbers(table["node"], NO_NODE).astype(np.int32),
         polls=_flags(pc.equal(table["f"], "poll")),
+        reads_disk=_flags(pc.equal(table["f"], "read_replica")),
+        in_vain=_in_vain(table),
+        sent_once=_flags(pc.fill_null(pc.equal(table["attempts"], 1), False)),
     )
+
+
+def _in_vain(table: pa.Table) -> npt.NDArray[np.bool_]:
+    failed = pc.and_(pc.not_equal(table["outcome"], "ok"), pc.is_valid(table["complete_ns"]))
+    return _flags(pc.and_(failed, pc.is_in(table["error"], value_set=_NOBODY_SERVES)))
 
 
 def record_columns(table: pa.Table, operation: Int32s, key: Int32s) -> RecordColumns:
@@ -139,6 +150,7 @@ def state_columns(table: pa.Table) -> StateColumns:
         last_stable_offset=numbers(table["last_stable_offset"], NO_OFFSET),
         log_start_offset=numbers(table["log_start_offset"], NO_OFFSET),
         isr=isr,
+        of_quorum=_flags(pc.fill_null(pc.equal(table["source"], "describe_quorum"), False)),
     )
 
 

@@ -27,6 +27,7 @@ from linearizability.anomalies.fenced_leader_write import FENCED_LEADER_WRITE
 from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.lost_write import LOST_WRITE
+from linearizability.anomalies.not_converged import NOT_CONVERGED
 from linearizability.anomalies.offset_mismatch import OFFSET_MISMATCH
 from linearizability.anomalies.phantom_read import PHANTOM_READ
 from linearizability.anomalies.poll_regress import POLL_REGRESS
@@ -40,6 +41,7 @@ from linearizability.anomalies.stale_end_offset import STALE_END_OFFSET
 from linearizability.anomalies.torn_transaction import FACTS as TORN_TRANSACTION_FACTS
 from linearizability.anomalies.torn_transaction import TORN_TRANSACTION
 from linearizability.anomalies.two_leaders import TWO_LEADERS
+from linearizability.anomalies.unavailable import OUTAGE_FACTS, UNAVAILABLE, VOTER_FACTS
 from linearizability.anomalies.unseen import UNSEEN
 from linearizability.anomalies.watermark_regress import WATERMARK_REGRESS
 from linearizability.anomalies.whole_run import Facts, FactTables, RunDefinition, WholeRun, gather_facts, merge_facts
@@ -68,12 +70,13 @@ ANOMALIES: Final[tuple[Definition, ...]] = (
     COMMIT_REGRESS,
     DOUBLE_OWNERSHIP,
     REPROCESSED_INPUT,
+    NOT_CONVERGED,
     UNSEEN,
 )
 
 
-RUN_ANOMALIES: Final[tuple[RunDefinition, ...]] = (TORN_TRANSACTION, ZOMBIE_PRODUCER)
-FACTS: Final[tuple[Facts, ...]] = (TORN_TRANSACTION_FACTS,)
+RUN_ANOMALIES: Final[tuple[RunDefinition, ...]] = (TORN_TRANSACTION, ZOMBIE_PRODUCER, UNAVAILABLE)
+FACTS: Final[tuple[Facts, ...]] = (TORN_TRANSACTION_FACTS, OUTAGE_FACTS, VOTER_FACTS)
 """What the definitions of the whole run are judged by."""
 
 

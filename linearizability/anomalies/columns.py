@@ -64,6 +64,12 @@ class OperationColumns(_Columns):
     """The broker that answered, NO_NODE where unknown."""
     polls: Flags
     """Whether it is a consumer's poll: a read that goes on where the last one ended."""
+    reads_disk: Flags
+    """Whether it read what lies on a node's disk (`read_replica`)."""
+    in_vain: Flags
+    """Whether it ended because nobody was there to serve it, as its error says."""
+    sent_once: Flags
+    """Whether it is known to have been sent once, to one node: its client does not look for the leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,8 @@ class StateColumns(_Columns):
     log_start_offset: Int64s
     isr: npt.NDArray[np.object_]
     """Tuples of node ids, None where unknown."""
+    of_quorum: Flags
+    """Whether it tells of the metadata quorum (`describe_quorum`): then `isr` are its voters."""
 
 
 @dataclass(frozen=True, slots=True)

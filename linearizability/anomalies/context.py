@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from linearizability.anomalies.faults import NEVER_NS, healed_after_ns
 from linearizability.anomalies.groups import Groups
+from linearizability.anomalies.healing import Schedule
 from linearizability.anomalies.promise import TopicRules, topic_rules
 from linearizability.anomalies.settings import Settings
 from linearizability.anomalies.transactions import Transactions
@@ -59,7 +60,10 @@ class Context:
     clients: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Per process, its client properties: what a row leaves open (acks, isolation) they may say."""
     groups: Groups = field(default_factory=Groups)
+    moved: frozenset[str | None] = frozenset()
+    """Topics of which replicas may have been moved or removed on request; None stands for any."""
     _rules: dict[str, TopicRules] = field(default_factory=dict)
+    _schedule: list[Schedule] = field(default_factory=list)
 
     def rules(self, topic: str) -> TopicRules:
         """The promise table's inputs for a topic."""
@@ -67,10 +71,21 @@ class Context:
             self._rules[topic] = topic_rules(self.settings, topic)
         return self._rules[topic]
 
+    @property
+    def schedule(self) -> Schedule:
+        """When what was broken, made once."""
+        if not self._schedule:
+            self._schedule.append(Schedule(self.settings))
+        return self._schedule[0]
+
     def keeps_content(self, topic: str) -> bool:
         """Whether no fault of the run could make a topic, an internal one too, forget what it holds."""
         rules = self.rules(topic)
         return not rules.losses and rules.unclean_from_ns == NEVER_NS
+
+    def may_move_replicas(self, topic: str) -> bool:
+        """Whether a topic may lawfully have fewer replicas than it had."""
+        return topic in self.moved or None in self.moved
 
     @property
     def healed_after_ns(self) -> int | None:

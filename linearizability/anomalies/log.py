@@ -151,6 +151,12 @@ class PartitionLog:
         rows = (self.rows.states.leader_epoch, self.rows.sends.leader_epoch, self.rows.reads.leader_epoch)
         return max(int(epochs.max(initial=NO_EPOCH)) for epochs in rows)
 
+    @cached_property
+    def isr_size(self) -> int:
+        """How many members the full ISR has: `replication.factor`, else the most ever answered; 0 if nobody said."""
+        answered = (len(isr) for isr in self.rows.states.isr if isr is not None)
+        return self.rules.replication_factor or max(answered, default=0)
+
     def settled_reads(self) -> Flags:
         """Per read row, whether the record is sure to have stood at that offset at the end.
 
@@ -167,8 +173,7 @@ class PartitionLog:
     def _full_isr(self) -> FullIsr:
         states = self.rows.states
         seen = [(index, isr) for index, isr in enumerate(states.isr) if isr is not None]
-        size = self.rules.replication_factor or max((len(isr) for _, isr in seen), default=0)
-        full = [index for index, isr in seen if len(isr) >= size > 0]
+        full = [index for index, isr in seen if len(isr) >= self.isr_size > 0]
         replicas = frozenset(node for _, isr in seen for node in isr) if full else None
         return FullIsr(
             replicas,

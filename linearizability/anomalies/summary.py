@@ -25,6 +25,7 @@ from linearizability.history.run import RunInfo
 from linearizability.judgement import Judgement
 
 _TOPIC: Final = ("topic", "topic_id")
+_MOVES_REPLICAS: Final = ".*(reassign|unregister|decommission|remove_broker).*"
 SUMMARY_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "operations": tuple(dict.fromkeys((*TRANSACTIONAL_FIELDS, *GROUP_FIELDS, "topic_id", "offset"))),
     "records": (*_TOPIC, "direction"),
@@ -53,6 +54,8 @@ class Summary:
     groups: Groups = field(default_factory=Groups)
     deletions: tuple[Deletion, ...] = ()
     log_start_requests: tuple[LogStartRequest, ...] = ()
+    moved: frozenset[str | None] = frozenset()
+    """As `Context.moved` has it."""
     moves: tuple[tuple[int, int], ...] = ()
     """(process, when) of everything after which a consumer may read from elsewhere."""
 
@@ -86,6 +89,7 @@ def merge_summaries(summaries: Iterable[Summary]) -> Summary:
         groups=merge_groups(part.groups for part in parts),
         deletions=tuple(deletion for part in parts for deletion in part.deletions),
         log_start_requests=tuple(request for part in parts for request in part.log_start_requests),
+        moved=frozenset().union(*(part.moved for part in parts)),
         moves=tuple(move for part in parts for move in part.moves),
     )
 
@@ -109,6 +113,7 @@ def context_of(run: RunInfo, faults: pa.Table, summary: Summary) -> Context:
         derives_positions=not summary.positions,
         clients=run.clients,
         groups=summary.groups,
+        moved=summary.moved,
     )
 
 
@@ -141,6 +146,7 @@ def _of_operations(table: pa.Table) -> Summary:
             for row in _may_have_happened(table, "delete_records")
             if None not in (row["topic"], row["partition"], row["offset"])
         ),
+        moved=frozenset(row["topic"] for row in _may_have_happened(table, _MOVES_REPLICAS)),
         moves=tuple(zip(moves["process"].to_pylist(), moves["invoke_ns"].to_pylist(), strict=True)),
     )
 
@@ -154,7 +160,8 @@ def _topic_ids(table: pa.Table) -> frozenset[tuple[str, str]]:
 
 
 def _may_have_happened(table: pa.Table, f: str) -> list[dict[str, Any]]:
-    mask = pc.and_(pc.equal(table["f"], f), pc.not_equal(table["outcome"], "fail"))
+    """Rows of `operations`; `f`: a regular expression for the whole name."""
+    mask = pc.and_(pc.match_substring_regex(table["f"], f"^({f})$"), pc.not_equal(table["outcome"], "fail"))
     rows: list[dict[str, Any]] = table.filter(mask).to_pylist()
     return rows
 

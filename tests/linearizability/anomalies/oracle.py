@@ -6,6 +6,7 @@ Every function here is a sentence of the definitions as a loop. It knows no arra
 from collections import defaultdict
 from itertools import pairwise, product
 
+from tests.linearizability.anomalies.oracle_of_clusters import judge_clusters
 from tests.linearizability.anomalies.oracle_of_groups import judge_groups
 from tests.linearizability.anomalies.oracle_of_runs import judge_run
 
@@ -35,6 +36,7 @@ class Oracle:
         for log in logs:
             log.judge()
         judge_run(self, logs)
+        judge_clusters(self, logs)
 
     def judgement(self):
         """{(name, verdict): (count, lowest ten (op_ids, topic, partition, offset, value))}."""

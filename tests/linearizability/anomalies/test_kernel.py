@@ -17,6 +17,7 @@ from tests.linearizability.anomalies.oracle import Oracle
 from tests.linearizability.anomalies.pipeline import Pipeline
 from tests.linearizability.anomalies.plants import GROUP_PLANTS, PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
+from tests.linearizability.anomalies.trouble import CLUSTER_PLANTS, Trouble, nonsense_of_a_cluster
 
 SEEDS = st.integers(0, 2**32)
 
@@ -39,7 +40,9 @@ def as_rows(judgement):
 
 def lawful(seed):
     rng = random.Random(seed)
-    odd = rng.randrange(6)
+    odd = rng.randrange(7)
+    if odd > 5:
+        return Trouble(rng).run(rng.randrange(1, 40))
     if odd > 3:
         return Pipeline(rng).run(rng.randrange(5, 60))
     simulation = Simulation(
@@ -65,6 +68,13 @@ def test_kernel_says_what_the_oracle_says_of_nonsense(tmp_path_factory, seed):
 @examples(200)
 def test_kernel_says_what_the_oracle_says_of_a_group_in_confusion(tmp_path_factory, seed):
     tables = nonsense_of_one_group(random.Random(seed))
+    assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
+
+
+@given(SEEDS)
+@examples(200)
+def test_kernel_says_what_the_oracle_says_of_a_cluster_in_confusion(tmp_path_factory, seed):
+    tables = nonsense_of_a_cluster(random.Random(seed))
     assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
 
 
@@ -108,6 +118,17 @@ def test_planted_anomaly_of_a_group_is_found_by_name(tmp_path_factory, name, see
         assert found.get(name) is Verdict.VIOLATION
 
 
+@pytest.mark.parametrize("name", CLUSTER_PLANTS)
+@given(seed=SEEDS)
+@examples(25)
+def test_planted_anomaly_of_a_cluster_is_found_by_name(tmp_path_factory, name, seed):
+    rng = random.Random(seed)
+    tables = Trouble(rng).run(rng.randrange(1, 40))
+    if CLUSTER_PLANTS[name](tables, rng):
+        found = {a.name: a.verdict for a in judged(tables, tmp_path_factory).anomalies}
+        assert found.get(name) is Verdict.VIOLATION
+
+
 @given(SEEDS)
 @examples(40)
 def test_shuffled_rows_and_other_files_change_nothing(tmp_path_factory, seed):
@@ -146,4 +167,4 @@ def test_broken_history_is_refused_and_the_row_named(tmp_path):
 
 
 def test_every_anomaly_has_a_plant():
-    assert {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)} == {*PLANTS, *GROUP_PLANTS}
+    assert {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)} == {*PLANTS, *GROUP_PLANTS, *CLUSTER_PLANTS}

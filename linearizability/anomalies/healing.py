@@ -1,0 +1,99 @@
+"""When a cluster must be in order again: what the faults of a run strike, and how long Kafka may take after a change.
+
+Choices. A node is struck while a fault names it, alone or as an end of a link (`1->2`); a target that names no node
+strikes every node, an election none, and a `configuration` every node for the rest of the run, since nobody knows what
+it does. Allowed after every beginning and end of a fault are thirty seconds and twice what Kafka takes, one after the
+other, to find a dead controller, a dead broker and a follower that lags: the highest in force of TIMES_MS.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import Final
+
+from linearizability.anomalies.faults import NEVER_NS, Fault
+from linearizability.anomalies.settings import Settings
+
+TIMES_MS: Final = {
+    "broker.session.timeout.ms": 9_000,
+    "controller.quorum.election.backoff.max.ms": 1_000,
+    "controller.quorum.election.timeout.ms": 1_000,
+    "controller.quorum.fetch.timeout.ms": 2_000,
+    "replica.lag.time.max.ms": 30_000,
+}
+"""The properties that say how long it takes, with Kafka's defaults."""
+
+_SPARE_NS: Final = 30_000_000_000
+BEGINNING_NS: Final = -(2**63)
+"""Where the first period begins: before every time."""
+Nodes = frozenset[int] | None
+"""Some nodes; None is every one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A time in which no fault began or ended, and what the faults of that time strike."""
+
+    begin_ns: int
+    end_ns: int
+    struck: Nodes
+
+
+class Schedule:
+    """The faults of a run as a person would draw them: periods in which none begins or ends."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._faults = settings.faults
+        times = (max(settings.numbers("", name), default=default) for name, default in TIMES_MS.items())
+        self.allowed_ns = _SPARE_NS + 2 * 1_000_000 * sum(times)
+        """How long after a change the cluster may take to be in order."""
+        edges = {time for fault in self._faults for time in (fault.inject_ns, fault.heal_ns)}
+        self._edges_ns = sorted(edges - {NEVER_NS})
+        self.periods = tuple(self._periods())
+        """The whole of time."""
+
+    def _periods(self) -> Iterator[Period]:
+        faults = list(self._faults)
+        for begin_ns, end_ns in pairwise([BEGINNING_NS, *self._edges_ns, NEVER_NS]):
+            faults = [fault for fault in faults if _over_ns(fault) > begin_ns]
+            active = takewhile(lambda fault: fault.inject_ns < end_ns, faults)  # noqa: B023 - used up at once
+            yield Period(begin_ns, end_ns, _struck_by_any(active))
+
+    @property
+    def whole(self) -> Iterator[Period]:
+        """The periods in which nothing is broken."""
+        return (period for period in self.periods if period.struck == frozenset())
+
+    def is_calm(self, asked_ns: int, answered_ns: int) -> bool:
+        """Whether nothing had changed for as long as is allowed when something was asked, nor did until the answer."""
+        edge = bisect_right(self._edges_ns, answered_ns)
+        return edge == 0 or self._edges_ns[edge - 1] + self.allowed_ns < asked_ns
+
+    def struck_between(self, begin_ns: int, end_ns: int) -> Nodes:
+        """What is struck at some time between two others, both exclusive."""
+        return _struck_by_any(
+            fault for fault in self._faults if fault.inject_ns < end_ns and _over_ns(fault) > begin_ns
+        )
+
+
+def _over_ns(fault: Fault) -> int:
+    return NEVER_NS if fault.is_configuration else fault.heal_ns
+
+
+def _struck_by_any(faults: Iterable[Fault]) -> Nodes:
+    struck: set[int] = set()
+    for fault in faults:
+        nodes = _struck_by(fault)
+        if nodes is None:
+            return None
+        struck |= nodes
+    return frozenset(struck)
+
+
+def _struck_by(fault: Fault) -> Nodes:
+    if not fault.is_of_a_replica:
+        return None if fault.is_configuration else frozenset()
+    ends = re.sub(r"\s*-+>\s*|\bclients?\b", " ", fault.target or "")
+    return Fault(fault.kind, ends, None, 0, 0).nodes()

@@ -1,0 +1,192 @@
+"""`not-converged`: with everything healed, the ISR is full again and replicas hold the same (log matching, KIP-101).
+
+Judged within each time in which no fault of a node, a link or a setting lasts. The ISR: after a fault, if no answer
+asked in that time showed it full, and one asked later than is allowed did not; not of a topic of which replicas may
+have been moved or removed on request. Replicas: what operations `read_replica` read from disk, the last of each node,
+between the highest start and the lowest end; only reads invoked once a full ISR had been answered in that time, or
+later than is allowed, or before any fault, since a node that comes back may hold a suffix that it will give up.
+
+Choices. The ISR is full at `replication.factor` members, or, where that is not known, at the most ever answered. In a
+compacted topic a record that only some replicas hold counts if it is the last of its key, and no tombstone. With
+retention the common part begins no earlier than any replica's first record.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_EPOCH, NO_NODE, NO_OFFSET, Flags, Indexes, Int64s, RecordColumns
+from linearizability.anomalies.definition import Definition, Shown, finding, op, place
+from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.healing import BEGINNING_NS, Period
+from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import Verdict
+
+NAME = "not-converged"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """An ISR that stayed short of members."""
+
+    isr: tuple[int, ...]
+    asked_ns: int
+    since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Replicas:
+    """What was read from the disks of two nodes or more, between two offsets."""
+
+    operations: Indexes
+    """Each node's read, ascending."""
+    rows: RecordColumns
+    start: int
+    end: int
+
+
+def find(log: PartitionLog) -> Iterable[Finding]:
+    """Per period whose ISR is not full, and per offset at which replicas differ."""
+    if log.ambiguous or not (len(log.rows.states) or log.rows.operations.reads_disk.any()):
+        return
+    found: list[tuple[int, _Lack | _Replicas]] = [(NO_OFFSET, lack) for lack in _lacks(log)]
+    for replicas in _all_replicas(log):
+        found += [(int(offset), replicas) for offset in _differing(log, replicas)]
+    offsets = np.array([offset for offset, _ in found], np.int64)
+    everything = np.ones(len(found), np.bool_)
+    yield from finding(log, NAME, Verdict.VIOLATION, everything, offsets=offsets, show=partial(_show, log, found))
+
+
+def _lacks(log: PartitionLog) -> Iterator[_Lack]:
+    states, schedule = log.rows.states, log.context.schedule
+    seen = [int(row) for row in np.argsort(states.asked_ns, kind="stable") if states.isr[row] is not None]
+    if log.context.may_move_replicas(log.rows.topic) or not seen:
+        return
+    asked_ns = states.asked_ns[seen]
+    for period in schedule.whole:
+        if period.begin_ns == BEGINNING_NS or period.begin_ns + schedule.allowed_ns >= period.end_ns:
+            continue
+        begin, end = np.searchsorted(asked_ns, [period.begin_ns + 1, period.end_ns])
+        own = [row for row in seen[begin:end] if states.answered_ns[row] < period.end_ns]
+        late = [row for row in own if states.asked_ns[row] > period.begin_ns + schedule.allowed_ns]
+        if late and not any(len(states.isr[row]) >= log.isr_size for row in own):
+            yield _Lack(states.isr[late[-1]], int(states.asked_ns[late[-1]]), period.begin_ns)
+
+
+def _all_replicas(log: PartitionLog) -> Iterator[_Replicas]:
+    """Per period, the last read of each node's disk that counts."""
+    operations = log.rows.operations
+    reads: Indexes = np.flatnonzero(operations.reads_disk & (operations.node != NO_NODE))
+    invoke_ns, complete_ns = operations.invoke_ns[reads], operations.complete_ns[reads]
+    for period in log.context.schedule.whole if len(reads) else ():
+        inside = (invoke_ns > period.begin_ns) & (complete_ns < period.end_ns)
+        if inside.any():
+            own = reads[inside & (invoke_ns > _settled_ns(log, period))]
+            last = {int(operations.node[read]): int(read) for read in own}
+            yield from _common_part(log, np.array(sorted(last.values()), np.intp))
+
+
+def _common_part(log: PartitionLog, reads: Indexes) -> Iterator[_Replicas]:
+    """What the reads of two nodes or more have in common; nothing where one does not say what it read."""
+    positions = log.rows.positions.take(log.rows.positions.is_read)
+    positions = positions.take(np.isin(positions.operation, reads))
+    if len(reads) < 2 or not np.array_equal(np.sort(positions.operation), reads):
+        return
+    rows = log.rows.reads.take(np.isin(log.rows.reads.operation, reads) & (log.rows.reads.offset != NO_OFFSET))
+    start = max(int(positions.before.max()), int(positions.log_start_offset.max()))
+    if log.rules.retention:
+        firsts = (rows.offset[rows.operation == read] for read in reads)
+        start = max([start, *(int(offsets.min()) for offsets in firsts if len(offsets))])
+    end = int(positions.after.min())
+    yield _Replicas(reads, rows.take((rows.offset >= start) & (rows.offset < end)), start, end)
+
+
+def _settled_ns(log: PartitionLog, period: Period) -> int:
+    """From when replicas of a period are alike."""
+    if period.begin_ns == BEGINNING_NS:
+        return BEGINNING_NS
+    states = log.rows.states
+    answers = [
+        int(states.answered_ns[row])
+        for row in np.flatnonzero(states.asked_ns > period.begin_ns)
+        if states.isr[row] is not None and len(states.isr[row]) >= log.isr_size
+    ]
+    return min([*answers, period.begin_ns + log.context.schedule.allowed_ns])
+
+
+def _differing(log: PartitionLog, replicas: _Replicas) -> Int64s:
+    """The offsets at which not all replicas hold the same."""
+    rows = replicas.rows
+    offsets, group = np.unique(rows.offset, return_inverse=True)
+    held = np.unique(np.stack([group, rows.operation]), axis=1)[0]
+    missing = np.bincount(held, minlength=len(offsets)) < len(replicas.operations)
+    if log.rules.compaction:
+        missing &= _is_last_of_key(rows, group, len(offsets))
+    differs = missing | _several(group, np.where(rows.valued, rows.value, -1), len(offsets))
+    differs |= _several(group, rows.valued.astype(np.int64), len(offsets))
+    differs |= _several(group, rows.corrupt.astype(np.int64), len(offsets))
+    known = rows.leader_epoch != NO_EPOCH
+    differs |= _several(group[known], rows.leader_epoch[known].astype(np.int64), len(offsets))
+    return offsets[differs]
+
+
+def _several(group: Indexes, values: Int64s, count: int) -> Flags:
+    """Which groups have two values or more."""
+    low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(low, group, values)
+    np.maximum.at(high, group, values)
+    several: Flags = high > low
+    return several
+
+
+def _is_last_of_key(rows: RecordColumns, group: Indexes, count: int) -> Flags:
+    """Which offsets hold, in some replica, a record that is the last of its key in all of them, and no tombstone."""
+    order = np.lexsort((group, rows.key))
+    ends = np.append(np.diff(rows.key[order]) != 0, True) if len(order) else np.zeros(0, np.bool_)
+    last_group = np.full(int(rows.key.max(initial=-1)) + 2, -1)
+    last_group[rows.key[order[ends]]] = group[order[ends]]
+    found = np.zeros(count, np.bool_)
+    found[group[rows.valued & (last_group[rows.key] == group)]] = True
+    return found
+
+
+def _show(log: PartitionLog, found: Sequence[tuple[int, _Lack | _Replicas]], index: int) -> Shown:
+    offset, what = found[index]
+    if isinstance(what, _Lack):
+        text = (
+            f"the last fault had ended at {what.since_ns} ns, and at {what.asked_ns} ns the ISR of"
+            f" {place(log, NO_OFFSET)} was still {list(what.isr)}, where {log.isr_size} replicas are due"
+        )
+        return Shown((), None, text)
+    reads = [int(read) for read in what.operations]
+    holds = ", ".join(f"node {int(log.rows.operations.node[read])} has {_held(what, read, offset)}" for read in reads)
+    text = (
+        f"at {place(log, offset)} {holds} on its disk, as operations {', '.join(str(op(log, read)) for read in reads)}"
+        f" read; all held the log from {what.start} to {what.end}"
+    )
+    return Shown(reads, None, text)
+
+
+def _held(replicas: _Replicas, read: int, offset: int) -> str:
+    rows = replicas.rows
+    own = np.flatnonzero((rows.operation == read) & (rows.offset == offset))
+    if not len(own):
+        return "nothing"
+    row = own[0]
+    what = f"value {int(rows.value[row])}" if rows.valued[row] else "a tombstone"
+    broken = ", damaged," if rows.corrupt[row] else ""
+    return f"{what}{broken} of epoch {int(rows.leader_epoch[row])}"
+
+
+NOT_CONVERGED = Definition(
+    name=NAME,
+    text="After healing, the ISR of a partition is not full within what the settings allow (thirty seconds and twice"
+    " the sum of their timeouts), or what `read_replica` found on the disks of two replicas, between the highest log"
+    " start and the lowest end, differs in value, epoch or checksum (compacted: in the last record of a key).",
+    levels="A violation. Nothing is said where no answer was asked that late, or no disk was read.",
+    counted="times without a fault in which the ISR stayed short, and offsets at which replicas differ",
+    evidence="the reads of all replicas' disks; none for an ISR, which belongs to no operation",
+    find=find,
+)

@@ -1,0 +1,212 @@
+"""The definitions of a cluster that does not come to order, once more and slowly, row by row."""
+
+from itertools import pairwise
+
+BEGINNING, FOREVER = -(2**63), 2**63 - 1
+SECOND = 1_000_000_000
+DEFAULTS_MS = {
+    "broker.session.timeout.ms": 9_000,
+    "controller.quorum.election.backoff.max.ms": 1_000,
+    "controller.quorum.election.timeout.ms": 1_000,
+    "controller.quorum.fetch.timeout.ms": 2_000,
+    "replica.lag.time.max.ms": 30_000,
+}
+IN_VAIN = (
+    "BROKER_NOT_AVAILABLE",
+    "KAFKA_STORAGE_ERROR",
+    "LEADER_NOT_AVAILABLE",
+    "NETWORK_EXCEPTION",
+    "REQUEST_TIMED_OUT",
+)
+EVERYTHING = "everything"
+
+
+def judge_clusters(o, logs):
+    for log in logs:
+        if not log.ambiguous:
+            not_converged(o, log)
+            unavailable(o, log, logs)
+
+
+def allowed(o):
+    total = 0
+    for name, default in DEFAULTS_MS.items():
+        values = [int(value) for value, _ in o.in_force("", name)]
+        total += max(values, default=default)
+    return 30 * SECOND + 2 * total * 1_000_000
+
+
+def heal(f):
+    return FOREVER if f["heal_ns"] is None or f["kind"] == "configuration" else f["heal_ns"]
+
+
+def struck_by(f):
+    """Tests write targets as a node, a link `1->2`, or a topic."""
+    if f["kind"] == "configuration":
+        return EVERYTHING
+    if f["kind"] == "election":
+        return set()
+    return {int(node) for node in f["target"].split("->") if node != "client"}
+
+
+def struck(o, begin, end):
+    nodes = set()
+    for f in o.t["faults"]:
+        if f["inject_ns"] < end and heal(f) > begin:
+            if struck_by(f) == EVERYTHING:
+                return EVERYTHING
+            nodes |= struck_by(f)
+    return nodes
+
+
+def edges(o):
+    return {f[edge] for f in o.t["faults"] for edge in ("inject_ns", "heal_ns")} - {None}
+
+
+def periods(o):
+    bounds = [BEGINNING, *sorted(edges(o)), FOREVER]
+    return [(begin, end, struck(o, begin, end)) for begin, end in pairwise(bounds)]
+
+
+def isr_size(o, log):
+    factors = [int(v) for name in ("replication.factor",) for v, _ in o.in_force(log.topic, name)]
+    return max(factors) if factors else max((len(s["isr"]) for s in log.states if s["isr"] is not None), default=0)
+
+
+def not_converged(o, log):
+    full = isr_size(o, log)
+    moved = [x["topic"] for x in o.op.values() if x["f"] == "reassign" and x["outcome"] != "fail"]
+    for begin, end, nodes in periods(o):
+        if nodes != set():
+            continue
+        answers = [
+            s for s in log.states if s["isr"] is not None and begin < s["asked_ns"] < end and s["answered_ns"] < end
+        ]
+        whole = [s for s in answers if len(s["isr"]) >= full]
+        late = [s for s in answers if s["asked_ns"] > begin + allowed(o)]
+        if begin != BEGINNING and log.topic not in moved and None not in moved and late and not whole:
+            log.add("not-converged", "violation", (), None, None)
+        compare_replicas(o, log, begin, end, full)
+
+
+def compare_replicas(o, log, begin, end, full):
+    after = [
+        s["answered_ns"] for s in log.states if s["isr"] is not None and s["asked_ns"] > begin and len(s["isr"]) >= full
+    ]
+    settled = BEGINNING if begin == BEGINNING else min([*after, begin + allowed(o)])
+    used = {row["op_id"] for rows in (log.records, log.all_positions) for row in rows}
+    last = {}
+    for op_id in sorted(used):
+        x = o.op[op_id]
+        inside = begin < x["invoke_ns"] and o.complete(op_id) < end
+        if x["f"] == "read_replica" and x["node"] is not None and x["invoke_ns"] > settled and inside:
+            last[x["node"]] = op_id
+    reads = sorted(last.values())
+    ranges = [p for p in log.all_positions if p["op_id"] in reads and p["cause"] == "read"]
+    if len(reads) < 2 or sorted(p["op_id"] for p in ranges) != reads:
+        return
+    start = max([p["before"] for p in ranges] + [p["log_start_offset"] or 0 for p in ranges])
+    held = {op_id: [] for op_id in reads}
+    for row in log.reads:
+        if row["op_id"] in reads and row["offset"] is not None:
+            held[row["op_id"]].append(row)
+    if log.retention:
+        start = max([start, *(min(row["offset"] for row in rows) for rows in held.values() if rows)])
+    end = min(p["after"] for p in ranges)
+    for offset in range(start, end):
+        rows = {op_id: [row for row in own if row["offset"] == offset] for op_id, own in held.items()}
+        everywhere = [row for own in rows.values() for row in own]
+        if not everywhere:
+            continue
+        differs = any(len({row[column] for row in everywhere}) > 1 for column in ("value", "intact"))
+        differs |= len({row["leader_epoch"] for row in everywhere} - {None}) > 1
+        if not all(rows.values()):
+            differs |= not log.compaction or any(
+                row["value"] is not None and is_last(row, held, start, end) for row in everywhere
+            )
+        if differs:
+            log.add("not-converged", "violation", reads, offset, None)
+
+
+def is_last(row, held, start, end):
+    return not any(
+        other["key"] == row["key"] and row["offset"] < other["offset"] < end for own in held.values() for other in own
+    )
+
+
+def unavailable(o, log, logs):
+    if o.content_at_risk(log.topic)[0]:
+        return
+    produces = sorted({row["op_id"] for row in log.sends})
+    good = [
+        o.complete(op_id)
+        for op_id in {row["op_id"] for row in log.records}
+        if o.op[op_id]["outcome"] == "ok" and o.op[op_id]["f"] != "read_replica" and o.complete(op_id) != FOREVER
+    ]
+    good += [
+        s["answered_ns"]
+        for s in log.states
+        if s["source"] in ("list_offsets", "fetch") and s["error"] is None and s["leader_epoch"] is not None
+    ]
+    for begin, end, nodes in periods(o):
+        if nodes == EVERYTHING or not can_be_served(o, log, nodes, begin, end) or not connected(logs, nodes, begin):
+            continue
+        tries = []
+        for op_id in produces:
+            x = o.op[op_id]
+            if x["outcome"] == "ok" or x["error"] not in IN_VAIN or x["complete_ns"] is None:
+                continue
+            if x["attempts"] == 1 and (x["node"] is None or x["node"] in nodes):
+                continue
+            if begin < x["complete_ns"] < end and not log.deleted_by(x["complete_ns"]):
+                since = max([at for at in good if at <= x["complete_ns"]], default=BEGINNING)
+                tries.append((since, max(begin, since, x["invoke_ns"]), op_id, x["complete_ns"]))
+        for outage in outages(sorted(tries)):
+            last = max(outage, key=lambda t: (t[3], t[2]))
+            if last[3] - outage[0][1] > allowed(o):
+                ops = tuple(dict.fromkeys((outage[0][2], last[2])))
+                log.add("unavailable", "violation", ops, None, None)
+
+
+def outages(tries):
+    """Cut where something succeeded, or where for five seconds nobody tried."""
+    found = []
+    for one in tries:
+        if found and found[-1][0][0] == one[0] and one[1] <= max(t[3] for t in found[-1]) + 5 * SECOND:
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
+def can_be_served(o, log, nodes, begin, end):
+    needed = max([1, *(int(v) for v, _ in o.in_force(log.topic, "min.insync.replicas"))])
+    if not nodes:
+        return isr_size(o, log) >= needed
+    calm = []
+    for s in log.states:
+        before = [at for at in edges(o) if at <= s["answered_ns"]]
+        quiet = not before or max(before) + allowed(o) < s["asked_ns"]
+        if s["isr"] is not None and s["answered_ns"] <= begin and quiet:
+            calm.append(s)
+    if not calm:
+        return False
+    newest = max(s["asked_ns"] for s in calm)
+    said = next(s for s in calm if s["asked_ns"] == newest)
+    hit = struck(o, said["asked_ns"], end)
+    return hit != EVERYTHING and len(set(said["isr"]) - hit) >= needed
+
+
+def connected(logs, nodes, begin):
+    if not nodes:
+        return True
+    told = [
+        (s["answered_ns"], sorted(s["isr"]))
+        for log in logs
+        for s in log.states
+        if s["source"] == "describe_quorum" and s["isr"] is not None and s["answered_ns"] <= begin
+    ]
+    if not told:
+        return False
+    voters = set(max(told)[1])
+    return 2 * len(voters - nodes) > len(voters)
