@@ -15,12 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from linearizability.history.buffer import Block, Row, Rows
 from linearizability.history.errors import HistoryError
 from linearizability.history.schema import OUTCOMES, SCHEMAS
-from linearizability.history.writer import HistoryWriter
+from linearizability.history.writer import Unfinished
 
 
 # These three are tuples rather than dataclasses: they are made once per record, and a batch of tuples is turned into
@@ -61,6 +61,25 @@ class Position(NamedTuple):
     log_start_offset: int | None = None
 
 
+class Writer(Protocol):
+    """Where rows go: to disk (`HistoryWriter`), or elsewhere."""
+
+    def begin(self, unfinished: Unfinished) -> None:
+        """Something began, which `unfinished.rows()` tells of if it never ends."""
+
+    def end(self, unfinished: Unfinished, rows: Sequence[Rows | Block]) -> None:
+        """It ended, and these are its rows."""
+
+    def append_rows(self, table: str, rows: Sequence[Row]) -> None:
+        """Add rows given one by one."""
+
+    def set_topic(self, name: str, properties: Mapping[str, str]) -> None:
+        """Add a topic to `run.json`."""
+
+    def set_client(self, process: int, properties: Mapping[str, str]) -> None:
+        """Add a client to `run.json`."""
+
+
 _SET_BY_RECORDER: Final = frozenset({"op_id", "process", "f", "invoke_ns", "complete_ns", "outcome", "error"})
 
 
@@ -96,7 +115,7 @@ class Recorder:
     TypeError for a column that the table does not have.
     """
 
-    def __init__(self, writer: HistoryWriter, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, writer: Writer, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._writer = writer
         self.now_ns: Final = clock
         self._lock = threading.Lock()
