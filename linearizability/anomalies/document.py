@@ -8,6 +8,7 @@ import sys
 
 from linearizability.anomalies import absence, loss, promise, transactions
 from linearizability.anomalies.catalogue import ANOMALIES, RUN_ANOMALIES
+from linearizability.anomalies.cycles import classes, edges, graph
 from linearizability.anomalies.definition import Definition
 from linearizability.anomalies.whole_run import RunDefinition
 
@@ -27,23 +28,27 @@ the promise table below keeps it.
 
 def page() -> str:
     """The whole page as Markdown."""
-    parts = [_INTRODUCTION]
+    parts, told = [_INTRODUCTION], set[str]()
     anomalies: tuple[Definition | RunDefinition, ...] = (*ANOMALIES, *RUN_ANOMALIES)
     for anomaly in anomalies:
         parts.append(
             f"## `{anomaly.name}`\n\n{anomaly.text}\n\n- Level: {anomaly.levels}\n"
             f"- Counted: {anomaly.counted}.\n- `op_ids` of its evidence: {anomaly.evidence}.\n"
         )
-        notes = _prose(sys.modules[anomaly.find.__module__])
-        if notes:
-            parts.append(notes + "\n")
-    for title, module in (
+        module = anomaly.find.__module__
+        if module not in told:  # Definitions that share one come one after the other.
+            parts.extend(notes + "\n" for notes in (_prose(sys.modules[module]),) if notes)
+            told.add(module)
+    for title, source in (
         ("What Kafka promises", promise),
         ("When a record may be absent", absence),
         ("When a read is evidence", loss),
         ("How a transaction ended", transactions),
+        ("What transactions depend on each other by", edges),
+        ("What real time adds", graph),
+        ("Which cycles are told", classes),
     ):
-        parts.append(f"## {title}\n\n{inspect.getdoc(module) or ''}\n")
+        parts.append(f"## {title}\n\n{inspect.getdoc(source) or ''}\n")
     return "\n".join(parts)
 
 

@@ -56,7 +56,13 @@ class Transactions:
     """The commit is `info` and no commit is ok: committed if a read_committed read returned one of its records."""
     commit_begun_ns: Int64s
     """When a commit that did not certainly fail was first invoked, NEVER_NS where none was."""
+    commit_ended_ns: Int64s
+    """When such a commit first returned, NEVER_NS where none did."""
     open_until_ns: Int64s
+    first_op_id: Int64s
+    """The lowest of its operations."""
+    begin_ns: Int64s
+    """When the first of its operations was invoked."""
 
     def __len__(self) -> int:
         return len(self.process)
@@ -107,7 +113,10 @@ def transactions_from_rows(rows: pa.Table, fencing: pa.Table) -> Transactions:
         aborted=some("abort_txn", "ok") | (~commit_ok & ~commit_unknown & ended),
         undecided=commit_unknown & ~commit_ok,
         commit_begun_ns=_of_commits(rows, of, len(first), "invoke_ns", "ok", "info"),
+        commit_ended_ns=_of_commits(rows, of, len(first), "complete_ns", "ok", "info"),
         open_until_ns=_of_commits(rows, of, len(first), "complete_ns", "ok"),
+        first_op_id=_lowest(_int64s(rows, "first_op_id"), of, len(first)),
+        begin_ns=_lowest(_int64s(rows, "invoke_ns"), of, len(first)),
     )
 
 
@@ -117,17 +126,20 @@ def _fenced(rows: pa.Table, first: npt.NDArray[np.intp], of: npt.NDArray[np.intp
     last_by_row = np.array([last.get(name, -1) for name in rows["txn_id"].to_pylist()], np.int64)
     last_by_transaction = np.full(len(first), -1, np.int64)
     np.maximum.at(last_by_transaction, of, last_by_row)
-    lowest = np.full(len(first), NEVER_NS, np.int64)
-    np.minimum.at(lowest, of, _int64s(rows, "first_op_id"))
-    return last_by_transaction > lowest
+    return last_by_transaction > _lowest(_int64s(rows, "first_op_id"), of, len(first))
 
 
 def _of_commits(rows: pa.Table, of: npt.NDArray[np.intp], count: int, time: str, *outcomes: str) -> Int64s:
     """A time of each transaction's commits of some outcomes, the lowest; NEVER_NS where there is none."""
     is_commit = pc.and_(pc.equal(rows["f"], "commit_txn"), pc.is_in(rows["outcome"], pa.array(outcomes)))
     chosen = is_commit.to_numpy(zero_copy_only=False)
+    return _lowest(_int64s(rows, time)[chosen], of[chosen], count)
+
+
+def _lowest(values: Int64s, of: npt.NDArray[np.intp], count: int) -> Int64s:
+    """The lowest value of each transaction, NEVER_NS where there is none."""
     lowest = np.full(count, NEVER_NS, np.int64)
-    np.minimum.at(lowest, of[chosen], _int64s(rows, time)[chosen])
+    np.minimum.at(lowest, of, values)
     return lowest
 
 

@@ -1,11 +1,14 @@
 """The definitions that cross partitions, once more and slowly: each a sentence as a loop over the whole run."""
 
+from tests.linearizability.anomalies.oracle_of_cycles import judge_cycles
+
 FOREVER = 2**63 - 1
 
 
 def judge_run(o, logs):
     torn_transaction(o, logs)
     zombie_producer(o)
+    judge_cycles(o, logs)
 
 
 def torn_transaction(o, logs):

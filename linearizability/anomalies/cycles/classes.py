@@ -1,0 +1,219 @@
+"""Which cycles a run has: every component of each class, with a shortest cycle of it.
+
+| class | edges | a component has it if |
+|---|---|---|
+| G0 | write-write | always |
+| G1c | and write-read | a write-read edge lies in it |
+| G-single | and read-write | a cycle of it has exactly one read-write edge |
+| G2 | and read-write | a read-write edge lies in it, and it is not G-single |
+
+Realtime classes add process and real-time edges. A component has one if a transaction *goes by real time* in it (an
+edge of the two kinds leads from it to another of the component) and does not in the class before: then each cycle that
+leaves it so has an edge of the class's own kind. Of read-write classes it is G-single if such a cycle has exactly one.
+
+All of this is linear but for G-single, which asks for a way back for many edges. That search has a budget of steps in
+each component; where it runs out before any cycle was found, G-single is unknown.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from linearizability.anomalies.columns import Flags, Indexes, Int64s
+from linearizability.anomalies.cycles.components import Components, components, with_real_time
+from linearizability.anomalies.cycles.edges import Kind
+from linearizability.anomalies.cycles.graph import Graph
+from linearizability.anomalies.cycles.search import Cycle, Inside, Sought, Steps
+from linearizability.judgement import Verdict
+
+G0, G1C, G_SINGLE, G2 = "cycle-G0", "cycle-G1c", "cycle-G-single", "cycle-G2"
+REAL_TIME: Final = "-realtime"
+
+_STEPS_MIN: Final = 100_000
+_STEPS_PER_EDGE: Final = 8
+"""A component's budget for G-single: edges looked at."""
+
+_WRITE_READS: Final = frozenset((Kind.COMMITTED_WRITE_READ, Kind.WRITE_READ))
+_DEPENDENCIES: Final = (
+    frozenset((Kind.WRITE_WRITE,)),
+    frozenset((Kind.WRITE_WRITE, *_WRITE_READS)),
+    frozenset((Kind.WRITE_WRITE, *_WRITE_READS, Kind.READ_WRITE)),
+)
+"""The edges of G0, of G1c, and of G-single and G2."""
+_OWN: Final = (_DEPENDENCIES[0], _WRITE_READS, frozenset((Kind.READ_WRITE,)))
+"""The edges that these add to the class before."""
+_TIMED: Final = frozenset((Kind.PROCESS, Kind.REAL_TIME))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A component of a class; where the budget ran out, `cycle` is none and `start` its lowest transaction."""
+
+    name: str
+    verdict: Verdict
+    start: int
+    cycle: Cycle | None
+
+
+def classify(graph: Graph) -> tuple[Graph, list[Found]]:
+    """What there is, and the part of the graph that its cycles are told in."""
+    whole = components(len(graph), graph.source, graph.target)
+    graph = _cyclic(graph, with_real_time(whole, graph.source, graph.target, graph.begin_ns, graph.end_ns))
+    if not len(graph):
+        return graph, []
+    plain = [_components(graph, kinds) for kinds in _DEPENDENCIES]
+    found = [*_of_one_kind(graph, G0, plain[0], 0), *_write_reads(graph, plain[1]), *_read_writes(graph, plain)]
+    return graph, [*found, *_in_real_time(graph, plain)]
+
+
+def _cyclic(graph: Graph, component: Indexes) -> Graph:
+    """The nodes and edges inside components of several nodes."""
+    kept = np.bincount(component)[component] > 1
+    edges = np.flatnonzero(graph.inside(component, np.ones(len(Kind), np.bool_)))
+    number = np.cumsum(kept) - 1
+    return replace(
+        graph,
+        transaction=graph.transaction[kept],
+        begin_ns=graph.begin_ns[kept],
+        end_ns=graph.end_ns[kept],
+        source=number[graph.source[edges]],
+        target=number[graph.target[edges]],
+        kind=graph.kind[edges],
+        row=graph.row[edges],
+    )
+
+
+def _flags(kinds: Iterable[Kind]) -> Flags:
+    flags = np.zeros(len(Kind), np.bool_)
+    flags[list(kinds)] = True
+    return flags
+
+
+def _components(graph: Graph, kinds: Iterable[Kind]) -> Components:
+    edges = np.flatnonzero(_flags(kinds)[graph.kind])
+    return components(len(graph), graph.source[edges], graph.target[edges])
+
+
+def _lowest(component: Indexes, nodes: Indexes) -> Indexes:
+    """Of each component that has some of these nodes, the lowest of them."""
+    nodes = np.sort(nodes)
+    return nodes[np.unique(component[nodes], return_index=True)[1]]
+
+
+def _of_one_kind(graph: Graph, name: str, of: Components, depth: int) -> Iterator[Found]:
+    """Per component with an edge of the class's own kinds: a shortest cycle from the lowest that one leaves."""
+    own = np.flatnonzero(graph.inside(of.of, _flags(_OWN[depth])))
+    inside = Inside(graph, of.of, _flags(_DEPENDENCIES[depth]), real_time=False)
+    for start in _lowest(of.of, graph.source[own]).tolist():
+        yield Found(name, Verdict.PERMITTED, start, inside.shortest(start, Sought(_OWN[depth])))
+
+
+def _write_reads(graph: Graph, of: Components) -> Iterator[Found]:
+    """G1c: a violation where read_committed reads alone go in a circle, and then for each such circle."""
+    promised = _components(graph, (Kind.COMMITTED_WRITE_READ,))
+    flags = _flags((Kind.COMMITTED_WRITE_READ,))
+    broken = graph.source[np.flatnonzero(graph.inside(promised.of, flags))]
+    inside = Inside(graph, promised.of, flags, real_time=False)
+    for start in _lowest(promised.of, broken).tolist():
+        cycle = inside.shortest(start, Sought(frozenset((Kind.COMMITTED_WRITE_READ,))))
+        yield Found(G1C, Verdict.VIOLATION, start, cycle)
+    told = np.isin(of.of, of.of[broken])
+    for found in _of_one_kind(graph, G1C, of, 1):
+        if not told[found.start]:
+            yield found
+
+
+def _read_writes(graph: Graph, plain: list[Components]) -> Iterator[Found]:
+    """G-single and G2."""
+    of, before = plain[2].of, plain[1].of
+    own = np.flatnonzero(graph.inside(of, _flags(_OWN[2])))
+    source, target = graph.source[own], graph.target[own]
+    inside = Inside(graph, of, _flags(_DEPENDENCIES[2]), real_time=False)
+    # A way back without read-write edges leads from components of higher numbers to lower ones.
+    candidates = np.unique(source[before[target] >= before[source]])
+    sure = _lowest(of, source[before[target] == before[source]])
+    sought = Sought(_OWN[2], read_writes=0)
+    yield from _singles(graph, of, inside, _Starts(np.unique(source), candidates, sure), sought)
+
+
+@dataclass(frozen=True, slots=True)
+class _Starts:
+    """Nodes where cycles with read-write edges start."""
+
+    both: Indexes
+    """Of G-single or G2."""
+    single: Indexes
+    """Of G-single, perhaps."""
+    sure: Indexes
+    """Of G-single, surely: at most one a component."""
+
+
+def _singles(graph: Graph, of: Indexes, inside: Inside, starts: _Starts, sought: Sought) -> Iterator[Found]:
+    """Per component: G-single from the lowest that has such a cycle, unknown, or G2."""
+    suffix = REAL_TIME if Kind.REAL_TIME in sought.first else ""
+    edges = np.bincount(of[graph.source], minlength=int(of.max()) + 1)
+    certain = dict(zip(of[starts.sure].tolist(), starts.sure.tolist(), strict=True))
+    by_component: dict[int, list[int]] = {}
+    for start in np.sort(starts.single).tolist():
+        by_component.setdefault(int(of[start]), []).append(start)
+    for lowest in _lowest(of, starts.both).tolist():
+        component = int(of[lowest])
+        steps = Steps(_STEPS_MIN + _STEPS_PER_EDGE * int(edges[component]))
+        cycle = None
+        for start in by_component.get(component, []):
+            cycle = inside.shortest(start, sought, steps)
+            if cycle is not None or steps.left < 0:
+                break
+        if cycle is None and component in certain:
+            cycle = inside.shortest(certain[component], sought)
+        if cycle is not None:
+            yield Found(G_SINGLE + suffix, Verdict.PERMITTED, cycle[0].source, cycle)
+        elif steps.left < 0:
+            yield Found(G_SINGLE + suffix, Verdict.UNKNOWN, lowest, None)
+        else:
+            cycle = inside.shortest(lowest, replace(sought, read_writes=None))
+            yield Found(G2 + suffix, Verdict.PERMITTED, lowest, cycle)
+
+
+def _in_real_time(graph: Graph, plain: list[Components]) -> Iterator[Found]:
+    """The realtime classes."""
+    before = np.zeros(len(graph), np.bool_)
+    for depth, kinds in enumerate(_DEPENDENCIES):
+        of = _timed_components(graph, plain[depth], depth)
+        by_time = _goes_by_time(graph, of)
+        fresh = np.flatnonzero(by_time & ~before)
+        inside = Inside(graph, of, _flags((*kinds, Kind.PROCESS)), real_time=True)
+        if depth < 2:
+            for start in _lowest(of, fresh).tolist():
+                cycle = inside.shortest(start, Sought(_TIMED))
+                yield Found((G0, G1C)[depth] + REAL_TIME, Verdict.PERMITTED, start, cycle)
+        else:
+            sure = _lowest(of, _missed_the_past(graph, of, by_time & ~before))
+            yield from _singles(graph, of, inside, _Starts(fresh, fresh, sure), Sought(_TIMED, read_writes=1))
+        before = by_time
+
+
+def _timed_components(graph: Graph, plain: Components, depth: int) -> Indexes:
+    edges = np.flatnonzero(_flags((*_DEPENDENCIES[depth], Kind.PROCESS))[graph.kind])
+    if (graph.kind[edges] == Kind.PROCESS).any():
+        plain = components(len(graph), graph.source[edges], graph.target[edges])
+    of = with_real_time(plain, graph.source[edges], graph.target[edges], graph.begin_ns, graph.end_ns)
+    return np.unique(of, return_inverse=True)[1].reshape(-1)
+
+
+def _goes_by_time(graph: Graph, of: Indexes) -> Flags:
+    """Which nodes real time or process order leads from to others of their component."""
+    latest: Int64s = np.full(int(of.max(initial=-1)) + 1, np.iinfo(np.int64).min)
+    np.maximum.at(latest, of, graph.begin_ns)
+    goes: Flags = graph.end_ns < latest[of]
+    goes[graph.source[np.flatnonzero(graph.inside(of, _flags((Kind.PROCESS,))))]] = True
+    return goes
+
+
+def _missed_the_past(graph: Graph, of: Indexes, fresh: Flags) -> Indexes:
+    """Writers, of `fresh` nodes, that had ended before a transaction began that did not read what they wrote."""
+    edges = np.flatnonzero(graph.inside(of, _flags(_OWN[2])))
+    reader, writer = graph.source[edges], graph.target[edges]
+    return writer[fresh[writer] & (graph.end_ns[writer] < graph.begin_ns[reader])]

@@ -1,0 +1,120 @@
+"""Strongly connected components, also of graphs with real time, in time linear in nodes and edges (and sorting).
+
+`components` is Tarjan's algorithm without recursion. Real time is added to its answer without an edge of its own. Let
+M(x) be the lowest end among all that x leads to by edges, x included, and B(x) the highest begin among all that lead to
+x. If M(x) < begin(x), x leads to something that ended before x began: a cycle. It spans the time from M(x) to begin(x),
+and spans that overlap belong to one cycle, since each can go by real time to where the other begins. So the unions of
+overlapping spans are all the cycles through real time there are, and x belongs to such a union (lo, hi) exactly if
+lo < B(x) and M(x) < hi: real time leads from it to x and from x to it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from linearizability.anomalies.columns import Indexes, Int64s
+
+_UNSEEN: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """A partition of the nodes. Edges lead from components of higher numbers to lower ones, or stay inside."""
+
+    of: Indexes
+    """Per node, its component."""
+
+    @property
+    def sizes(self) -> Indexes:
+        """Per component, how many nodes it has."""
+        return np.bincount(self.of)
+
+
+def components(count: int, source: Indexes, target: Indexes) -> Components:
+    """The strongly connected components of nodes 0 … count - 1; the edges are sorted by source."""
+    if not len(source):
+        return Components(np.arange(count))
+    begins = np.searchsorted(source, np.arange(count + 1))
+    next_edge, end, targets = begins[:-1].tolist(), begins[1:].tolist(), target.tolist()
+    lowest, component = [_UNSEEN] * count, [_UNSEEN] * count
+    waiting: list[int] = []  # Tarjan's stack: nodes seen whose component is not complete
+    path: list[int] = []
+    seen = found = 0
+    for root in range(count):
+        if lowest[root] != _UNSEEN:
+            continue
+        path.append(root)
+        lowest[root] = seen
+        # A node's own number is its place among the seen; the one beside it on `path` is where `waiting` began.
+        entered = [(seen, len(waiting))]
+        waiting.append(root)
+        seen += 1
+        while path:
+            node = path[-1]
+            edge, last, low = next_edge[node], end[node], lowest[node]
+            while edge < last:
+                other = targets[edge]
+                edge += 1
+                if component[other] == _UNSEEN:
+                    number = lowest[other]
+                    if number == _UNSEEN:
+                        path.append(other)
+                        lowest[other] = seen
+                        entered.append((seen, len(waiting)))
+                        waiting.append(other)
+                        seen += 1
+                        break
+                    if number < low:  # noqa: PLR1730 - the innermost loop, where a call costs more
+                        low = number
+            else:
+                path.pop()
+                own, place = entered.pop()
+                if low == own:
+                    for member in waiting[place:]:
+                        component[member] = found
+                    del waiting[place:]
+                    found += 1
+                elif low < lowest[path[-1]]:
+                    lowest[path[-1]] = low
+            next_edge[node], lowest[node] = edge, low
+    return Components(np.array(component, np.intp))
+
+
+def with_real_time(explicit: Components, source: Indexes, target: Indexes, begin_ns: Int64s, end_ns: Int64s) -> Indexes:
+    """Per node, its component once real time is added to the edges whose components are given."""
+    lowest_end, highest_begin = _reaches(explicit, source, target, begin_ns, end_ns)
+    spans = np.flatnonzero(lowest_end < begin_ns)
+    spans = spans[np.argsort(lowest_end[spans], kind="stable")]
+    if not len(spans):
+        return explicit.of
+    low, reached = lowest_end[spans], np.maximum.accumulate(begin_ns[spans])
+    first = np.flatnonzero(np.append(True, low[1:] >= reached[:-1]))
+    lo, hi = low[first], reached[np.append(first[1:], len(spans)) - 1]
+    union = np.searchsorted(lo, highest_begin, side="left") - 1
+    belongs = (union >= 0) & (lowest_end < hi[union])
+    return np.where(belongs, len(begin_ns) + union, explicit.of)
+
+
+def _reaches(
+    explicit: Components, source: Indexes, target: Indexes, begin_ns: Int64s, end_ns: Int64s
+) -> tuple[Int64s, Int64s]:
+    """M and B of every node."""
+    of = explicit.of
+    count = int(of.max(initial=-1)) + 1
+    ends, begins = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(ends, of, end_ns)
+    np.maximum.at(begins, of, begin_ns)
+    upper, lower = of[source], of[target]
+    between = np.flatnonzero(upper != lower)
+    upper, lower = upper[between], lower[between]
+    lowest, highest = ends.tolist(), begins.tolist()
+    upwards = np.argsort(upper, kind="stable")  # what a component leads to comes before it
+    for above, below in zip(upper[upwards].tolist(), lower[upwards].tolist(), strict=True):
+        if lowest[below] < lowest[above]:  # noqa: PLR1730
+            lowest[above] = lowest[below]
+    downwards = np.argsort(-lower, kind="stable")
+    for above, below in zip(upper[downwards].tolist(), lower[downwards].tolist(), strict=True):
+        if highest[above] > highest[below]:  # noqa: PLR1730
+            highest[below] = highest[above]
+    return np.array(lowest, np.int64)[of], np.array(highest, np.int64)[of]

@@ -1,0 +1,119 @@
+"""The cycle anomalies: dependencies between transactions that go in a circle, by Adya's names as Elle uses them.
+
+Kafka orders the records of a partition and hides what is not committed; it isolates transactions in no other way. Two
+transactions that write to two partitions may be interleaved differently in each, and a consumer reads what it has not
+read yet, however old. So of all cycles only one whose every edge is a read_committed read breaks a promise: each of the
+transactions would have to commit before the next one reads, which it does before it commits itself.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from linearizability.anomalies.cycles.classes import G0, G1C, G2, G_SINGLE, REAL_TIME, Found, classify
+from linearizability.anomalies.cycles.explain import evidence_of, text_of, text_of_unknown
+from linearizability.anomalies.cycles.graph import Graph, graph_of
+from linearizability.anomalies.finding import Finding, evidence_order
+from linearizability.anomalies.whole_run import RunDefinition, WholeRun
+from linearizability.judgement import EVIDENCE_MAX, Evidence, Verdict
+
+
+def _cycles(run: WholeRun) -> tuple[Graph, list[Found]]:
+    return classify(graph_of(run))
+
+
+def _finder(name: str) -> Callable[[WholeRun], Iterable[Finding]]:
+    def find(run: WholeRun) -> Iterable[Finding]:
+        """Per strongly connected component."""
+        graph, everything = run.once(_cycles)
+        for verdict in (Verdict.VIOLATION, Verdict.UNKNOWN, Verdict.PERMITTED):
+            found = [own for own in everything if (own.name, own.verdict) == (name, verdict)]
+            if found:
+                yield Finding(name, verdict, len(found), _lowest_told(run, graph, found))
+
+    return find
+
+
+def _lowest_told(run: WholeRun, graph: Graph, found: Iterable[Found]) -> tuple[Evidence, ...]:
+    transactions = run.context.transactions
+
+    def shown(own: Found) -> Evidence:
+        if own.cycle is None:
+            first = int(transactions.first_op_id[graph.transaction[own.start]])
+            return Evidence((first,), None, None, None, None, "")
+        return evidence_of(own.cycle, graph, transactions)
+
+    pairs = [(shown(own), own) for own in found]
+    pairs.sort(key=lambda pair: evidence_order(pair[0]))
+    return tuple(
+        replace(
+            evidence,
+            text=text_of_unknown(own.start, graph, transactions)
+            if own.cycle is None
+            else text_of(own.cycle, graph, transactions),
+        )
+        for evidence, own in pairs[:EVIDENCE_MAX]
+    )
+
+
+def _definition(name: str, text: str, levels: str, begins: str) -> RunDefinition:
+    return RunDefinition(
+        name=name,
+        text=text,
+        levels=levels,
+        counted="strongly connected components",
+        evidence="the first operation of each transaction of a shortest cycle, in the order of the cycle, which begins"
+        f" with the lowest transaction that {begins}",
+        find=_finder(name),
+    )
+
+
+_PERMITTED: Final = "Permitted."
+_NOT_PROMISED: Final = "Permitted: Kafka does not promise that transactions take effect in the order of real time."
+_BUDGET: Final = " Unknown where the budget of the search ran out before it was known which of the two it is."
+
+CYCLES: Final = (
+    _definition(G0, "Write-write edges go in a circle.", _PERMITTED, "lies on one"),
+    _definition(
+        G1C,
+        "Write-write and write-read edges go in a circle with a write-read edge.",
+        "A violation for every component that read_committed reads alone make; permitted where none is inside.",
+        "a write-read edge leaves",
+    ),
+    _definition(
+        G_SINGLE,
+        "A circle of write-write, write-read and just one read-write edge.",
+        _PERMITTED + _BUDGET,
+        "a read-write edge leaves on such a cycle",
+    ),
+    _definition(
+        G2,
+        "Circles of write-write, write-read and read-write edges, which all have two read-write edges or more.",
+        _PERMITTED,
+        "a read-write edge leaves",
+    ),
+    _definition(
+        G0 + REAL_TIME,
+        "Write-write and real-time edges go in a circle.",
+        _NOT_PROMISED,
+        "goes by real time",
+    ),
+    _definition(
+        G1C + REAL_TIME,
+        f"Real time goes in a circle with write-read edges, where without them (`{G0}{REAL_TIME}`) it does not.",
+        _NOT_PROMISED,
+        "goes by real time, and not on a cycle without write-read edges",
+    ),
+    _definition(
+        G_SINGLE + REAL_TIME,
+        "Real time goes in a circle with just one read-write edge, where without it it does not.",
+        _NOT_PROMISED + _BUDGET,
+        "goes by real time on such a cycle",
+    ),
+    _definition(
+        G2 + REAL_TIME,
+        "Real time goes in circles with two read-write edges or more, where with fewer it does not.",
+        _NOT_PROMISED,
+        "goes by real time, and not on a cycle without read-write edges",
+    ),
+)

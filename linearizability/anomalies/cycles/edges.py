@@ -1,0 +1,182 @@
+"""What the transactions of a run depend on each other by, as far as one log tells: the facts of the cycle anomalies.
+
+The nodes are transactions that committed and did not abort. In one log the *standing* records of these are those whose
+offset is known, one an offset (should it have two, the lower transaction's). After Adya:
+
+- *write-write*: from the writer of a standing record to the writer of the next one.
+- *write-read*: from the writer of a record to a transaction whose read returned it.
+- *read-write*: from a transaction that read a log to the writer of the first standing record at or above the highest
+  offset its reads there went up to.
+
+Nothing depends on itself. Records written outside transactions are passed over, as the order of a log is transitive.
+A read that was invoked after a commit of its transaction had returned is not part of it. Where rows may be of several
+incarnations of a topic, nothing is said. Of several edges of a kind between the same two, the lowest is kept: by
+offset, operations, value.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from linearizability.anomalies.columns import NO_OFFSET, READ_COMMITTED, Flags, Indexes
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.transactions import Transactions
+from linearizability.anomalies.whole_run import Facts
+
+
+class Kind(IntEnum):
+    """Of an edge, in the order in which they are preferred as evidence."""
+
+    WRITE_WRITE = 0
+    COMMITTED_WRITE_READ = 1
+    """By a read_committed read: what Kafka promises to be free of cycles."""
+    WRITE_READ = 2
+    """By any other read."""
+    READ_WRITE = 3
+    PROCESS = 4
+    """From a transaction to the next one of its process."""
+    REAL_TIME = 5
+    """To one that began after it had ended."""
+
+
+EDGES: Final = pa.schema(
+    [
+        pa.field("source", pa.int32()),
+        pa.field("target", pa.int32()),
+        pa.field("kind", pa.int8()),
+        pa.field("topic", pa.dictionary(pa.int32(), pa.string())),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("value", pa.int64()),
+        pa.field("source_op", pa.int64()),
+        pa.field("target_op", pa.int64()),
+    ]
+)
+"""An edge between two transactions, by their indexes; the record that makes it (of write-write: the later one), and the
+two operations."""
+
+
+def nodes_of(transactions: Transactions) -> Flags:
+    """Which transactions are nodes."""
+    nodes: Flags = transactions.committed & ~transactions.aborted
+    return nodes
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """Edges of one kind in one log: records and operations by index."""
+
+    kind: Kind | npt.NDArray[np.int8]
+    source: Indexes
+    target: Indexes
+    record: Indexes
+    source_op: Indexes
+    target_op: Indexes
+
+
+def _reduce(log: PartitionLog) -> pa.Table:
+    transaction = log.rows.operations.transaction
+    node = np.append(nodes_of(log.context.transactions), False)  # -1, no transaction, is the last
+    if log.ambiguous or not node[transaction].any():
+        return EDGES.empty_table()
+    records = log.records
+    written = records.committed & ~records.aborted & node[records.transaction]
+    standing = np.flatnonzero(written & (records.offset != NO_OFFSET))
+    keys = (records.value, records.send_operation, records.transaction, records.offset)
+    standing = standing[np.lexsort([key[standing] for key in keys])]
+    standing = standing[np.flatnonzero(np.diff(records.offset[standing], prepend=NO_OFFSET))]
+    return _table(log, [_write_write(log, standing), _write_read(log, written), _read_write(log, standing)])
+
+
+def _write_write(log: PartitionLog, standing: Indexes) -> _Edges:
+    records = log.records
+    earlier, later = standing[:-1], standing[1:]
+    return _Edges(
+        kind=Kind.WRITE_WRITE,
+        source=records.transaction[earlier].astype(np.intp),
+        target=records.transaction[later].astype(np.intp),
+        record=later,
+        source_op=records.send_operation[earlier].astype(np.intp),
+        target_op=records.send_operation[later].astype(np.intp),
+    )
+
+
+def _write_read(log: PartitionLog, written: Flags) -> _Edges:
+    records, reads, operations = log.records, log.rows.reads, log.rows.operations
+    rows = np.flatnonzero(written[log.read_ids] & _reads_inside(log)[reads.operation])
+    record, reader = log.read_ids[rows].astype(np.intp), reads.operation[rows].astype(np.intp)
+    stable = operations.isolation[reader] == READ_COMMITTED
+    return _Edges(
+        kind=np.where(stable, Kind.COMMITTED_WRITE_READ, Kind.WRITE_READ).astype(np.int8),
+        source=records.transaction[record].astype(np.intp),
+        target=operations.transaction[reader].astype(np.intp),
+        record=record,
+        source_op=records.send_operation[record].astype(np.intp),
+        target_op=reader,
+    )
+
+
+def _read_write(log: PartitionLog, standing: Indexes) -> _Edges:
+    records, operations, coverage = log.records, log.rows.operations, log.coverage
+    rows = np.flatnonzero(_reads_inside(log)[coverage.operation])
+    reader = operations.transaction[coverage.operation[rows]]
+    rows = rows[np.lexsort((coverage.operation[rows], -coverage.after[rows], reader))]
+    reader = operations.transaction[coverage.operation[rows]]
+    first = np.flatnonzero(np.diff(reader, prepend=-1))
+    following = np.searchsorted(records.offset[standing], coverage.after[rows[first]], side="left")
+    first, following = first[following < len(standing)], following[following < len(standing)]
+    record = standing[following]
+    return _Edges(
+        kind=Kind.READ_WRITE,
+        source=reader[first].astype(np.intp),
+        target=records.transaction[record].astype(np.intp),
+        record=record,
+        source_op=coverage.operation[rows[first]].astype(np.intp),
+        target_op=records.send_operation[record].astype(np.intp),
+    )
+
+
+def _reads_inside(log: PartitionLog) -> Flags:
+    """Per operation, whether what it read was read by a node."""
+    operations, transactions = log.rows.operations, log.context.transactions
+    ended_ns = np.append(np.where(nodes_of(transactions), transactions.commit_ended_ns, NO_OFFSET), NO_OFFSET)
+    inside: Flags = operations.invoke_ns <= ended_ns[operations.transaction]
+    return inside
+
+
+def _table(log: PartitionLog, parts: list[_Edges]) -> pa.Table:
+    """The lowest edge of each source, target and kind, as rows of EDGES."""
+    records = log.records
+    kind = np.concatenate([np.broadcast_to(np.int8(0) + part.kind, len(part.source)) for part in parts])
+    source, target, record, source_op, target_op = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("source", "target", "record", "source_op", "target_op")
+    )
+    known = np.where(records.offset[record] == NO_OFFSET, NEVER_NS, records.offset[record])
+    value = np.where(records.valued[record], records.value[record], NEVER_NS)
+    order = np.lexsort((value, target_op, source_op, known, kind, target, source))
+    order = order[source[order] != target[order]]
+    repeats = np.zeros(len(order), np.bool_)
+    repeats[1:] = np.all([column[order[1:]] == column[order[:-1]] for column in (source, target, kind)], axis=0)
+    rows = order[~repeats]
+    chosen, op_id = record[rows], log.rows.operations.op_id
+    columns = {
+        "source": source[rows].astype(np.int32),
+        "target": target[rows].astype(np.int32),
+        "kind": kind[rows].astype(np.int8),
+        "topic": pa.DictionaryArray.from_arrays(np.zeros(len(rows), np.int32), pa.array([log.rows.topic])),
+        "partition": np.full(len(rows), log.rows.partition, np.int32),
+        "offset": pa.array(records.offset[chosen], mask=records.offset[chosen] == NO_OFFSET),
+        "value": pa.array(records.value[chosen], mask=~records.valued[chosen]),
+        "source_op": op_id[source_op[rows]],
+        "target_op": op_id[target_op[rows]],
+    }
+    return pa.table(columns, schema=EDGES)
+
+
+EDGE_FACTS: Final = Facts("transaction-edges", EDGES, _reduce)

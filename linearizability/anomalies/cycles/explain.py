@@ -1,0 +1,100 @@
+"""A cycle of transactions as evidence, and in words: who they are, and for each edge why it is one."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from linearizability.anomalies.cycles.edges import Kind
+from linearizability.anomalies.cycles.graph import Graph
+from linearizability.anomalies.cycles.search import Cycle, Step
+from linearizability.anomalies.transactions import Transactions
+from linearizability.judgement import Evidence
+
+_STEPS_SHOWN: Final = 6
+"""Of a longer cycle, so many edges are told."""
+
+
+def evidence_of(cycle: Cycle, graph: Graph, transactions: Transactions) -> Evidence:
+    """The evidence without its text: transactions by their first operations, the record of the first edge with one."""
+    nodes = graph.transaction[[step.source for step in cycle]]
+    op_ids = tuple(transactions.first_op_id[nodes].tolist())
+    told = next(step.row for step in cycle if step.row >= 0)
+    row = _fact(graph, told)
+    return Evidence(op_ids, row["topic"], row["partition"], row["offset"], row["value"], "")
+
+
+def text_of(cycle: Cycle, graph: Graph, transactions: Transactions) -> str:
+    """What a person reads: the transactions, then each edge in a clause."""
+    names = {step.source: f"T{number}" for number, step in enumerate(cycle, 1)}
+    shown = cycle[:_STEPS_SHOWN]
+    people = ", ".join(f"{names[step.source]} ({_who(step.source, graph, transactions)})" for step in shown)
+    clauses = "; ".join(_CLAUSES[step.kind](names, step, _fact(graph, step.row)) for step in shown)
+    if len(cycle) == len(shown):
+        return f"{people}: {clauses}"
+    return f"a cycle of {len(cycle)} transactions, {people} and so on: {clauses}; and so on, back to T1"
+
+
+def text_of_unknown(start: int, graph: Graph, transactions: Transactions) -> str:
+    """What is said of a component in which the budget ran out."""
+    return (
+        f"{_who(start, graph, transactions)} lies on a cycle with read-write edges; the search ended before it was"
+        " known whether one of them has just one"
+    )
+
+
+def _who(node: int, graph: Graph, transactions: Transactions) -> str:
+    index = graph.transaction[node]
+    return (
+        f"transaction {int(transactions.txn_seq[index])} of process {int(transactions.process[index])}, from operation"
+        f" {int(transactions.first_op_id[index])} on"
+    )
+
+
+def _fact(graph: Graph, row: int) -> dict[str, Any]:
+    """The row of EDGES that tells of an edge; nothing for those that none tells of."""
+    found: dict[str, Any] = graph.facts.slice(row, 1).to_pylist()[0] if row >= 0 else {}
+    return found
+
+
+def _record(row: Mapping[str, Any]) -> str:
+    what = "a tombstone" if row["value"] is None else f"value {row['value']}"
+    where = f"{row['topic']}-{row['partition']}"
+    return f"{what} ({where})" if row["offset"] is None else f"{what} ({where} at offset {row['offset']})"
+
+
+def _write_write(names: Mapping[int, str], step: Step, row: Mapping[str, Any]) -> str:
+    return (
+        f"{names[step.target]} wrote {_record(row)}, in operation {row['target_op']}, next after what"
+        f" {names[step.source]} wrote in operation {row['source_op']}"
+    )
+
+
+def _write_read(names: Mapping[int, str], step: Step, row: Mapping[str, Any]) -> str:
+    return (
+        f"{names[step.target]} read {_record(row)}, in operation {row['target_op']}, which {names[step.source]} wrote"
+        f" in operation {row['source_op']}"
+    )
+
+
+def _read_write(names: Mapping[int, str], step: Step, row: Mapping[str, Any]) -> str:
+    return (
+        f"{names[step.source]} in operation {row['source_op']} read as far as below {_record(row)}, which"
+        f" {names[step.target]} wrote in operation {row['target_op']}"
+    )
+
+
+def _process(names: Mapping[int, str], step: Step, _: Mapping[str, Any]) -> str:
+    return f"{names[step.target]} is the next of its process after {names[step.source]}"
+
+
+def _real_time(names: Mapping[int, str], step: Step, _: Mapping[str, Any]) -> str:
+    return f"{names[step.source]} had ended before {names[step.target]} began"
+
+
+_CLAUSES: Final[Mapping[Kind, Callable[[Mapping[int, str], Step, Mapping[str, Any]], str]]] = {
+    Kind.WRITE_WRITE: _write_write,
+    Kind.COMMITTED_WRITE_READ: _write_read,
+    Kind.WRITE_READ: _write_read,
+    Kind.READ_WRITE: _read_write,
+    Kind.PROCESS: _process,
+    Kind.REAL_TIME: _real_time,
+}

@@ -1,0 +1,122 @@
+"""The graph of a run's transactions, put together from the edges that each log tells.
+
+A node is a transaction with at least one edge; nodes are numbered by their first operation, so that the lowest number
+is the lowest op_id. A transaction lasts from its first operation's invocation until it is known to be committed: until
+its commit returned or, where the outcome is unknown, a read_committed read had returned one of its records. *Real time*
+orders two transactions of which one ended before the other began. There may be quadratically many such pairs, so they
+are never edges here: what follows from them is computed from the times. *Process* order leads from a transaction to the
+next one of its process that began after its commit had been asked for; only where real time does not say it anyway.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.anomalies.arrow import numbers
+from linearizability.anomalies.columns import Flags, Indexes, Int8s, Int64s
+from linearizability.anomalies.cycles.edges import EDGE_FACTS, EDGES, Kind, nodes_of
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.transactions import Transactions
+from linearizability.anomalies.whole_run import WholeRun
+
+_NO_ROW: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes, and edges sorted by (source, target, kind), one of each."""
+
+    transaction: Indexes
+    """Per node, its index into the run's `Transactions`."""
+    begin_ns: Int64s
+    end_ns: Int64s
+    source: Indexes
+    target: Indexes
+    kind: Int8s
+    row: Indexes
+    """The edge's row of `facts`; -1 for process order."""
+    facts: pa.Table
+    """Rows of EDGES."""
+
+    def __len__(self) -> int:
+        return len(self.transaction)
+
+    def inside(self, component: Indexes, kinds: Flags) -> Flags:
+        """Which edges are of some kinds, and have both ends in one component; `kinds`: a flag for each Kind."""
+        within: Flags = kinds[self.kind] & (component[self.source] == component[self.target])
+        return within
+
+
+def graph_of(run: WholeRun) -> Graph:
+    """The graph of a run."""
+    transactions = run.context.transactions
+    facts = _lowest_of_each(run.facts[EDGE_FACTS.name])
+    source, target = numbers(facts["source"], 0), numbers(facts["target"], 0)
+    touched = np.zeros(len(transactions), np.bool_)
+    touched[source] = touched[target] = True
+    touched &= nodes_of(transactions)
+    transaction = np.flatnonzero(touched)
+    transaction = transaction[np.argsort(transactions.first_op_id[transaction])]
+    number = np.full(len(transactions), -1, np.int64)
+    number[transaction] = np.arange(len(transaction))
+
+    begin_ns = transactions.begin_ns[transaction]
+    end_ns = np.maximum(transactions.open_until_ns[transaction], begin_ns)
+    earlier, later = _process_order(transactions, transaction, begin_ns, end_ns)
+    source, target = np.append(number[source], earlier), np.append(number[target], later)
+    kind = np.append(numbers(facts["kind"], 0), np.full(len(earlier), Kind.PROCESS)).astype(np.int8)
+    row = np.append(np.arange(facts.num_rows), np.full(len(earlier), _NO_ROW))
+    order = np.lexsort((kind, target, source))
+    return Graph(
+        transaction, begin_ns, end_ns, source[order], target[order], kind[order], row[order].astype(np.intp), facts
+    )
+
+
+def _lowest_of_each(facts: pa.Table) -> pa.Table:
+    """The lowest edge of each source, target and kind: by place, offset (unknown last), operations, value."""
+    facts = facts.unify_dictionaries().combine_chunks()
+    if not facts.num_rows:
+        return EDGES.empty_table()
+    most = int(pc.max(pc.max_element_wise(facts["source"], facts["target"])).as_py()) + 1
+    key = (numbers(facts["source"], 0) * most + numbers(facts["target"], 0)) * len(Kind) + numbers(facts["kind"], 0)
+    order: Indexes = np.argsort(key, kind="stable")
+    again = np.diff(key[order], prepend=-1) == 0
+    if again.any():
+        shared: Flags = again | np.append(again[1:], False)
+        several: Indexes = order[shared]
+        lowest: Indexes = np.lexsort([column[several] for column in (*_places(facts), key)])
+        order[shared] = several[lowest]
+    return facts.take(pa.array(order[~again]))
+
+
+def _places(facts: pa.Table) -> list[Int64s]:
+    """What of several edges of a kind the lowest is the lowest by; the first is decided by last."""
+    topics = facts["topic"].chunk(0)
+    rank = np.argsort(np.argsort(topics.dictionary.to_numpy(zero_copy_only=False).astype(np.str_)))
+    names = ("value", "target_op", "source_op")
+    return [
+        *(numbers(facts[name], NEVER_NS) for name in names),
+        numbers(facts["offset"], NEVER_NS),
+        numbers(facts["partition"], 0),
+        rank[topics.indices.to_numpy()].astype(np.int64),
+    ]
+
+
+def _process_order(
+    transactions: Transactions, nodes: Indexes, begin_ns: Int64s, end_ns: Int64s
+) -> tuple[Indexes, Indexes]:
+    """Nodes and the next ones of their processes, where those began before the first was known to have ended."""
+    process, asked_ns = transactions.process[nodes], transactions.commit_begun_ns[nodes]
+    order = np.lexsort((np.arange(len(nodes)), begin_ns, process))
+    codes = np.unique(process, return_inverse=True)[1].reshape(-1)
+    times, rank = np.unique(np.append(begin_ns, asked_ns), return_inverse=True)
+    span = len(times) + 1
+    begun, asked = np.split(np.tile(codes, 2) * span + rank.reshape(-1), 2)
+    place = np.searchsorted(begun[order], asked, side="right")
+    earlier = np.flatnonzero(place < len(order))
+    later = order[place[earlier]]
+    kept = (process[earlier] == process[later]) & (begin_ns[later] <= end_ns[earlier])
+    return earlier[kept], later[kept]

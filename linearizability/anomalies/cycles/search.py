@@ -1,0 +1,189 @@
+"""The shortest cycle through a transaction, by breadth-first search backwards inside its component.
+
+Of several of one length the lowest is taken: by the next transaction, then the kind of the edge to it, step by step.
+Real time has no edges: whoever ended before some transaction of a layer began is one step behind it, and a pointer into
+the component's nodes by their ends finds each of them once.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from linearizability.anomalies.columns import Flags, Indexes, Int8s, Int64s
+from linearizability.anomalies.cycles.edges import Kind
+from linearizability.anomalies.cycles.graph import Graph
+
+_NO_ROW: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An edge of a cycle: nodes, and the row of `Graph.facts` that tells of it, -1 where none does."""
+
+    source: int
+    target: int
+    kind: Kind
+    row: int
+
+
+Cycle = tuple[Step, ...]
+
+
+@dataclass(slots=True)
+class Steps:
+    """How many edges may still be looked at; below zero once they ran out."""
+
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What a cycle is to be like."""
+
+    first: frozenset[Kind]
+    """The kinds of its first edge."""
+    read_writes: int | None = None
+    """How many read-write edges come after that, 0 or 1; None: any number."""
+
+
+class Inside:
+    """The edges of some kinds inside components, ready to be walked in both directions."""
+
+    def __init__(self, graph: Graph, component: Indexes, kinds: Flags, real_time: bool) -> None:
+        self._graph, self._component = graph, component
+        self._edges = np.flatnonzero(graph.inside(component, kinds))
+        self._source, self._target = graph.source[self._edges], graph.target[self._edges]
+        self._kind: Int8s = graph.kind[self._edges]
+        self._out = np.searchsorted(self._source, np.arange(len(graph) + 1))
+        self._by_target = np.lexsort((self._source, self._target))
+        self._in = np.searchsorted(self._target[self._by_target], np.arange(len(graph) + 1))
+        self._real_time = real_time
+        if real_time:
+            self._by_end = np.lexsort((graph.end_ns, component))
+            self._members = component[self._by_end]
+
+    def shortest(self, start: int, sought: Sought, steps: Steps | None = None) -> Cycle | None:
+        """The shortest such cycle that leaves `start`; None where there is none, or the steps ran out."""
+        search = _Search(self, self._graph, start, sought, steps or Steps(2**62))
+        return search.run()
+
+    def leaving(self, node: int) -> list[tuple[int, int, int]]:
+        """Targets, kinds and rows of the edges that leave a node, in order."""
+        edges = slice(self._out[node], self._out[node + 1])
+        rows = self._graph.row[self._edges[edges]]
+        return list(zip(self._target[edges].tolist(), self._kind[edges].tolist(), rows.tolist(), strict=True))
+
+    def entering(self, node: int) -> list[tuple[int, int]]:
+        """Sources and kinds of the edges that enter a node."""
+        edges = self._by_target[self._in[node] : self._in[node + 1]]
+        return list(zip(self._source[edges].tolist(), self._kind[edges].tolist(), strict=True))
+
+    def by_end(self, node: int) -> Indexes:
+        """The nodes of a node's component by their ends; empty where real time does not count."""
+        if not self._real_time:
+            return np.empty(0, np.intp)
+        own = self._component[node]
+        first, last = np.searchsorted(self._members, [own, own + 1])
+        return self._by_end[first:last]
+
+
+State = tuple[int, int]
+"""A node, and how many read-write edges lie between it and the start, as far as they are counted."""
+
+
+class _Search:
+    def __init__(self, inside: Inside, graph: Graph, start: int, sought: Sought, steps: Steps) -> None:
+        self._inside, self._graph, self._start, self._sought, self._steps = inside, graph, start, sought, steps
+        self._counted = sought.read_writes or 0
+        self._by_end = inside.by_end(start)
+        self._ends: Int64s = graph.end_ns[self._by_end]
+        self._passed = [0, 0]
+        self._layers: list[list[State]] = [[(start, 0)]]
+        self._depth: dict[State, int] = {(start, 0): 0}
+        self._first: dict[int, tuple[int, int]] = {}
+        for target, kind, row in inside.leaving(start):
+            if kind in sought.first:
+                self._first.setdefault(target, (kind, row))
+
+    def run(self) -> Cycle | None:
+        while self._layers[-1] and self._steps.left >= 0:
+            found = self._closes()
+            if found is not None:
+                return tuple(self._walk(found))
+            self._layers.append(self._next_layer())
+        return None
+
+    def _closes(self) -> Step | None:
+        """The lowest first step to a state of the last layer."""
+        after_ns = int(self._graph.end_ns[self._start])
+        by_time = Kind.REAL_TIME in self._sought.first
+        nodes = [node for node, used in self._layers[-1] if used == self._counted]
+        if by_time and nodes:
+            begins = self._graph.begin_ns[np.array(nodes)] > after_ns
+            nodes = [node for node, late in zip(nodes, begins.tolist(), strict=True) if late or node in self._first]
+        else:
+            nodes = [node for node in nodes if node in self._first]
+        if not nodes:
+            return None
+        node = min(nodes)
+        kind, row = self._first.get(node, (Kind.REAL_TIME, _NO_ROW))
+        return Step(self._start, node, Kind(kind), row)
+
+    def _next_layer(self) -> list[State]:
+        layer: list[State] = []
+        depth, limit = len(self._layers), self._sought.read_writes
+        for node, used in self._layers[-1]:
+            entering = self._inside.entering(node)
+            self._steps.left -= len(entering) + 1
+            for source, kind in entering:
+                state = (source, used)
+                if kind == Kind.READ_WRITE and limit is not None:
+                    if used == limit:
+                        continue
+                    state = (source, used + 1)
+                if state not in self._depth:
+                    self._depth[state] = depth
+                    layer.append(state)
+        for used in range(self._counted + 1):
+            for state in self._earlier(used):
+                if state not in self._depth:
+                    self._depth[state] = depth
+                    layer.append(state)
+        return layer
+
+    def _earlier(self, used: int) -> list[State]:
+        """States from which real time leads into the last layer, but for those told before."""
+        nodes = [node for node, own in self._layers[-1] if own == used]
+        if not len(self._by_end) or not nodes:
+            return []
+        latest = int(self._graph.begin_ns[np.array(nodes)].max())
+        first, last = self._passed[used], int(np.searchsorted(self._ends, latest, side="left"))
+        if last <= first:
+            return []
+        self._passed[used] = last
+        self._steps.left -= last - first
+        return [(node, used) for node in self._by_end[first:last].tolist()]
+
+    def _walk(self, step: Step) -> list[Step]:
+        """The lowest way back to the start after a first step."""
+        steps, used = [step], self._counted
+        for depth in range(self._depth[step.target, used] - 1, -1, -1):
+            step, used = self._forward(steps[-1].target, used, depth)
+            steps.append(step)
+        return steps
+
+    def _forward(self, node: int, used: int, depth: int) -> tuple[Step, int]:
+        """The lowest step to a state of a depth."""
+        options: list[tuple[int, int, int, int]] = []
+        for target, kind, row in self._inside.leaving(node):
+            left = used - 1 if kind == Kind.READ_WRITE and self._sought.read_writes is not None else used
+            if self._depth.get((target, left)) == depth:
+                options.append((target, kind, row, left))
+                break
+        if len(self._by_end):
+            layer = [other for other, own in self._layers[depth] if own == used]
+            late = self._graph.begin_ns[np.array(layer, np.intp)] > self._graph.end_ns[node]
+            options += [(min(np.array(layer)[late].tolist()), Kind.REAL_TIME, _NO_ROW, used)] if late.any() else []
+        target, kind, row, left = min(options)
+        return Step(node, target, Kind(kind), row), left

@@ -1,0 +1,189 @@
+"""The cycle anomalies once more and slowly: every simple cycle there is, and which names it gives to whom.
+
+`name_cycles` is of any small graph; `judge_cycles` makes that of a history.
+"""
+
+from collections import defaultdict
+
+FOREVER = 2**63 - 1
+
+WW, STABLE_WR, WR, RW, PROCESS, REAL_TIME = range(6)
+WRITE_READS, TIMED = {STABLE_WR, WR}, {PROCESS, REAL_TIME}
+LEVELS = ({WW}, {WW, *WRITE_READS}, {WW, *WRITE_READS, RW})
+NAMES = ("cycle-G0", "cycle-G1c", "cycle-G2")
+
+
+def name_cycles(nodes, edges):
+    """[(name, verdict, cycle)] of nodes that compare by age, and a set of edges (source, target, kind).
+
+    A cycle is a list of edges; of several the shortest counts, and of these the lowest.
+    """
+    everything = {start: list(cycles_from(start, edges)) for start in nodes}
+
+    def from_(start, first, rest, read_writes=None):
+        return [
+            cycle
+            for cycle in everything[start]
+            if cycle[0][2] in first
+            and all(kind in rest for _, _, kind in cycle[1:])
+            and (read_writes is None or sum(kind == RW for _, _, kind in cycle[1:]) == read_writes)
+        ]
+
+    def lowest(component, choose):
+        """The lowest cycle that the lowest node has of which `choose` gives any."""
+        start = min((node for node in component if choose(node)), default=None)
+        found = [] if start is None else choose(start)
+        return min(found, key=lambda cycle: (len(cycle), [edge[1:] for edge in cycle]), default=None)
+
+    found = []
+    promised = components(nodes, edges, {STABLE_WR})
+    for component in components(nodes, edges, LEVELS[0]):
+        found.append(("cycle-G0", "permitted", lowest(component, lambda node: from_(node, {WW}, {WW}))))
+    for component in promised:
+        cycle = lowest(component, lambda node: from_(node, {STABLE_WR}, {STABLE_WR}))
+        found.append(("cycle-G1c", "violation", cycle))
+    for component in components(nodes, edges, LEVELS[1]):
+        if not any(broken <= component for broken in promised):
+            cycle = lowest(component, lambda node: from_(node, WRITE_READS, LEVELS[1]))
+            found.append(("cycle-G1c", "permitted", cycle))
+    for component in components(nodes, edges, LEVELS[2]):
+        single = lowest(component, lambda node: from_(node, {RW}, LEVELS[2], 0))
+        several = lowest(component, lambda node: from_(node, {RW}, LEVELS[2]))
+        found.append(("cycle-G-single" if single else "cycle-G2", "permitted", single or several))
+
+    before = set()
+    for level, kinds in enumerate(LEVELS):
+        rest = kinds | TIMED
+        fresh = {node for node in nodes if from_(node, TIMED, rest)} - before
+        for component in components(nodes, edges, rest):
+            single = level == 2 and lowest(component & fresh, lambda node: from_(node, TIMED, rest, 1))  # noqa: B023
+            cycle = single or lowest(component & fresh, lambda node: from_(node, TIMED, rest))  # noqa: B023
+            name = "cycle-G-single" if single else NAMES[level]
+            found.append((f"{name}-realtime", "permitted", cycle))
+        before |= fresh
+    return [row for row in found if row[2] is not None]
+
+
+def cycles_from(start, edges):
+    """Every simple cycle that leaves a node, as a list of edges."""
+    leaving = defaultdict(list)
+    for edge in edges:
+        leaving[edge[0]].append(edge)
+
+    def go(path, visited):
+        for edge in leaving[path[-1][1] if path else start]:
+            if edge[1] == start:
+                yield [*path, edge]
+            elif edge[1] not in visited:
+                yield from go([*path, edge], visited | {edge[1]})
+
+    yield from go([], {start})
+
+
+def components(nodes, edges, kinds):
+    """The sets of several nodes that all lead to each other by edges of some kinds."""
+    leads = {node: reached(node, edges, kinds) for node in nodes}
+    return {
+        frozenset(other for other in nodes if other in leads[node] and node in leads[other])
+        for node in nodes
+        if node in leads[node]
+    }
+
+
+def reached(start, edges, kinds):
+    found, waiting = set(), [start]
+    while waiting:
+        node = waiting.pop()
+        for source, target, kind in edges:
+            if source == node and kind in kinds and target not in found:
+                found.add(target)
+                waiting.append(target)
+    return found
+
+
+def real_time(nodes, times):
+    """The edges of real time; `times`: {node: (begin, end)}."""
+    return {
+        (one, other, REAL_TIME) for one in nodes for other in nodes if max(times[one]) < times[other][0] if one != other
+    }
+
+
+def judge_cycles(o, logs):
+    ops = defaultdict(list)
+    for op_id in sorted(o.op):
+        ops[o.txn_key(op_id)].append(o.op[op_id])
+    ops = {
+        key: own for key, own in ops.items() if key in o.txn and o.txn[key]["committed"] and not o.txn[key]["aborted"]
+    }
+    told = {}
+    for log in logs:
+        if not log.ambiguous:
+            dependencies(o, log, ops, told)
+    age = {key: own[0]["op_id"] for key, own in ops.items()}
+    touched = {key for source, target, _ in told for key in (source, target)}
+    edges = {(age[source], age[target], kind) for source, target, kind in told}
+    times = {age[key]: (min(x["invoke_ns"] for x in ops[key]), o.txn[key]["open_until"]) for key in touched}
+    timed = real_time(times, times)
+    process = {
+        (age[one], age[next_one]) for one in touched for next_one in [following(o, one, touched, ops)] if next_one
+    }
+    edges |= timed | {(one, other, PROCESS) for one, other in process if (one, other, REAL_TIME) not in timed}
+    places = {(age[source], age[target], kind): min(rows) for (source, target, kind), rows in told.items()}
+    for name, verdict, cycle in name_cycles(sorted(times), edges):
+        topic, partition, offset, _, _, value = next(places[edge] for edge in cycle if edge in places)
+        row = (
+            tuple(edge[0] for edge in cycle),
+            topic,
+            partition,
+            *(None if n == FOREVER else n for n in (offset, value)),
+        )
+        o.found[name, verdict].append(row)
+
+
+def following(o, key, touched, ops):
+    """The next transaction of a process that began after a transaction's commit was asked for."""
+    begun = {other: min(x["invoke_ns"] for x in ops[other]) for other in touched if other[0] == key[0]}
+    later = [other for other, at in begun.items() if at > o.txn[key]["begun"]]
+    return min(later, key=lambda other: (begun[other], ops[other][0]["op_id"]), default=None)
+
+
+def dependencies(o, log, ops, told):
+    """{(source, target, kind): [(topic, partition, offset, source's operation, target's, value)]} of one log."""
+
+    def inside(op_id):
+        """The transaction that an operation reads in."""
+        key = o.txn_key(op_id)
+        if key not in ops:
+            return None
+        commits = [x for x in ops[key] if x["f"] == "commit_txn" and x["outcome"] != "fail"]
+        return key if o.invoke(op_id) <= min(o.complete(x["op_id"]) for x in commits) else None
+
+    def tell(source, target, kind, r, source_op, target_op):
+        if source != target:
+            offset, value = (FOREVER if n is None else n for n in (r["offset"], r["value"]))
+            row = (log.topic, log.partition, offset, source_op, target_op, value)
+            told.setdefault((source, target, kind), []).append(row)
+
+    written = [r for r in log.all.values() if r["send"] and r["committed"] and o.txn_key(r["op"]) in ops]
+    at = {}
+    for r in sorted(written, key=lambda r: (o.txn_key(r["op"]), r["op"], r["value"] or 0)):
+        if r["offset"] is not None:
+            at.setdefault(r["offset"], r)
+    standing = [at[offset] for offset in sorted(at)]
+    for one, other in zip(standing, standing[1:], strict=False):
+        tell(o.txn_key(one["op"]), o.txn_key(other["op"]), WW, other, one["op"], other["op"])
+    for r in written:
+        for row in r["reads"]:
+            reader = inside(row["op_id"])
+            if reader is not None:
+                kind = STABLE_WR if o.isolation(row["op_id"]) == "read_committed" else WR
+                tell(o.txn_key(r["op"]), reader, kind, r, r["op"], row["op_id"])
+    highest = defaultdict(list)
+    for op_id, _, after, _ in log.ranges:
+        if inside(op_id) is not None:
+            highest[inside(op_id)].append((-after, op_id))
+    for reader, ends in highest.items():
+        after, op_id = min(ends)
+        above = [r for r in standing if r["offset"] >= -after]
+        if above:
+            tell(reader, o.txn_key(above[0]["op"]), RW, above[0], op_id, above[0]["op"])

@@ -1,0 +1,98 @@
+"""The cycle anomalies: components and shortest cycles against every simple cycle there is."""
+
+import random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linearizability.anomalies.cycles import classes
+from linearizability.anomalies.cycles.classes import classify
+from linearizability.anomalies.cycles.edges import EDGES
+from linearizability.anomalies.cycles.graph import Graph
+from linearizability.judgement import Verdict
+from tests.linearizability.anomalies.oracle import Oracle
+from tests.linearizability.anomalies.oracle_of_cycles import PROCESS, name_cycles, real_time
+from tests.linearizability.anomalies.tangles import tangle
+from tests.linearizability.anomalies.test_kernel import SEEDS, as_rows, examples, judged
+
+
+def graph_of(times, edges):
+    """A graph of nodes that last from and to some times, and of edges (source, target, kind)."""
+    source, target, kind = np.array(sorted(edges), np.intp).reshape(-1, 3).T
+    begin_ns, end_ns = np.array(times, np.int64).reshape(-1, 2).T
+    nodes, rows = np.arange(len(times)), np.arange(len(edges))
+    return Graph(nodes, begin_ns, end_ns, source, target, kind.astype(np.int8), rows, EDGES.empty_table())
+
+
+def found(graph):
+    """What `classify` says, in the oracle's words; nodes by their numbers in the whole graph."""
+    part, components = classify(graph)
+    return sorted(
+        (
+            own.name,
+            str(own.verdict),
+            [(int(part.transaction[s.source]), int(part.transaction[s.target]), int(s.kind)) for s in own.cycle or ()],
+        )
+        for own in components
+    )
+
+
+def any_graph(rng):
+    nodes = rng.randrange(1, 7)
+    span = rng.choice([3, 10, 40])
+    times = [tuple(sorted(rng.randrange(span) for _ in range(2))) for _ in range(nodes)]
+    kinds = rng.choice([[0], [1], [0, 1, 2], [3], [0, 3], [1, 3], [0, 1, 2, 3], [1, 2, 3, 3, 3]])
+    edges = set()
+    for _ in range(rng.randrange(2 * nodes + 2)):
+        source, target = rng.randrange(nodes), rng.randrange(nodes)
+        if source != target:
+            edges.add((source, target, rng.choice(kinds)))
+    for earlier in range(nodes):
+        later = rng.randrange(nodes)
+        if times[earlier][0] < times[later][0] <= times[earlier][1] and rng.random() < 0.3:
+            edges.add((earlier, later, PROCESS))
+    return times, edges
+
+
+@given(SEEDS)
+@examples(1500)
+def test_every_class_of_cycle_is_found_as_by_looking_at_all(seed):
+    times, edges = any_graph(random.Random(seed))
+    nodes = range(len(times))
+    timed = real_time(nodes, dict(enumerate(times)))
+    assert found(graph_of(times, edges)) == sorted(name_cycles(nodes, edges | timed))
+
+
+@given(SEEDS)
+@examples(300)
+def test_kernel_says_what_the_oracle_says_of_a_tangle(tmp_path_factory, seed):
+    tables = tangle(random.Random(seed))
+    assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
+
+
+def test_tangles_hold_every_class(tmp_path_factory):
+    names = {
+        (anomaly.name, anomaly.verdict)
+        for seed in range(60)
+        for anomaly in judged(tangle(random.Random(seed)), tmp_path_factory).anomalies
+        if anomaly.name.startswith("cycle-")
+    }
+    both = {("cycle-G1c", Verdict.VIOLATION)}
+    kinds = ("G0", "G1c", "G-single", "G2")
+    assert names == both | {(f"cycle-{kind}{rt}", Verdict.PERMITTED) for kind in kinds for rt in ("", "-realtime")}
+
+
+@given(st.integers(3, 40), st.integers(3, 40))
+def test_where_the_budget_runs_out_it_is_unknown(reads, writes):
+    """A ring with two read-write edges: the way back from each has the other."""
+    nodes = reads + writes
+    times = [(0, 100)] * nodes
+    edges = {(node, (node + 1) % nodes, 3 if node in (0, reads) else 1) for node in range(nodes)}
+    graph = graph_of(times, edges)
+    assert [name for name, _, _ in found(graph)] == ["cycle-G2"]
+    least, per_edge, classes._STEPS_MIN, classes._STEPS_PER_EDGE = classes._STEPS_MIN, classes._STEPS_PER_EDGE, 1, 0
+    try:
+        assert found(graph) == [("cycle-G-single", "unknown", [])]
+    finally:
+        classes._STEPS_MIN, classes._STEPS_PER_EDGE = least, per_edge
