@@ -144,7 +144,6 @@ class Simulation:
         end_ms = cluster.scheduler.now_ms + SHUTDOWN_MAX_MS
         if not cluster.scheduler.run_until(lambda: cluster.has_stopped(node), end_ms=end_ms):
             raise TargetError(f"node {node} did not end within a virtual minute")
-        cluster.finish(node)
 
     def ended_nodes(self) -> Mapping[int, str]:
         """Those that do not run, and why they ended if they did so by themselves."""

@@ -68,7 +68,7 @@ class Disk(Protocol):
         ...
 
 
-class _Files(MutableMapping[str, bytearray]):
+class FileTable(MutableMapping[str, bytearray]):
     """Files by path, kept by directory: with thousands of logs, to look into one must not cost what all of them do."""
 
     def __init__(self, files: Mapping[str, bytearray]) -> None:
@@ -100,7 +100,7 @@ class MemoryDisk:
     """A disk in memory, whose writes are all durable at once. `files` may be looked at and damaged."""
 
     def __init__(self) -> None:
-        self._files = _Files({})
+        self._files = FileTable({})
         self._directories: dict[str, set[str]] = {"": set()}
         """By path, the names of those inside."""
 
@@ -111,7 +111,7 @@ class MemoryDisk:
 
     @files.setter
     def files(self, files: Mapping[str, bytearray]) -> None:
-        self._files = _Files(files)
+        self._files = FileTable(files)
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""

@@ -19,6 +19,7 @@ from reference_broker.core.connection import DEFAULT_LISTENER, Channel
 from reference_broker.core.identity import Identity
 from reference_broker.core.layout import Layout
 from reference_broker.core.node import Node
+from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.machine import Machine
 from reference_broker.simulation.network import End, Network, Pipe
 from reference_broker.simulation.scheduler import Scheduler
@@ -27,6 +28,7 @@ from reference_broker.simulation.trace import Trace
 CLIENT, REPLICATION, CONTROLLER = DEFAULT_LISTENER, "REPLICATION", "CONTROLLER"
 PORTS = {CLIENT: 9092, REPLICATION: 9093, CONTROLLER: 9094}
 READY_MAX_MS = 60_000
+_LISTENERS = {port: name for name, port in PORTS.items()}
 
 
 def host_of(node_id: int) -> str:
@@ -38,6 +40,8 @@ class SimulatedCluster:
     """Machines, all started.
 
     :param properties: Kafka's, for every node.
+    :param node_properties: by node id, where it differs.
+    :param delay_ms: of every link; up to `jitter_ms` is added by chance.
     """
 
     def __init__(
@@ -47,22 +51,42 @@ class SimulatedCluster:
         seed: int = 0,
         roles: Mapping[int, str] | None = None,
         properties: Mapping[str, str] | None = None,
+        node_properties: Mapping[int, Mapping[str, str]] | None = None,
+        delay_ms: int = 1,
+        jitter_ms: int = 0,
         trace: Trace | None = None,
     ) -> None:
         self.scheduler = Scheduler()
         self.trace = trace or Trace()
         self.random = Random(seed)
-        self.network = Network(self.scheduler, self.trace, Random(self.random.getrandbits(64)))
+        network_random = Random(self.random.getrandbits(64))
+        self.network = Network(self.scheduler, self.trace, network_random, delay_ms=delay_ms, jitter_ms=jitter_ms)
         ids = range(1, size + 1)
         self.roles = dict.fromkeys(ids, "broker,controller") | dict(roles or {})
         self.properties = dict(properties or {})
-        self._directory_ids = {node_id: UUID(int=1000 + node_id) for node_id in self.roles}
+        self.node_properties = {node_id: dict(own) for node_id, own in (node_properties or {}).items()}
+        self.machines: dict[int, Machine] = {}
+        self.added: list[Callable[[Machine], None]] = []
+        """Called for each machine that is added, before its node starts, for whoever watches."""
+        self._voters = ",".join(
+            f"{voter}@{host_of(voter)}:{PORTS[CONTROLLER]}"
+            for voter, role in self.roles.items()
+            if "controller" in role
+        )
+        self._directory_ids: dict[int, UUID] = {}
+        self._node_ids: dict[str, int] = {}
         self._uuids = itertools.count(1)
-        self.machines = {
-            node_id: Machine(node_id, self.scheduler, self.network, self.trace, self) for node_id in self.roles
-        }
+        for node_id in self.roles:
+            self._make_machine(node_id)
         for node_id in self.machines:
             self.start(node_id)
+
+    def _make_machine(self, node_id: int) -> Machine:
+        machine = Machine(node_id, self.scheduler, self.network, self.trace, self, random=self.random)
+        self.machines[node_id] = machine
+        self._directory_ids[node_id] = UUID(int=1000 + node_id)
+        self._node_ids[host_of(node_id)] = node_id
+        return machine
 
     @property
     def nodes(self) -> dict[int, Node]:
@@ -72,57 +96,60 @@ class SimulatedCluster:
     # Life of the nodes
 
     def start(self, node_id: int) -> None:
-        """Open a node on its disk."""
+        """Open a node on its disk. One that cannot has `failed`."""
         machine = self.machines[node_id]
         properties = self._properties_of(node_id)
         layout = Layout.of(properties, node_id)
+        incarnation_id = UUID(int=2_000_000 + 1000 * node_id + machine.incarnation)
+        identity = Identity(node_id, "cluster", layout.advertised, self._directory_ids[node_id], incarnation_id)
 
         def make(now: Now) -> Node:
-            incarnation_id = UUID(int=2_000_000 + 1000 * node_id + machine.incarnation)
-            directory_id = self._directory_ids[node_id]
-            identity = Identity(node_id, "cluster", layout.advertised, directory_id, incarnation_id)
             return Node(
                 identity,
                 layout,
                 properties,
                 machine.disk,
-                new_uuid=lambda: UUID(int=next(self._uuids)),
+                new_uuid=self._new_uuid,
                 random_below=self.random.randrange,
                 now=now,
             )
 
         machine.run(make)
 
+    def _new_uuid(self) -> UUID:
+        return UUID(int=next(self._uuids))
+
     def kill(self, node_id: int) -> None:
         """End a process without a word; what it wrote stays."""
-        self.machines[node_id].end("kill")
+        self.machines[node_id].kill()
 
     def cut_power(self, node_id: int) -> int:
-        """The same, and what was not flushed is lost; how many bytes that were."""
-        self.machines[node_id].end("power")
-        return self.machines[node_id].disk.cut_power(self.random)
+        """End a machine, of which nobody hears; what was not flushed is lost. By how many bytes its disk is smaller."""
+        return self.machines[node_id].cut_power()
 
     def shut_down(self, node_id: int) -> None:
-        """Tell a node to end in good order; `has_stopped` says when, and `finish` then ends it."""
-        self.machines[node_id].tell(lambda node, now: node.shut_down(now))
+        """Tell a node to end in good order, which it then does by itself (`has_stopped`)."""
+        self.machines[node_id].shut_down()
 
     def has_stopped(self, node_id: int) -> bool:
-        """Whether a node that shuts down is done, or gone."""
-        node = self.machines[node_id].node
-        return node is None or node.is_stopped
-
-    def finish(self, node_id: int) -> None:
-        """Close a node that has stopped."""
-        machine = self.machines[node_id]
-        if machine.node is not None:
-            machine.node.close()
-            machine.end("stop")
+        """Whether no node runs there any more."""
+        return self.machines[node_id].node is None
 
     def wipe(self, node_id: int) -> None:
         """A machine whose node does not run gets a new disk."""
         machine = self.machines[node_id]
-        machine.disk = type(machine.disk)()
+        assert machine.node is None, f"node {node_id} runs"
+        machine.disk = SimulatedDisk()
         self._directory_ids[node_id] = UUID(int=self._directory_ids[node_id].int + 500)
+
+    def add_broker(self, node_id: int, properties: Mapping[str, str] | None = None) -> None:
+        """A machine more, whose node is a broker that is no voter; it starts and registers."""
+        self.roles[node_id] = "broker"
+        self.node_properties[node_id] = dict(properties or {})
+        machine = self._make_machine(node_id)
+        for told in self.added:
+            told(machine)
+        self.start(node_id)
 
     def await_ready(self, within_ms: int = READY_MAX_MS) -> bool:
         """Let time pass until every node that runs plays its roles; false if that takes too long."""
@@ -133,8 +160,7 @@ class SimulatedCluster:
 
     def place_of(self, channel: Channel) -> tuple[str, str]:
         """The machine, and the listener, that a channel leads to."""
-        node_id = next(node_id for node_id in self.machines if host_of(node_id) == channel.host)
-        return str(node_id), next(name for name, port in PORTS.items() if port == channel.port)
+        return str(self._node_ids[channel.host]), _LISTENERS[channel.port]
 
     def accept(self, place: str, listener: str) -> Callable[[Pipe], End | None]:
         """How that machine takes a connection."""
@@ -150,23 +176,27 @@ class SimulatedCluster:
         closed: Callable[[], None],
         listener: str = CLIENT,
     ) -> "ClientConnection":
-        """A connection of a client's own; `place` is where the client stands, for links."""
+        """A connection of a client's own; `place` is where the client stands, for links.
+
+        :param received: takes a response, its length first.
+        :param closed: the connection is over, or could not be made.
+        """
         end = End(place, received, closed)
-        pipe = self.network.connect(end, str(node_id), listener, self.accept(str(node_id), listener), closed)
+        pipe = self.network.connect(end, str(node_id), listener, self.accept(str(node_id), listener))
         return ClientConnection(self.network, pipe)
 
     def _properties_of(self, node_id: int) -> dict[str, str]:
         listeners = ",".join(f"{name}://{host_of(node_id)}:{port}" for name, port in PORTS.items())
-        voters = (voter for voter, role in self.roles.items() if "controller" in role)
         return {
             "node.id": str(node_id),
             "process.roles": self.roles[node_id],
             "listeners": listeners,
             "inter.broker.listener.name": REPLICATION,
             "controller.listener.names": CONTROLLER,
-            "controller.quorum.voters": ",".join(f"{voter}@{host_of(voter)}:{PORTS[CONTROLLER]}" for voter in voters),
+            "controller.quorum.voters": self._voters,
             "log.dirs": "/data",
             **self.properties,
+            **self.node_properties.get(node_id, {}),
         }
 
 
@@ -179,11 +209,11 @@ class ClientConnection:
 
     @property
     def is_established(self) -> bool:
-        """Whether the node has taken it."""
+        """Whether the node has taken it; what was sent before waits for that."""
         return self._pipe.is_established
 
     def send(self, data: bytes) -> None:
-        """Send a whole request, its length first."""
+        """Send a whole request, its length first. Nothing happens once it is closed."""
         self._network.send(self._pipe, data, from_opener=True)
 
     def close(self) -> None:

@@ -1,25 +1,34 @@
 """A disk behind a page cache, which fails as told.
 
 At a power cut (`cut_power`) what was not flushed is lost, wholly or in part:
-- A file keeps what it held at its last flush, and any number of the bytes appended since; the last sector that made it
-  may be torn.
-- A file that `write` gave a new content has that, a part of it, or what it had before.
+- A file keeps what it held at its last flush, and any number of the bytes appended since; of those, sectors before the
+  last one may be zeros: a file system writes them in any order.
+- A file that `write` gave a new content has that, its first sectors, or what it had before.
 - A file that was cut short without a flush may have its old end again.
-- A file that was made or deleted, without a flush of its directory, may be gone or there again.
+- A file that was made or deleted, without a flush of its directory, may be gone or there again, and so may a directory
+  of which nothing was flushed since.
 - What `replace` wrote is there.
 
-Errors are injected by `failing`: the next operations of those kinds on matching files raise `OSError`. A flush may take
-time (`flush_ms`), which the machine spends: `take_delay_ms`.
+The power may also go in the middle of an operation (`crashes_after`): that one is done, but not durably, and raises
+`PowerFailureError`.
+
+Operations on matching files raise `OSError` while one of the `failures` is in force, and those that write while the
+disk is full (`free_bytes`). A flush may take time (`flush_ms`), which the machine spends (`take_delay_ms`).
+
+How it is kept: a `SimulatedFile` is an inode, whose durable content is its own first `flushed_bytes` and then
+`old_end`; names, current and durable, point to them. So no operation costs what the whole file does.
 """
 
 import errno
-from collections.abc import Callable
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from random import Random
 
-from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.disk import FileTable, MemoryDisk
 
 SECTOR_BYTES = 512
+_HOLE_ODDS = 4
+"""Of so many files with sectors that were not flushed, one has a hole in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +45,59 @@ class Failure:
     path_part: str = ""
 
 
+class PowerFailureError(OSError):
+    """The power went in the middle of an operation."""
+
+
+class SimulatedFile(bytearray):
+    """What a file holds now, and what of it is durable.
+
+    :ivar flushed_bytes: so many of its first bytes are durable as they are.
+    :ivar old_end: what durably follows them instead of what is there now.
+    """
+
+    __slots__ = ("flushed_bytes", "old_end")
+
+    def __init__(self, content: bytes | bytearray = b"", *, is_durable: bool = False) -> None:
+        super().__init__(content)
+        self.flushed_bytes = len(content) if is_durable else 0
+        self.old_end = b""
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether all of it is."""
+        return self.flushed_bytes == len(self) and not self.old_end
+
+    def flush(self) -> None:
+        """Make all of it durable."""
+        self.flushed_bytes, self.old_end = len(self), b""
+
+    def truncate(self, size: int) -> None:
+        """Cut it short."""
+        if size < self.flushed_bytes:
+            self.old_end = bytes(memoryview(self)[size : self.flushed_bytes]) + self.old_end
+            self.flushed_bytes = size
+        del self[size:]
+
+    def surviving(self, random: Random) -> bytes:
+        """What of it is there after a power cut."""
+        if self.is_durable or (self.old_end and random.random() < 0.5):  # that it was cut short was not durable
+            return bytes(memoryview(self)[: self.flushed_bytes]) + self.old_end
+        kept = self[: random.randint(self.flushed_bytes, len(self))]
+        sectors = range(-(-self.flushed_bytes // SECTOR_BYTES), len(kept) // SECTOR_BYTES)
+        if sectors and random.randrange(_HOLE_ODDS) == 0:
+            start = random.choice(sectors) * SECTOR_BYTES
+            kept[start : start + SECTOR_BYTES] = bytes(SECTOR_BYTES)
+        return bytes(kept)
+
+
 class SimulatedDisk(MemoryDisk):
     """One machine's log directory.
 
     :ivar failures: in force until they are taken out.
     :ivar flush_ms: what one flush takes.
     :ivar free_bytes: what may still be written; null: without end.
+    :ivar crashes_after: changes until the power goes, in the middle of the next one; null: it stays.
     """
 
     def __init__(self) -> None:
@@ -50,30 +106,51 @@ class SimulatedDisk(MemoryDisk):
         self.flush_ms = 0
         self.free_bytes: int | None = None
         self.crashes_after: int | None = None
-        """Changes until the power goes, in the middle of whatever is under way; null: it stays."""
-        self.crashed: Callable[[], None] | None = None
         self._delay_ms = 0
-        self._durable: dict[str, bytes] = {}
-        self._dirty: set[str] = set()
-        self._named: set[str] = set()
+        self._durable: dict[str, dict[str, SimulatedFile]] = {"": {}}
+        """By directory and name. A directory that is not in here may be gone."""
+        self._files = _Inodes(self._durable, {})
+
+    @property
+    def files(self) -> MutableMapping[str, bytearray]:
+        """Content by path. Who changes a file here damages it at rest; one that is put here is durable."""
+        return self._files
+
+    @files.setter
+    def files(self, files: Mapping[str, bytearray]) -> None:
+        self._durable.clear()
+        self._durable.update({directory: {} for directory in self._directories})
+        self._files = _Inodes(self._durable, files)
 
     def take_delay_ms(self) -> int:
         """The time that flushes have taken since the last time."""
         delay_ms, self._delay_ms = self._delay_ms, 0
         return delay_ms
 
+    # Faults
+
     def _before(self, operation: str, path: str, size_bytes: int = 0) -> None:
+        """Raise `OSError` where an operation fails. Nothing happens then."""
+        for failure in self.failures:
+            if failure.operation in ("", operation) and failure.path_part in path:
+                raise OSError(failure.code, "injected", path)
+        if self.free_bytes is not None:
+            if size_bytes > self.free_bytes:
+                raise OSError(errno.ENOSPC, "injected", path)
+            self.free_bytes -= size_bytes
+
+    def _give_back(self, size_bytes: int) -> None:
+        if self.free_bytes is not None:
+            self.free_bytes += size_bytes
+
+    def _count(self, path: str) -> None:
+        """A change is made. Raises `PowerFailureError` if that is when the power goes."""
         if self.crashes_after is not None:
             if self.crashes_after == 0:
                 raise PowerFailureError(errno.EIO, "no power", path)
             self.crashes_after -= 1
-        for failure in self.failures:
-            if failure.operation in ("", operation) and failure.path_part in path:
-                raise OSError(failure.code, "injected", path)
-        if size_bytes and self.free_bytes is not None:
-            if size_bytes > self.free_bytes:
-                raise OSError(errno.ENOSPC, "injected", path)
-            self.free_bytes -= size_bytes
+
+    # The port
 
     def read(self, path: str, position: int, length: int) -> bytes:
         """Bytes from a position."""
@@ -84,79 +161,161 @@ class SimulatedDisk(MemoryDisk):
     def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
         """Write at the end of a file."""
         self._before("append", path, sum(map(len, parts)))
-        super().append(path, *parts)
-        self._dirty.add(path)
+        file = self._files.get(path)
+        if file is None:
+            file = self._files[path] = SimulatedFile()
+        for part in parts:
+            file += part
+        self._count(path)
 
     def truncate(self, path: str, size: int) -> None:
         """Cut a file down to a size."""
         self._before("truncate", path)
-        super().truncate(path, size)
-        self._dirty.add(path)
+        file = self._file(path)
+        self._give_back(max(len(file) - size, 0))
+        file.truncate(size)
+        self._count(path)
 
     def replace(self, path: str, data: bytes) -> None:
         """Give a file new content, durably."""
         self._before("replace", path, len(data))
-        super().replace(path, data)
-        self._durable[path] = bytes(data)
-        self._named.add(path)
-        self._dirty.discard(path)
+        file = self._put(path, data, is_durable=True)
+        self._count(path)
+        directory, _, name = path.rpartition("/")
+        self._durable.setdefault(directory, {})[name] = file
         self._delay_ms += self.flush_ms
 
     def write(self, path: str, data: bytes) -> None:
         """Give a file new content."""
         self._before("write", path, len(data))
-        MemoryDisk.replace(self, path, data)
-        self._dirty.add(path)
+        self._put(path, data, is_durable=False)
+        self._count(path)
+
+    def _put(self, path: str, data: bytes, *, is_durable: bool) -> SimulatedFile:
+        if self.free_bytes is not None:
+            self._give_back(len(self._files.get(path, b"")))
+        file = self._files[path] = SimulatedFile(data, is_durable=is_durable)
+        return file
 
     def delete(self, path: str) -> None:
         """Remove a file."""
         self._before("delete", path)
+        self._give_back(len(self._file(path)))
         super().delete(path)
+        self._count(path)
 
     def flush(self, *paths: str) -> None:
         """Make files durable."""
-        super().flush(*paths)
         for path in paths:
             self._before("flush", path)
-            if path in self._dirty:
-                self._durable[path] = bytes(self.files[path])
-                self._dirty.discard(path)
+            file = self._file(path)
+            self._count(path)
+            file.flush()
         self._delay_ms += self.flush_ms
 
     def flush_directory(self, *paths: str) -> None:
         """Make names durable."""
         for path in paths:
             self._before("flush_directory", path)
-            prefix = f"{path}/"
-            self._named = {name for name in self._named if not name.startswith(prefix)}
-            self._named |= {name for name in self.files if name.startswith(prefix)}
-            self._durable = {name: data for name, data in self._durable.items() if name in self._named}
+            self._count(path)
+            inside = self._files.by_directory.get(path, {})
+            self._durable[path] = {name: file for name, file in inside.items() if isinstance(file, SimulatedFile)}
+            if not path:
+                self._flush_directories()
         self._delay_ms += self.flush_ms
+
+    def _flush_directories(self) -> None:
+        """Directories lie in the log directory itself only."""
+        for directory in self._durable.keys() - self._directories.keys():
+            del self._durable[directory]
+        for directory in self._directories:
+            self._durable.setdefault(directory, {})
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory."""
+        self._before("make_directory", path)
+        if path not in self._directories:
+            self._durable.pop(path, None)  # one of that name which was deleted does not come back
+        super().make_directory(path)
+        self._count(path)
+
+    def delete_directory(self, path: str) -> None:
+        """Remove a directory with all it holds."""
+        self._before("delete_directory", path)
+        self._give_back(sum(map(len, self._files.by_directory.get(path, {}).values())))
+        super().delete_directory(path)
+        self._count(path)
+
+    def _file(self, path: str) -> SimulatedFile:
+        file = super()._file(path)
+        assert isinstance(file, SimulatedFile)
+        return file
+
+    # Power
 
     def cut_power(self, random: Random) -> int:
         """Come back with what is left; how many bytes that were written are not."""
-        before = sum(map(len, self.files.values()))
+        before = sum(map(len, self._files.values()))
         files = {}
-        for path in sorted(self._named | self.files.keys()):
-            is_certain = path in self._named and path in self.files
-            if is_certain or random.random() < 0.5:
-                files[path] = bytearray(self._surviving(path, random))
+        for directory in sorted(self._durable.keys() | self._files.by_directory.keys() | self._directories.keys()):
+            is_there = not directory or directory in self._directories or directory in self._files.by_directory
+            if is_there != (directory in self._durable) and random.random() < 0.5:
+                self._drop_directory(directory)
+                continue
+            if not is_there:
+                super().make_directory(directory)
+            for name, file in self._surviving_files(directory, random).items():
+                files[f"{directory}/{name}" if directory else name] = bytearray(file.surviving(random))
         self.files = files
-        self._durable = {path: bytes(data) for path, data in files.items()}
-        self._named = set(files)
-        self._dirty = set()
         self.crashes_after = None
+        self._delay_ms = 0
         return before - sum(map(len, files.values()))
 
-    def _surviving(self, path: str, random: Random) -> bytes:
-        durable = self._durable.get(path, b"")
-        current = bytes(self.files.get(path, durable))
-        if path not in self._dirty:
-            return durable if path in self._durable else current
-        if current.startswith(durable):
-            return current[: random.randint(len(durable), len(current))]
-        return random.choice((durable, current))
+    def _drop_directory(self, directory: str) -> None:
+        if directory in self._directories:
+            super().delete_directory(directory)
+
+    def _surviving_files(self, directory: str, random: Random) -> dict[str, SimulatedFile]:
+        """By name; where another file is durable than is there now, either."""
+        durable, current = self._durable.get(directory, {}), self._files.by_directory.get(directory, {})
+        found = {}
+        for name in sorted(durable.keys() | current.keys()):
+            choice = durable.get(name), current.get(name)
+            file = choice[0] if choice[0] is choice[1] else random.choice(choice)
+            if isinstance(file, SimulatedFile):
+                found[name] = file
+        return found
+
+    # Damage at rest
+
+    def flip_bit(self, path: str, random: Random) -> None:
+        """Change one bit of a file, somewhere. An empty file stays as it is."""
+        file = self._file(path)
+        if file:
+            file[random.randrange(len(file))] ^= 1 << random.randrange(8)
+
+    def cut_short(self, path: str, random: Random) -> None:
+        """Leave any number of a file's first bytes, fewer than there were."""
+        file = self._file(path)
+        if file:
+            self._files[path] = bytearray(file[: random.randrange(len(file))])
+
+    def lose(self, path: str) -> None:
+        """A file is gone for good."""
+        directory, _, name = path.rpartition("/")
+        del self._files[path]
+        self._durable.get(directory, {}).pop(name, None)
 
 
-class PowerFailureError(OSError):
-    """The power went in the middle of an operation."""
+class _Inodes(FileTable):
+    """Files by path, each a `SimulatedFile`; one of another kind comes from outside, and is durable."""
+
+    def __init__(self, durable: dict[str, dict[str, SimulatedFile]], files: Mapping[str, bytearray]) -> None:
+        self._durable = durable
+        super().__init__(files)
+
+    def __setitem__(self, path: str, data: bytearray) -> None:
+        if not isinstance(data, SimulatedFile):
+            directory, _, name = path.rpartition("/")
+            data = self._durable.setdefault(directory, {})[name] = SimulatedFile(data, is_durable=True)
+        super().__setitem__(path, data)

@@ -1,16 +1,18 @@
 """One machine: a disk and a clock that outlive the node that runs on them, and the shell around that node.
 
 As the server's shell does, it carries out effects, keeps the timer and the frames that wait while the node is busy
-with a connection, and ends the node where its disk, its quorum or its metadata fail. An error of any other kind is a
-bug: it is not caught here, and ends the simulation.
+with a connection, and ends the node where its disk, its quorum or its metadata fail, or once it has shut down. An error
+of any other kind is a bug: it is not caught here, and ends the simulation.
 
-A machine that is paused, or whose disk is slow, does nothing meanwhile: what reaches it waits, and its timers are late.
+A node is one thread: it sees one event after the other, in the order in which they came. While its machine is paused,
+or waits for a slow disk, events wait, its timers are late, and what it has decided before has not left yet.
 """
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from random import Random
 from typing import Protocol
 
 from reference_broker.core.clock import Now
@@ -18,16 +20,19 @@ from reference_broker.core.connection import Channel, Close, Connection, Disconn
 from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
+from reference_broker.core.quorum.election_state import QuorumStateFileError
 from reference_broker.core.quorum.states import QuorumStateError
 from reference_broker.simulation.clock import MachineClock
-from reference_broker.simulation.disk import SimulatedDisk
+from reference_broker.simulation.disk import PowerFailureError, SimulatedDisk
 from reference_broker.simulation.network import End, Network, Pipe
 from reference_broker.simulation.scheduler import Scheduler
 from reference_broker.simulation.trace import Trace
 
 _LENGTH_BYTES = 4
-NODE_FAILURES = (OSError, QuorumStateError, MetadataFaultError, RegistrationTimeoutError)
+NODE_FAILURES = (OSError, QuorumStateError, QuorumStateFileError, MetadataFaultError, RegistrationTimeoutError)
 """What ends a node, and is no bug of it."""
+
+Event = Callable[[Node, Now], None]
 
 
 class Addresses(Protocol):
@@ -52,13 +57,23 @@ class _Incoming:
 class Machine:
     """Where node `node_id` runs.
 
+    :param random: what is left after a power cut comes from it.
     :ivar node: null while none runs.
     :ivar failed: why the last node ended by itself; empty where it did not.
-    :ivar is_settled: called after each event of the node, for whoever watches.
+    :ivar ended_by: `kill`, `power`, `failed` or `stop`, as the last node ended; empty while one runs.
+    :ivar incarnation: the number of nodes that have run here.
+    :ivar is_settled: called after each event of the node, and at its end, for whoever watches.
     """
 
     def __init__(
-        self, node_id: int, scheduler: Scheduler, network: Network, trace: Trace, addresses: Addresses
+        self,
+        node_id: int,
+        scheduler: Scheduler,
+        network: Network,
+        trace: Trace,
+        addresses: Addresses,
+        *,
+        random: Random,
     ) -> None:
         self.node_id = node_id
         self.place = str(node_id)
@@ -66,6 +81,7 @@ class Machine:
         self.clock = MachineClock()
         self.node: Node | None = None
         self.failed = ""
+        self.ended_by = ""
         self.incarnation = 0
         self.is_paused = False
         self.notes: list[str] = []
@@ -74,8 +90,11 @@ class Machine:
         self._network = network
         self._trace = trace
         self._addresses = addresses
-        self._busy_until_ms = 0
-        self._late: list[Callable[[], None]] = []
+        self._random = random
+        self._is_busy = False
+        self._is_stopping = False
+        self._events: deque[Event] = deque()
+        self._unsent: list[Effect] = []
         self._incoming: dict[Connection, _Incoming] = {}
         self._outgoing: dict[Channel, Pipe] = {}
         self._timer_ms: int | None = None
@@ -89,93 +108,150 @@ class Machine:
 
     def run(self, make: Callable[[Now], Node]) -> None:
         """Start a node. One that its disk does not let start has `failed`."""
+        assert self.node is None, f"node {self.node_id} runs already"
         self.incarnation += 1
-        self.failed = ""
+        self.failed = self.ended_by = ""
         self._trace.add(self._scheduler.now_ms, "start", self.place)
+        self._network.lighten(self.place)
         try:
             self.node = make(self.now)
         except NODE_FAILURES as error:
             self._fail(error)
             return
-        self._settle()
+        self._settle(self.node)
 
-    def end(self, kind: str) -> None:
-        """The process is gone, without a word. Its disk stays as it is."""
-        self._trace.add(self._scheduler.now_ms, kind, self.place)
-        self.node = None
-        self.is_paused = False
-        self._late.clear()
-        self._incoming.clear()
-        self._outgoing.clear()
-        self._timer_ms = None
-        self._busy_until_ms = 0
-        self._network.drop_place(self.place)
-        for watch in self.is_settled:
-            watch(self)
+    def shut_down(self) -> None:
+        """Tell the node to end in good order, which takes a while."""
+
+        def begin(node: Node, now: Now) -> None:
+            self._is_stopping = True
+            node.shut_down(now)
+
+        self.tell(begin)
+
+    def kill(self) -> None:
+        """The process is gone, without a word. Its disk stays as it is; the other ends of its connections hear."""
+        self._end("kill")
+        self._network.close_place(self.place)
+
+    def cut_power(self) -> int:
+        """The machine is gone: what was not flushed is lost, and nobody hears. By how many bytes the disk is smaller.
+
+        It may be off already.
+        """
+        self._end("power")
+        self._network.darken(self.place)
+        return self.disk.cut_power(self._random)
 
     def pause(self) -> None:
         """Nothing runs any more; connections stay."""
+        self._trace.add(self._scheduler.now_ms, "pause", self.place)
         self.is_paused = True
 
     def resume(self) -> None:
         """Go on; what came meanwhile comes now."""
-        self.is_paused = False
-        late, self._late = self._late, []
-        for action in late:
-            self._scheduler.after(0, action)
+        if self.is_paused:
+            self._trace.add(self._scheduler.now_ms, "resume", self.place)
+            self.is_paused = False
+            self._scheduler.after(0, partial(self._go_on, self.incarnation))
+
+    def _end(self, kind: str) -> None:
+        self._trace.add(self._scheduler.now_ms, kind, self.place)
+        self.node = None
+        self.ended_by = kind
+        self.is_paused = self._is_busy = self._is_stopping = False
+        self._events.clear()
+        self._unsent.clear()
+        self._incoming.clear()
+        self._outgoing.clear()
+        self._timer_ms = None
+        self._watched()
 
     def _fail(self, error: Exception) -> None:
         self.failed = f"{type(error).__name__}: {error}"
-        self.end("failed")
+        if isinstance(error, PowerFailureError):
+            self.cut_power()
+        else:
+            self._end("failed")
+            self._network.close_place(self.place)
 
-    # Events of the node
-
-    def tell(self, event: Callable[[Node, Now], None]) -> None:
-        """Let the node see an event, when it can."""
-        incarnation = self.incarnation
-
-        def happen() -> None:
-            if self.node is None or self.incarnation != incarnation:
-                return
-            if self.is_paused:
-                self._late.append(happen)
-            elif self._busy_until_ms > self._scheduler.now_ms:
-                self._scheduler.at(self._busy_until_ms, happen)
-            else:
-                self._guarded(self.node, event)
-
-        happen()
-
-    def _guarded(self, node: Node, event: Callable[[Node, Now], None]) -> None:
+    def _finish(self, node: Node) -> None:
         try:
-            event(node, self.now)
-            while node.has_to_write:
-                node.write(self.now)
+            node.close()
         except NODE_FAILURES as error:
             self._fail(error)
-            return
-        self._settle()
-
-    def _settle(self) -> None:
-        node = self.node
-        assert node is not None
-        effects = node.take_effects()
-        delay_ms = self.disk.take_delay_ms()
-        if delay_ms:
-            self._busy_until_ms = self._scheduler.now_ms + delay_ms
-            incarnation = self.incarnation
-            self._scheduler.after(delay_ms, lambda: self._carry_out_late(incarnation, effects))
         else:
-            self._carry_out(effects)
-        self._set_timer(node)
+            self._end("stop")
+            self._network.close_place(self.place)
+
+    def _watched(self) -> None:
         for watch in self.is_settled:
             watch(self)
 
-    def _carry_out_late(self, incarnation: int, effects: list[Effect]) -> None:
-        if self.node is not None and self.incarnation == incarnation:
-            self._carry_out(effects)
+    # Its clock
 
-    def _carry_out(self, effects: list[Effect]) -> None:
+    def jump_clock(self, by_ms: int) -> None:
+        """Set the wall clock forward, or back."""
+        self._trace.add(self._scheduler.now_ms, "clock", self.place, text=f"jump {by_ms} ms")
+        self.clock.wall_offset_ms += by_ms
+
+    def drift_clock(self, rate_ppm: int) -> None:
+        """From now on both clocks run faster than true time, or slower, by so many millionths."""
+        self._trace.add(self._scheduler.now_ms, "clock", self.place, text=f"drift {rate_ppm} ppm")
+        self.clock.set_rate(rate_ppm, self._scheduler.now_ms)
+        self._timer_ms = None
+        if self.node is not None:
+            self._set_timer(self.node)
+
+    # Events of the node
+
+    def tell(self, event: Event) -> None:
+        """Let the node see an event, behind those that wait already."""
+        if self.node is not None:
+            self._events.append(event)
+            self._work()
+
+    def _work(self) -> None:
+        """Let the node see what waits, as long as it can."""
+        while self._events and not self.is_paused and not self._is_busy and self.node is not None:
+            event = self._events.popleft()
+            try:
+                event(self.node, self.now)
+                while self.node.has_to_write:
+                    self.node.write(self.now)
+            except NODE_FAILURES as error:
+                self._fail(error)
+            else:
+                self._settle(self.node)
+
+    def _settle(self, node: Node) -> None:
+        """After an event: what was decided leaves once the disk is done."""
+        self._unsent += node.take_effects()
+        delay_ms = self.disk.take_delay_ms()
+        if delay_ms:
+            self._is_busy = True
+            self._scheduler.after(delay_ms, partial(self._end_of_flush, self.incarnation))
+        else:
+            self._carry_out()
+        if self._is_stopping and node.is_stopped and not self._is_busy:
+            self._finish(node)
+            return
+        self._set_timer(node)
+        self._watched()
+
+    def _end_of_flush(self, incarnation: int) -> None:
+        if self.incarnation == incarnation and self._is_busy:
+            self._is_busy = False
+            self._go_on(incarnation)
+
+    def _go_on(self, incarnation: int) -> None:
+        """After a pause, or a flush."""
+        if self.incarnation == incarnation and self.node is not None and not self.is_paused and not self._is_busy:
+            self._settle(self.node)
+            self._work()
+
+    def _carry_out(self) -> None:
+        effects, self._unsent = self._unsent, []
         for effect in effects:
             match effect:
                 case Respond(connection, data):
@@ -188,6 +264,7 @@ class Machine:
                 case Close(connection):
                     if incoming := self._incoming.pop(connection, None):
                         self._network.close(incoming.pipe, by_opener=False)
+                        self._scheduler.after(0, partial(self.tell, partial(_disconnect, connection)))
                 case Disconnect(channel):
                     if pipe := self._outgoing.pop(channel, None):
                         self._network.close(pipe, by_opener=True)
@@ -202,19 +279,12 @@ class Machine:
         at_ms = max(self.clock.true_ms(next_ms), self._scheduler.now_ms)
         if self._timer_ms is None or at_ms < self._timer_ms:
             self._timer_ms = at_ms
-            incarnation = self.incarnation
-            self._scheduler.at(at_ms, lambda: self._fire(incarnation, at_ms))
+            self._scheduler.at(at_ms, partial(self._fire, self.incarnation, at_ms))
 
     def _fire(self, incarnation: int, at_ms: int) -> None:
-        if self.incarnation != incarnation or self._timer_ms != at_ms or self.node is None:
-            return
-        self._timer_ms = None
-
-        def fire(node: Node, now: Now) -> None:
-            if node.next_ms is not None and node.next_ms <= now.monotonic_ms:
-                node.fire(now)
-
-        self.tell(fire)
+        if self.incarnation == incarnation and self._timer_ms == at_ms and self.node is not None:
+            self._timer_ms = None
+            self.tell(_fire_what_is_due)
 
     # Connections to it
 
@@ -226,7 +296,7 @@ class Machine:
                 return None
             connection = Connection(listener, is_controller=is_controller)
             incoming = self._incoming[connection] = _Incoming(connection, pipe)
-            return End(self.place, lambda data: self._receive(incoming, data), lambda: self._lose(incoming))
+            return End(self.place, partial(self._receive, incoming), partial(self._lose, incoming))
 
         return take
 
@@ -240,7 +310,7 @@ class Machine:
             if connection in self._incoming and incoming.waiting and not connection.busy:
                 node.handle(connection, incoming.waiting.popleft(), now)
                 if incoming.waiting and not connection.busy:
-                    self._scheduler.after(0, lambda: self._proceed(incoming))
+                    self._scheduler.after(0, partial(self._proceed, incoming))
 
         self.tell(handle)
 
@@ -281,5 +351,14 @@ class Machine:
             self.tell(lost)
 
         end = End(self.place, received, closed)
-        pipe = self._network.connect(end, place, listener, self._addresses.accept(place, listener), closed)
+        pipe = self._network.connect(end, place, listener, self._addresses.accept(place, listener))
         return pipe
+
+
+def _fire_what_is_due(node: Node, now: Now) -> None:
+    if node.next_ms is not None and node.next_ms <= now.monotonic_ms:
+        node.fire(now)
+
+
+def _disconnect(connection: Connection, node: Node, _now: Now) -> None:
+    node.disconnected(connection)

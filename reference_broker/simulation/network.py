@@ -4,21 +4,35 @@ A connection has two ends, the one that opened it and the one that took it. What
 its link, never before what was sent earlier on the same connection; between connections anything goes. A link is
 directed, and its condition can be set for all that goes from one place to another or for one listener's connections.
 
-What a cut does to bytes:
-- `HOLD`: they arrive once the cut is healed, as TCP sends them again; nobody can connect meanwhile.
-- `LOSE`: they are gone, and so is the connection, of which both ends hear when the cut is healed.
+Nothing arrives over a link that is cut, not even what was under way when it was cut. What becomes of the bytes:
+- `HOLD`: they arrive once the cut is healed, as TCP sends them again.
+- `LOSE`: they are gone, and with them the connection, of which both ends hear when both directions are healed. What
+  goes the other way still arrives.
+
+How a connection ends, and who hears of it:
+- One end closes it, or its process is killed (`close_place`): the other end hears, behind all that was sent before.
+- The machine of one end loses its power (`darken`): nobody hears. Bytes that reach it once it has power again are
+  answered by a reset, and so are those that reached it in vain.
+- `reset`: at once, and what is under way is lost. Half-open where one end alone is told: the other hears when it sends.
+- Nothing reaches an end that has closed, or was told: bytes that do are answered by a reset.
+
+An attempt to connect is repeated as TCP repeats it, for `CONNECT_TIMEOUT_MS`; where nobody listens it is refused.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
+from functools import partial
 from random import Random
 
 from reference_broker.simulation.scheduler import Scheduler
 from reference_broker.simulation.trace import Trace
 
 CONNECT_TIMEOUT_MS = 10_000
-"""How long an attempt to connect goes on over a link that is cut."""
+"""How long an attempt to connect goes on (`socket.connection.setup.timeout.ms`)."""
+_FIRST_RETRY_MS = 1_000
+"""After which a connection is asked for again, then after twice that, and so on (RFC 6298)."""
 
 
 class Cut(StrEnum):
@@ -30,21 +44,33 @@ class Cut(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One direction between two places: `1`, `2`, `client`. What a place names none of stands for all.
+    """One direction between two places: `1`, `2`, `client`. Null stands for every one.
 
-    :param listener: only connections to this listener; null: all.
-    :param opener: only connections that this place opened; null: all.
+    :param listener: only connections to this listener.
+    :param opener: only connections that this place opened.
     """
 
-    source: str
-    destination: str
+    source: str | None
+    destination: str | None
     listener: str | None = None
     opener: str | None = None
+
+    def has(self, source: str, destination: str, listener: str, opener: str) -> bool:
+        """Whether bytes of such a connection go over it."""
+        return (
+            self.source in (None, source)
+            and self.destination in (None, destination)
+            and self.listener in (None, listener)
+            and self.opener in (None, opener)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a link does from now on."""
+    """What a link does from now on, beside what every link does.
+
+    :param bytes_per_ms: of each connection.
+    """
 
     cut: Cut | None = None
     delay_ms: int = 0
@@ -58,7 +84,7 @@ class End:
 
     :param place: a node or a client.
     :param received: takes a frame, its length first.
-    :param closed: the other end, or the network, has ended it.
+    :param closed: the other end, or the network, has ended it. Nothing comes afterwards.
     """
 
     place: str
@@ -66,186 +92,337 @@ class End:
     closed: Callable[[], None]
 
 
+class _Sign(Enum):
+    """What goes over a connection beside its bytes."""
+
+    CONNECTED = auto()
+    CLOSED = auto()
+    RESET = auto()
+
+
+@dataclass(eq=False, slots=True)
+class _Parcel:
+    """Bytes, or a sign, on the way.
+
+    :ivar at_ms: when it arrives; null while it is held.
+    """
+
+    content: bytes | _Sign
+    number: int = 0
+    at_ms: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _Side:
+    """One end, and the way to it.
+
+    :ivar end: null until the connection is taken.
+    :ivar is_gone: it closed, was told, or lost its power.
+    :ivar way: all that is on the way to it, in order.
+    :ivar has_lost: bytes to it were lost: nothing that is sent to it will arrive.
+    :ivar is_missed: bytes have reached it in vain, without an answer.
+    """
+
+    place: str
+    end: End | None
+    is_gone: bool = False
+    condition: Condition = field(default_factory=Condition)
+    way: deque[_Parcel] = field(default_factory=deque)
+    last_ms: int = 0
+    free_ms: int = 0
+    has_lost: bool = False
+    is_missed: bool = False
+
+
 @dataclass(eq=False, slots=True)
 class Pipe:
-    """A connection from `opener` to `acceptor`."""
+    """A connection.
 
-    opener: End
-    acceptor: End
+    :ivar is_established: the opener has heard that it was taken.
+    """
+
+    opener: _Side
+    acceptor: _Side
     listener: str
-    is_open: bool = True
+    accept: "Accept"
     is_established: bool = False
-    """Its acceptor has taken it."""
-    is_broken: bool = False
-    """Bytes of it were lost: nothing passes any more, and the ends do not know."""
-    last_arrival_ms: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
-    """By direction: true is from the opener."""
-    held: dict[bool, list[bytes]] = field(default_factory=lambda: {True: [], False: []})
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its opener may use it, as far as that one knows."""
+        return not self.opener.is_gone
+
+    def other(self, side: _Side) -> _Side:
+        """Who is at the other end."""
+        return self.acceptor if side is self.opener else self.opener
+
+
+Accept = Callable[[Pipe], End | None]
+"""How a place takes a connection; null: nobody listens."""
 
 
 class Network:
-    """All connections. `base_ms` is the delay of a link of which nothing is said."""
+    """All connections.
 
-    def __init__(self, scheduler: Scheduler, trace: Trace, random: Random, *, base_ms: int = 1) -> None:
+    :param delay_ms: of every link.
+    :param jitter_ms: of every link: up to so much is added, by chance.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, trace: Trace, random: Random, *, delay_ms: int = 1, jitter_ms: int = 0
+    ) -> None:
         self._scheduler = scheduler
         self._trace = trace
         self._random = random
-        self._base_ms = base_ms
-        self._conditions: dict[Link, Condition] = {}
-        self._pipes: list[Pipe] = []
+        self._delay_ms = delay_ms
+        self._jitter_ms = jitter_ms
+        self._conditions: list[tuple[Link, Condition]] = []
+        self._pipes: dict[Pipe, None] = {}
+        self._dark: set[str] = set()
         self._numbers = 0
 
     # Conditions
 
     def set(self, link: Link, condition: Condition) -> None:
-        """A link behaves so until it is healed; where several apply, the worst of each does."""
-        self._conditions[link] = condition
+        """A link behaves so until it is healed; where several conditions apply, the worst of each does."""
+        self._conditions.append((link, condition))
+        self._look_again()
 
-    def heal(self, link: Link) -> None:
-        """A link works again."""
-        self._conditions.pop(link, None)
-        self._release()
+    def heal(self, link: Link, condition: Condition | None = None) -> None:
+        """Take one condition from a link, or all that were set for it."""
+        if condition is None:
+            self._conditions = [entry for entry in self._conditions if entry[0] != link]
+        else:
+            self._conditions.remove((link, condition))
+        self._look_again()
 
     def heal_all(self) -> None:
         """Every link works again."""
         self._conditions.clear()
-        self._release()
+        self._look_again()
 
-    def reset(self, one: str, other: str, *, tells: tuple[bool, bool] = (True, True)) -> None:
-        """End the connections between two places; half-open where only one of the two (opener, acceptor) is told."""
-        for pipe in [pipe for pipe in self._pipes if {pipe.opener.place, pipe.acceptor.place} == {one, other}]:
-            self._drop(pipe, tell_opener=tells[0], tell_acceptor=tells[1])
+    def _look_again(self) -> None:
+        for pipe in tuple(self._pipes):
+            sides = pipe.opener, pipe.acceptor
+            were_cut = [side for side in sides if side.condition.cut]
+            self._set_conditions(pipe)
+            if any(side.has_lost for side in sides) and not any(side.condition.cut for side in sides):
+                self._reset(pipe, sides)
+            else:
+                for side in were_cut:
+                    self._release(pipe, side)
 
-    def _condition(self, pipe: Pipe, *, from_opener: bool) -> Condition:
-        if not self._conditions:
-            return _WELL
-        source, destination = pipe.opener.place, pipe.acceptor.place
-        if not from_opener:
-            source, destination = destination, source
-        found = [
-            condition
-            for link, condition in self._conditions.items()
-            if link.source == source
-            and link.destination == destination
-            and link.listener in (None, pipe.listener)
-            and link.opener in (None, pipe.opener.place)
-        ]
+    def _set_conditions(self, pipe: Pipe) -> None:
+        opener, acceptor = pipe.opener, pipe.acceptor
+        acceptor.condition = self._condition(opener.place, acceptor.place, pipe.listener, opener.place)
+        opener.condition = self._condition(acceptor.place, opener.place, pipe.listener, opener.place)
+
+    def _condition(self, *way: str) -> Condition:
+        found = [condition for link, condition in self._conditions if link.has(*way)]
         return _worst(found) if found else _WELL
+
+    def _release(self, pipe: Pipe, side: _Side) -> None:
+        """Let pass what was held, in order, and behind it what was sent later."""
+        if side.condition.cut or not _is_passable(pipe, side):
+            return
+        now_ms = side.last_ms = self._scheduler.now_ms
+        is_held = False
+        for parcel in side.way:
+            is_held = is_held or parcel.at_ms is None or parcel.at_ms <= now_ms
+            if is_held:
+                self._schedule(pipe, side, parcel)
+            else:
+                assert parcel.at_ms is not None
+                side.last_ms = parcel.at_ms
 
     # Connections
 
-    def connect(
-        self, opener: End, place: str, listener: str, accept: Callable[[Pipe], End | None], failed: Callable[[], None]
-    ) -> Pipe:
-        """Open a connection; what is sent into it meanwhile follows. `accept` gives the other end; null: refused."""
-        pipe = Pipe(opener, End(place, _ignore, _nothing), listener)
-        there, back = self._condition(pipe, from_opener=True), self._condition(pipe, from_opener=False)
+    def connect(self, opener: End, place: str, listener: str, accept: Accept) -> Pipe:
+        """Open a connection; what is sent into it meanwhile follows. Its opener is told (`closed`) if that fails."""
+        pipe = Pipe(_Side(opener.place, opener), _Side(place, None), listener, accept)
+        self._pipes[pipe] = None
+        self._set_conditions(pipe)
         self._trace.add(self._scheduler.now_ms, "connect", opener.place, place, listener)
-        if there.cut or back.cut:
-            self._scheduler.after(CONNECT_TIMEOUT_MS, lambda: self._fail(pipe, failed))
-            pipe.is_broken = True
-            return pipe
-
-        def arrive() -> None:
-            if not pipe.is_open:
-                return
-            end = accept(pipe)
-            if end is None:
-                self._scheduler.after(self._base_ms, lambda: self._fail(pipe, failed))
-                pipe.is_broken = True
-            else:
-                pipe.acceptor = end
-                pipe.is_established = True
-                self._pipes.append(pipe)
-
-        delay_ms = self._base_ms + there.delay_ms
-        pipe.last_arrival_ms[True] = self._scheduler.now_ms + delay_ms
-        self._scheduler.after(delay_ms, arrive)
+        self._scheduler.after(CONNECT_TIMEOUT_MS, partial(self._give_up, pipe))
+        self._ask(pipe, _FIRST_RETRY_MS)
         return pipe
 
-    def _fail(self, pipe: Pipe, failed: Callable[[], None]) -> None:
-        if pipe.is_open:
-            pipe.is_open = False
-            failed()
+    def _ask(self, pipe: Pipe, retry_ms: int) -> None:
+        """Ask for a connection, which is forgotten on its way where the link is cut."""
+        condition = pipe.acceptor.condition
+        if pipe.opener.is_gone:
+            self._forget(pipe)
+        elif condition.cut:
+            self._scheduler.after(retry_ms, partial(self._ask, pipe, 2 * retry_ms))
+        else:
+            self._scheduler.after(self._delay_of(condition), partial(self._take, pipe, retry_ms))
+
+    def _take(self, pipe: Pipe, retry_ms: int) -> None:
+        if pipe.opener.is_gone:
+            self._forget(pipe)
+        elif pipe.acceptor.condition.cut or pipe.opener.condition.cut or pipe.acceptor.place in self._dark:
+            self._scheduler.after(retry_ms, partial(self._ask, pipe, 2 * retry_ms))
+        else:
+            pipe.acceptor.end = end = pipe.accept(pipe)
+            pipe.acceptor.is_gone = end is None
+            self._put(pipe, pipe.opener, _Parcel(_Sign.RESET if end is None else _Sign.CONNECTED))
+
+    def _give_up(self, pipe: Pipe) -> None:
+        if not pipe.is_established and not pipe.opener.is_gone:
+            self._tell(pipe, pipe.opener)
 
     def send(self, pipe: Pipe, data: bytes, *, from_opener: bool) -> None:
         """Send bytes, a whole frame, from one of its ends to the other."""
-        if not pipe.is_open or pipe.is_broken:
+        source, destination = (pipe.opener, pipe.acceptor) if from_opener else (pipe.acceptor, pipe.opener)
+        if source.is_gone:
             return
-        condition = self._condition(pipe, from_opener=from_opener)
-        if condition.cut is Cut.LOSE:
-            pipe.is_broken = True
-        elif condition.cut is Cut.HOLD or pipe.held[from_opener]:
-            pipe.held[from_opener].append(data)
-        else:
-            self._pass(pipe, data, condition, from_opener=from_opener)
-
-    def _pass(self, pipe: Pipe, data: bytes, condition: Condition, *, from_opener: bool) -> None:
-        delay_ms = self._base_ms + condition.delay_ms
-        if condition.jitter_ms:
-            delay_ms += self._random.randrange(condition.jitter_ms + 1)
-        if condition.bytes_per_ms:
-            delay_ms += len(data) // condition.bytes_per_ms
-        at_ms = max(self._scheduler.now_ms + delay_ms, pipe.last_arrival_ms[from_opener])
-        pipe.last_arrival_ms[from_opener] = at_ms
-        source, end = (pipe.opener, pipe.acceptor) if from_opener else (pipe.acceptor, pipe.opener)
         self._numbers += 1
-        number = self._numbers
         self._trace.add(
-            self._scheduler.now_ms, "send", source.place, end.place, pipe.listener, data=data, number=number
+            self._scheduler.now_ms,
+            "send",
+            source.place,
+            destination.place,
+            pipe.listener,
+            data=data,
+            number=self._numbers,
         )
-
-        def arrive() -> None:
-            if pipe.is_open and not pipe.is_broken:
-                receiver = pipe.acceptor if from_opener else pipe.opener
-                self._trace.add(
-                    self._scheduler.now_ms, "deliver", source.place, receiver.place, pipe.listener, number=number
-                )
-                receiver.received(data)
-
-        self._scheduler.at(at_ms, arrive)
+        self._put(pipe, destination, _Parcel(data, self._numbers))
 
     def close(self, pipe: Pipe, *, by_opener: bool) -> None:
         """One end closes; the other hears of it, behind what was sent before."""
-        if not pipe.is_open:
-            return
-        at_ms = max(self._scheduler.now_ms + self._base_ms, pipe.last_arrival_ms[by_opener])
-        other = pipe.acceptor if by_opener else pipe.opener
-        if pipe in self._pipes:
-            self._pipes.remove(pipe)
+        self._end(pipe, pipe.opener if by_opener else pipe.acceptor)
 
-        def arrive() -> None:
-            if pipe.is_open:
-                pipe.is_open = False
-                other.closed()
-
-        self._scheduler.at(at_ms, arrive)
-
-    def drop_place(self, place: str) -> None:
+    def close_place(self, place: str) -> None:
         """A process ended: the other ends of its connections hear of it."""
-        for pipe in [pipe for pipe in self._pipes if place in (pipe.opener.place, pipe.acceptor.place)]:
-            is_opener = pipe.opener.place == place
-            self._drop(pipe, tell_opener=not is_opener, tell_acceptor=is_opener)
+        for pipe in tuple(self._pipes):
+            for side in (pipe.opener, pipe.acceptor):
+                if side.place == place and side.end is not None:
+                    self._end(pipe, side)
 
-    def _drop(self, pipe: Pipe, *, tell_opener: bool, tell_acceptor: bool) -> None:
-        self._pipes.remove(pipe)
-        pipe.is_broken = True
-        told = [pipe.opener] * tell_opener + [pipe.acceptor] * tell_acceptor
-        for end in told:
-            self._scheduler.after(self._base_ms, end.closed)
+    def darken(self, place: str) -> None:
+        """A machine lost its power: nobody hears of it, and nobody can connect until it is there again (`lighten`)."""
+        self._dark.add(place)
+        for pipe in tuple(self._pipes):
+            for side in (pipe.opener, pipe.acceptor):
+                if side.place == place and side.end is not None:
+                    other = pipe.other(side)
+                    self._leave(pipe, side)
+                    if other.condition.cut:
+                        self._lose(pipe, other)
 
-    def _release(self) -> None:
-        """Let pass what is held no more, and end what lost bytes."""
-        for pipe in list(self._pipes):
-            if pipe.is_broken:
-                self._drop(pipe, tell_opener=True, tell_acceptor=True)
-                continue
-            for from_opener, held in pipe.held.items():
-                condition = self._condition(pipe, from_opener=from_opener)
-                if held and condition.cut is None:
-                    pipe.held[from_opener] = []
-                    for data in held:
-                        self._pass(pipe, data, condition, from_opener=from_opener)
+    def lighten(self, place: str) -> None:
+        """A machine has power again, and knows nothing of the connections that it had."""
+        self._dark.discard(place)
+        for pipe in tuple(self._pipes):
+            for side in (pipe.opener, pipe.acceptor):
+                if side.place == place and side.is_missed:
+                    side.is_missed = False
+                    self._refuse(pipe, side)
+
+    def reset(self, one: str, other: str, *, tells: tuple[bool, bool] = (True, True)) -> None:
+        """End the connections between two places; half-open where only one of the two (opener, acceptor) is told."""
+        self._trace.add(self._scheduler.now_ms, "reset", one, other)
+        for pipe in tuple(self._pipes):
+            if {pipe.opener.place, pipe.acceptor.place} == {one, other}:
+                self._reset(pipe, [pipe.opener] * tells[0] + [pipe.acceptor] * tells[1])
+
+    def _reset(self, pipe: Pipe, told: Iterable[_Side]) -> None:
+        for side in (pipe.opener, pipe.acceptor):
+            self._lose(pipe, side)
+            side.has_lost = False
+        for side in told:
+            self._scheduler.after(self._delay_ms, partial(self._tell, pipe, side))
+
+    # The way of a parcel
+
+    def _put(self, pipe: Pipe, side: _Side, parcel: _Parcel) -> None:
+        """Bring something on its way to a side."""
+        side.way.append(parcel)
+        if side.has_lost or side.condition.cut is Cut.LOSE:
+            side.has_lost = True
+            self._lose(pipe, side)
+        elif side.condition.cut is None and _is_passable(pipe, side):
+            self._schedule(pipe, side, parcel)
+
+    def _lose(self, pipe: Pipe, side: _Side) -> None:
+        """All that is on the way to a side is gone."""
+        for parcel in side.way:
+            if parcel.number:
+                self._note(pipe, side, "drop", parcel)
+        side.way.clear()
+
+    def _note(self, pipe: Pipe, side: _Side, kind: str, parcel: _Parcel) -> None:
+        source = pipe.other(side).place
+        self._trace.add(self._scheduler.now_ms, kind, source, side.place, pipe.listener, number=parcel.number)
+
+    def _schedule(self, pipe: Pipe, side: _Side, parcel: _Parcel) -> None:
+        condition, at_ms = side.condition, self._scheduler.now_ms
+        if condition.bytes_per_ms and isinstance(parcel.content, bytes):
+            at_ms = side.free_ms = max(at_ms, side.free_ms) + -(-len(parcel.content) // condition.bytes_per_ms)
+        parcel.at_ms = side.last_ms = max(at_ms + self._delay_of(condition), side.last_ms)
+        self._scheduler.at(parcel.at_ms, partial(self._arrive, pipe, side, parcel))
+
+    def _delay_of(self, condition: Condition) -> int:
+        jitter_ms = self._jitter_ms + condition.jitter_ms
+        delay_ms = self._delay_ms + condition.delay_ms
+        return delay_ms + self._random.randrange(jitter_ms + 1) if jitter_ms else delay_ms
+
+    def _arrive(self, pipe: Pipe, side: _Side, parcel: _Parcel) -> None:
+        way = side.way
+        if not way or way[0] is not parcel or parcel.at_ms != self._scheduler.now_ms:
+            return  # lost meanwhile, or held: it comes later
+        if side.condition.cut is not None:
+            if side.condition.cut is Cut.LOSE:
+                side.has_lost = True
+                self._lose(pipe, side)
+            return
+        way.popleft()
+        if isinstance(parcel.content, _Sign):
+            self._arrive_sign(pipe, side, parcel.content)
+        elif side.is_gone:
+            self._refuse(pipe, side)
+        elif side.end is not None:
+            self._note(pipe, side, "deliver", parcel)
+            side.end.received(parcel.content)
+
+    def _arrive_sign(self, pipe: Pipe, side: _Side, sign: _Sign) -> None:
+        if sign is not _Sign.CONNECTED:
+            self._tell(pipe, side)
+        elif side.is_gone:
+            self._tell(pipe, pipe.acceptor)
+        else:
+            pipe.is_established = True
+            self._release(pipe, pipe.acceptor)
+
+    def _refuse(self, pipe: Pipe, side: _Side) -> None:
+        """Bytes came for an end that is gone."""
+        other = pipe.other(side)
+        if side.place in self._dark:
+            side.is_missed = True
+        elif not other.is_gone and not any(parcel.content is _Sign.RESET for parcel in other.way):
+            self._put(pipe, other, _Parcel(_Sign.RESET))
+
+    def _tell(self, pipe: Pipe, side: _Side) -> None:
+        """One end hears that it is over."""
+        if not side.is_gone:
+            self._leave(pipe, side)
+            if side.end is not None:
+                side.end.closed()
+
+    def _end(self, pipe: Pipe, side: _Side) -> None:
+        """One end ends it."""
+        if not side.is_gone:
+            if pipe.is_established or side is pipe.acceptor:
+                self._put(pipe, pipe.other(side), _Parcel(_Sign.CLOSED))
+            self._leave(pipe, side)
+
+    def _leave(self, pipe: Pipe, side: _Side) -> None:
+        side.is_gone = True
+        if pipe.other(side).is_gone:
+            self._forget(pipe)
+
+    def _forget(self, pipe: Pipe) -> None:
+        self._pipes.pop(pipe, None)
 
 
 _WELL = Condition()
@@ -262,9 +439,6 @@ def _worst(conditions: list[Condition]) -> Condition:
     )
 
 
-def _ignore(_data: bytes) -> None:
-    """Nobody is there yet."""
-
-
-def _nothing() -> None:
-    """Nobody is there yet."""
+def _is_passable(pipe: Pipe, side: _Side) -> bool:
+    """Whether bytes may go there already: those of the opener wait until it knows that it is connected."""
+    return pipe.is_established or side is pipe.opener
