@@ -1,0 +1,97 @@
+"""`python -m chaos.mutants`: how many plausible mistakes in the core the simulation sees.
+
+    python -m chaos.mutants --count 200 --seed 1 --seconds 30 --json mutants.json
+
+A sample of mutants is drawn from the seed and each is put on trial; the score by file is printed, and the survivors.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from rich.console import Console
+
+from chaos.mutants.mutations import Mutant
+from chaos.mutants.report import killers, load_survivors, score, table_by_file, table_of_survivors
+from chaos.mutants.sample import all_mutants, draw
+from chaos.mutants.trial import Verdict, try_mutant
+
+ROOT = Path(__file__).parents[2]
+"""The directory that holds `chaos` and `reference_broker`."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the trials. Returns 0, or 1 where the clean core does not survive."""
+    options = _parser().parse_args(words)
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    mutants = [mutant for mutant in all_mutants(ROOT) if mutant.module.startswith(options.module)]
+    drawn = draw(mutants, options.count, options.seed)
+    console.print(f"{len(drawn)} of {len(mutants)} mutants, seed {options.seed}, {options.seconds:g} s each")
+    killed_by, _, scripts = try_mutant(None, options.seconds)
+    if killed_by:
+        console.print(f"the clean core does not survive: {killed_by}")
+        return 1
+    console.print(f"the clean core survives {scripts} scripts")
+    verdicts = []
+    for verdict in _trials(drawn, options.seconds, options.workers):
+        verdicts.append(verdict)
+        fate = f"killed by {verdict.killed_by}" if verdict.killed_by else "survived"
+        counted = f"{len(verdicts)}/{len(drawn)}"
+        console.print(f"{counted} {verdict.mutant.id} {fate} ({verdict.seconds:.1f} s)", markup=False, highlight=False)
+        if options.json is not None:
+            options.json.write_text(json.dumps([_as_json(each) for each in verdicts], indent=1))
+    _conclude(console, verdicts)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m chaos.mutants", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--count", type=int, default=200, help="how many mutants")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--seconds", type=float, default=30.0, help="for each mutant")
+    parser.add_argument("--workers", type=int, default=2, help="how many at once")
+    parser.add_argument("--module", default="reference_broker.core", help="only of modules that begin so")
+    parser.add_argument("--json", type=Path, help="write the verdicts here, as they come")
+    return parser
+
+
+def _trials(drawn: Sequence[Mutant], seconds: float, workers: int) -> Iterator[Verdict]:
+    def put_on_trial(mutant: Mutant) -> Verdict:
+        return Verdict(mutant, *try_mutant(mutant, seconds))
+
+    with ThreadPoolExecutor(workers) as pool:
+        pending = [pool.submit(put_on_trial, mutant) for mutant in drawn]
+        try:
+            for done in as_completed(pending):
+                yield done.result()
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _conclude(console: Console, verdicts: Sequence[Verdict]) -> None:
+    survivors = load_survivors()
+    console.print(table_by_file(verdicts, survivors))
+    console.print(table_of_survivors(verdicts, survivors))
+    for name, count in killers(verdicts):
+        console.print(f"{count:4d} {name}", markup=False, highlight=False)
+    console.print(f"score {score(verdicts, survivors).share:.1%}")
+
+
+def _as_json(verdict: Verdict) -> dict[str, object]:
+    mutant = verdict.mutant
+    return {
+        "id": mutant.id,
+        "operator": mutant.operator,
+        "line": mutant.line,
+        "killed_by": verdict.killed_by,
+        "seconds": round(verdict.seconds, 2),
+        "scripts": verdict.scripts,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

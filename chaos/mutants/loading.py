@@ -1,0 +1,46 @@
+"""One mutant in place of its module, in this process: nothing of it is written anywhere."""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from chaos.mutants.mutations import Mutant, mutated
+
+
+class _MutantLoader(importlib.machinery.SourceFileLoader):
+    def __init__(self, mutant: Mutant, path: str) -> None:
+        super().__init__(mutant.module, path)
+        self._mutant = mutant
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the mutant, past every cache."""
+        source = Path(self.path).read_text()
+        code: CodeType = compile(mutated(source, self._mutant.number), self.path, "exec")
+        return code
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Where the module of the mutant comes from; all others come from where they always do."""
+        if fullname != self._mutant.module:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        assert spec is not None
+        assert spec.origin is not None
+        return importlib.util.spec_from_loader(fullname, _MutantLoader(self._mutant, spec.origin))
+
+
+def install(mutant: Mutant) -> None:
+    """Let the next import of its module find the mutant. Raises `RuntimeError` where that was imported before."""
+    if mutant.module in sys.modules:
+        raise RuntimeError(f"{mutant.module} is imported already")
+    sys.meta_path.insert(0, _Finder(mutant))

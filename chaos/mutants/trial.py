@@ -1,0 +1,124 @@
+"""One mutant on trial, in a process of its own: the simulation runs until something is wrong, or the time is over.
+
+Simulated campaigns and the sequential requirements on the simulated cluster take turns, since each sees what the other
+does not. A mutant is *killed* by the first violation, whatever its name; one whose process does not end is killed by
+its time-out; one that no import survives is killed by that. Everything else *survives*.
+"""
+
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from chaos.mutants.loading import install
+from chaos.mutants.mutations import Mutant
+
+HUNG = "did not end"
+_GRACE_S = 20.0
+"""Beyond its time, for a process that is in the middle of a script."""
+_SEEDS_BEFORE_REQUIREMENTS = 20
+_SEEDS_BETWEEN_REQUIREMENTS = 2
+_SCRIPTS_MAX = 5
+_PRELOADED = [
+    "hypothesis",
+    "kio.index",
+    "numpy",
+    "pyarrow.parquet",
+    "fixtures.clients.raw",
+    "linearizability.check",
+    "conformance.registry",
+]
+"""What is the same for every mutant: imported once, before the processes part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a mutant; `killed_by` is empty where it survived."""
+
+    mutant: Mutant
+    killed_by: str
+    seconds: float
+    scripts: int
+
+
+def try_mutant(mutant: Mutant | None, seconds: float) -> tuple[str, float, int]:
+    """Put one on trial in a child of this process; null: the clean core. What killed it, seconds and scripts."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_serve, args=(mutant, seconds, theirs), daemon=True)
+    began = time.monotonic()
+    process.start()
+    theirs.close()
+    try:
+        if not ours.poll(seconds + _GRACE_S):
+            return HUNG, time.monotonic() - began, 0
+        killed_by, scripts = ours.recv()
+    except EOFError:
+        return "the process died", time.monotonic() - began, 0
+    finally:
+        process.kill()
+        process.join()
+    return killed_by, time.monotonic() - began, scripts
+
+
+def _serve(mutant: Mutant | None, seconds: float, answers: Connection) -> None:
+    if mutant is not None:
+        install(mutant)
+    scripts = 0
+    killed_by = ""
+    deadline = time.monotonic() + seconds
+    try:
+        for attempt in _attempts():
+            killed_by = attempt()
+            scripts += 1
+            if killed_by or time.monotonic() > deadline:
+                break
+    except Exception as error:  # noqa: BLE001 - a mutant may raise whatever it likes
+        killed_by = f"{type(error).__name__}: {error}"[:200]
+    answers.send((killed_by, scripts))
+
+
+def _attempts() -> Iterator[Callable[[], str]]:
+    """Scripts without end; each says what is wrong, or nothing."""
+    from chaos.simulation.run import run
+    from chaos.simulation.strategies import script_of
+
+    def campaign(seed: int) -> str:
+        violation = run(script_of(seed)).violation
+        return "" if violation is None else violation.name
+
+    seeds = iter(range(10**9))
+    for _ in range(_SEEDS_BEFORE_REQUIREMENTS):
+        yield lambda: campaign(next(seeds))
+    for requirement in _requirements():
+        yield requirement
+        for _ in range(_SEEDS_BETWEEN_REQUIREMENTS):
+            yield lambda: campaign(next(seeds))
+    for seed in seeds:
+        yield lambda seed=seed: campaign(seed)  # type: ignore[misc]
+
+
+def _requirements() -> Iterator[Callable[[], str]]:
+    """Each sequential requirement, on one simulated cluster that serves them all."""
+    from chaos.simulation.target import Simulation
+    from conformance.engine import run_requirements
+    from conformance.events import RequirementJudged
+    from conformance.profiles import Profile
+    from conformance.registry import REQUIREMENTS
+
+    chosen = [requirement for requirement in REQUIREMENTS if not requirement.family]
+    profile = Profile("mutants", scripts_max=_SCRIPTS_MAX, shrink_seconds=0.0)
+    with tempfile.TemporaryDirectory() as directory:
+        events = run_requirements([Simulation()], chosen, seed=1, profile=profile, run_dir=Path(directory))
+        judged = (event for event in events if isinstance(event, RequirementJudged))
+
+        def following() -> str:
+            event = next(judged, None)
+            return "" if event is None or event.verdict == "ok" else f"{event.requirement} {event.verdict}"
+
+        for _ in chosen:
+            yield following
