@@ -1,0 +1,53 @@
+"""What must hold in a simulated cluster after every event: the safety half of a judgement.
+
+    invariants = Invariants(cluster)         # from here on `InvariantViolation` comes out of the scheduler's step
+    invariants.acknowledged("orders", 0, 17, crc=batch_crc)
+    invariants.allow_loss(2)                 # node 2's disk was damaged
+    ...
+    invariants.check_everything()            # once, at the end: what is too dear after each event
+    why_not = converged(cluster)             # the other half: liveness, within a bound of the caller's
+
+`watch` finds what an event has changed, in the node that it touched alone; each module beside it judges one part of it,
+with a table of its invariants at its top.
+"""
+
+from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.invariants.convergence import converged
+from reference_broker.simulation.invariants.partitions import PartitionInvariants
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Watch
+
+__all__ = ["InvariantViolation", "Invariants", "converged"]
+
+
+class Invariants:
+    """Watches a cluster from now on.
+
+    :ivar watch: what it learns of; others may observe it too.
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self.watch = Watch(cluster)
+        self.partitions = PartitionInvariants(self.watch)
+        self.watch.observers.append(self.partitions)
+
+    def acknowledged(
+        self, topic: str, partition: int, offset: int, *, epoch: int | None = None, crc: int | None = None
+    ) -> None:
+        """A client was told, under acks=all, that the record at this offset is committed.
+
+        :param epoch: of the leader, where known.
+        :param crc: of the batch, where known.
+        """
+        self.partitions.acknowledged((topic, partition), offset, epoch=epoch, crc=crc)
+
+    def committed_group_offset(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """A client was told that a group's offset is committed."""
+
+    def allow_loss(self, node_id: int) -> None:
+        """A node's disk was damaged. Power cuts, wipes and unclean elections are seen without being told."""
+        self.partitions.allow_loss(node_id)
+
+    def check_everything(self) -> None:
+        """Look at all that is not looked at after every event."""
+        self.watch.look_at_everything()

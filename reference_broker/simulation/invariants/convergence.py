@@ -1,0 +1,81 @@
+"""Whether a cluster that was healed is whole again: what liveness asks for, within a bound that the caller sets."""
+
+from collections.abc import Collection, Iterator
+
+from reference_broker.core.node import Node
+from reference_broker.core.replication.partition import Partition
+from reference_broker.protocol.metadata_records import PartitionRecord
+from reference_broker.simulation.cluster import SimulatedCluster
+
+
+def converged(cluster: SimulatedCluster, *, without: Collection[int] = ()) -> str | None:
+    """Why a cluster has not converged yet, in words; null if it has.
+
+    Every node runs and plays its roles; all agree who leads the quorum, and know the same metadata; every partition has
+    a leader, all of its replicas are in sync and end alike, and all there is is committed.
+
+    :param without: nodes that are not expected to come back; their replicas may be missing.
+    """
+    return next(_reasons(cluster, without), None)
+
+
+def _reasons(cluster: SimulatedCluster, without: Collection[int]) -> Iterator[str]:
+    nodes: dict[int, Node] = {}
+    for node_id, machine in cluster.machines.items():
+        if machine.node is not None:
+            nodes[node_id] = machine.node
+        elif node_id not in without:
+            yield f"node {node_id} does not run{': ' * bool(machine.failed)}{machine.failed}"
+    for node_id, node in nodes.items():
+        if not node.is_ready:
+            yield f"node {node_id} is not ready"
+    yield from _quorum_reasons(nodes)
+    if nodes:
+        yield from _partition_reasons(nodes, without)
+
+
+def _quorum_reasons(nodes: dict[int, Node]) -> Iterator[str]:
+    views = {node_id: (node.quorum.state.leader_id, node.quorum.state.epoch) for node_id, node in nodes.items()}
+    if len(set(views.values())) > 1 or any(leader < 0 for leader, _ in views.values()):
+        yield f"the quorum does not agree on a leader and its epoch: {views}"
+    controllers = [node_id for node_id, node in nodes.items() if node.controller and node.controller.is_active]
+    if len(controllers) != 1:
+        yield f"active controllers: {controllers}"
+    offsets = {node_id: node.metadata.offset for node_id, node in nodes.items()}
+    if len(set(offsets.values())) > 1:
+        yield f"metadata are applied up to {offsets}"
+
+
+def _partition_reasons(nodes: dict[int, Node], without: Collection[int]) -> Iterator[str]:
+    image = next(iter(nodes.values())).metadata.image
+    for topic in image.topics.values():
+        for index, record in topic.partitions.items():
+            replicas: dict[int, Partition] = {}
+            for node_id in record.replicas:
+                broker = nodes[node_id].broker if node_id in nodes else None
+                found = None if broker is None else broker.replicas.get(topic.name, index)
+                if found is not None:
+                    replicas[node_id] = found
+            yield from _replica_reasons(f"{topic.name}-{index}", record, replicas, without)
+
+
+def _replica_reasons(
+    name: str, record: PartitionRecord, replicas: dict[int, Partition], without: Collection[int]
+) -> Iterator[str]:
+    leader = replicas.get(record.leader)
+    if leader is None or not leader.is_leader:
+        yield f"{name} has no leader"
+        return
+    for node_id in record.replicas:
+        if node_id in without:
+            continue
+        if node_id not in record.isr:
+            yield f"{name}: replica {node_id} is not in the ISR {sorted(record.isr)}"
+        elif node_id not in replicas:
+            yield f"{name}: node {node_id} has no replica"
+        elif replicas[node_id].log.log_end_offset != leader.log.log_end_offset:
+            yield f"{name}: replica {node_id} does not end where the leader {record.leader} does"
+        elif replicas[node_id].high_watermark != leader.log.log_end_offset:
+            yield f"{name}: the high watermark of replica {node_id} is not at the end"
+    if record.removing_replicas or record.adding_replicas:
+        yield f"{name} is being reassigned"

@@ -1,0 +1,147 @@
+"""The batches of one log, as they lie in its files: what the invariants know of a replica, also while its node is down.
+
+It is read past the log's own lookups, header by header from the bytes behind the last batch that is known, so that it
+costs the same however long the log is, and no defect of an index can mislead it.
+"""
+
+from bisect import bisect_right
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple, cast
+
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.segment import Segment
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, BatchHeader
+from reference_broker.simulation.invariants.violation import InvariantViolation
+
+_base_offset = attrgetter("base_offset")
+
+
+class Batch(NamedTuple):
+    """One batch. Its first three fields and the checksum are the same on every replica."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    crc: int
+    segment: int
+    """Base offset of the segment that holds it."""
+    position: int
+    size_bytes: int
+
+    def is_same_as(self, other: "Batch") -> bool:
+        """Whether two replicas have here the same records."""
+        return self[:4] == other[:4]
+
+    def __str__(self) -> str:
+        return f"{self.base_offset}-{self.last_offset} of epoch {self.epoch} (crc {self.crc:08x})"
+
+
+@dataclass(frozen=True, slots=True)
+class LogChange:
+    """What has become of a log since it was last looked at.
+
+    :param removed: batches that are gone from its end, the last one first.
+    :param added: batches that are new at its end, in order.
+    """
+
+    removed: list[Batch]
+    added: list[Batch]
+
+
+class LogMirror:
+    """What the files of a log hold. `batches` ascend."""
+
+    __slots__ = ("batches",)
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+
+    @property
+    def end_offset(self) -> int:
+        """Behind the last batch; 0 where there is none."""
+        return self.batches[-1].last_offset + 1 if self.batches else 0
+
+    def holding(self, offset: int) -> Batch | None:
+        """The batch that holds an offset."""
+        number = bisect_right(self.batches, offset, key=_base_offset) - 1
+        if number < 0 or self.batches[number].last_offset < offset:
+            return None
+        return self.batches[number]
+
+    def before(self, end_offset: int) -> Batch | None:
+        """The last batch that ends below an offset."""
+        number = bisect_right(self.batches, end_offset - 1, key=attrgetter("last_offset")) - 1
+        return self.batches[number] if number >= 0 else None
+
+    def between(self, start_offset: int, end_offset: int) -> list[Batch]:
+        """The batches that begin in a range."""
+        first = bisect_right(self.batches, start_offset - 1, key=_base_offset)
+        last = bisect_right(self.batches, end_offset - 1, key=_base_offset)
+        return self.batches[first:last]
+
+    def follow(self, log: PartitionLog) -> LogChange:
+        """Take in what has become of the files.
+
+        :raises InvariantViolation: the files hold something else than batches.
+        """
+        files = cast("MemoryDisk", log._disk).files
+        segments = log._segments
+        self._forget_before(segments[0].base_offset)
+        removed = []
+        while self.batches and not self._stands(self.batches[-1], log.directory, segments, files):
+            removed.append(self.batches.pop())
+        known = len(self.batches)
+        self._read_on(log.directory, segments, files)
+        return LogChange(removed, self.batches[known:])
+
+    def _forget_before(self, offset: int) -> None:
+        """Whole segments are deleted from the start of a log."""
+        if self.batches and self.batches[0].last_offset < offset:
+            del self.batches[: bisect_right(self.batches, offset - 1, key=attrgetter("last_offset"))]
+
+    def _stands(
+        self, batch: Batch, directory: str, segments: list[Segment], files: MutableMapping[str, bytearray]
+    ) -> bool:
+        number = bisect_right(segments, batch.segment, key=_base_offset) - 1
+        if number < 0 or segments[number].base_offset != batch.segment:
+            return False
+        if segments[number].end_offset <= batch.last_offset:
+            return False
+        data = files.get(_path(directory, batch.segment), b"")
+        if len(data) < batch.position + batch.size_bytes:
+            return False
+        header = BatchHeader.parse(data, batch.position)
+        return (header.base_offset, header.last_offset, header.leader_epoch, header.crc) == batch[:4]
+
+    def _read_on(self, directory: str, segments: list[Segment], files: MutableMapping[str, bytearray]) -> None:
+        number, position = 0, 0
+        if self.batches:
+            last = self.batches[-1]
+            number = bisect_right(segments, last.segment, key=_base_offset) - 1
+            position = last.position + last.size_bytes
+        for segment in segments[number:]:
+            data = files.get(_path(directory, segment.base_offset), b"")
+            while position < len(data):
+                batch = _parse(data, position, segment.base_offset, directory)
+                self.batches.append(batch)
+                position += batch.size_bytes
+            position = 0
+
+
+def _parse(data: bytes | bytearray, position: int, segment: int, directory: str) -> Batch:
+    left = len(data) - position
+    if left >= HEADER_SIZE_BYTES:
+        header = BatchHeader.parse(data, position)
+        if header.magic == MAGIC and HEADER_SIZE_BYTES <= header.size_bytes <= left:
+            place = segment, position, header.size_bytes
+            return Batch(header.base_offset, header.last_offset, header.leader_epoch, header.crc, *place)
+    raise InvariantViolation(
+        "whole-batches", f"{directory}, segment {segment}: no batch at byte {position}, {left} bytes before the end"
+    )
+
+
+def _path(directory: str, base_offset: int) -> str:
+    return f"{directory}/{base_offset:020d}.log"

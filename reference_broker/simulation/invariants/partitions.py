@@ -1,0 +1,317 @@
+"""What must hold for the replicas of a partition.
+
+| name                        | what must hold                                                                        |
+|-----------------------------|---------------------------------------------------------------------------------------|
+| `one-leader-per-epoch`      | two nodes never lead in one leader epoch                                              |
+| `epochs-only-grow`          | a replica's leader epoch and partition epoch, in one life of its node                 |
+| `log-matching`              | a batch of one epoch at one offset is the same on all replicas, and so are all before |
+| `offsets-ascend`            | a batch begins where the one before it ends, in the same epoch or a newer one         |
+| `watermark-within-log`      | log start ≤ high watermark ≤ log end                                                  |
+| `watermark-monotone`        | a leader's high watermark never falls                                                 |
+| `watermark-on-isr`          | all below a leader's high watermark is on every member of its ISR                     |
+| `committed-stays`           | what was below a leader's high watermark is there in every later one that was elected |
+|                             | cleanly, and no replica truncates it                                                  |
+| `epochs-fit-log`            | the epochs that a log remembers are those of its batches                              |
+
+A replica whose disk has *lost content*, with permission, need not have what it lost: it leaves the ISR when it starts
+again (KIP-841), unless nobody else is in it. Then what it has is what counts from its next election on, which is what
+Kafka promises without eligible leader replicas. An unclean election takes every promise away that was made before it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from reference_broker.simulation.invariants.log_mirror import Batch, LogChange
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Before, PartitionKey, Replica, Watch, Watched
+
+_base_offset = attrgetter("base_offset")
+
+
+@dataclass(eq=False, slots=True)
+class Ledger:
+    """All that was ever seen of one partition.
+
+    :ivar committed: what was below the high watermark of a leader, ascending.
+    :ivar given_up: what was committed, and is lost as it may be.
+    :ivar void_below_epoch: an unclean election began this epoch; what older leaders think is worth nothing.
+    """
+
+    name: tuple[str, int]
+    leaders: dict[int, int] = field(default_factory=dict)
+    written: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+    """By base offset and epoch: last offset, checksum, epoch of the batch before (-1: not known)."""
+    epoch_starts: dict[int, int] = field(default_factory=dict)
+    committed: list[Batch] = field(default_factory=list)
+    given_up: list[Batch] = field(default_factory=list)
+    highest_start: int = 0
+    void_below_epoch: int = 0
+    lossy: set[int] = field(default_factory=set)
+    """Nodes whose replica lacks, with permission, what it once had."""
+
+    @property
+    def last_committed(self) -> Batch | None:
+        """By log matching, who has this one has all."""
+        return self.committed[-1] if self.committed else None
+
+    @property
+    def committed_end(self) -> int:
+        """All below is committed."""
+        return self.committed[-1].last_offset + 1 if self.committed else 0
+
+    def committed_at(self, offset: int) -> Batch | None:
+        """What is committed at an offset."""
+        number = bisect_right(self.committed, offset, key=_base_offset) - 1
+        return self.committed[number] if number >= 0 and self.committed[number].last_offset >= offset else None
+
+    def give_up(self, is_kept: Callable[[Batch], bool]) -> None:
+        """Some of what was committed is lost, and nobody is to blame."""
+        self.given_up += [batch for batch in self.committed if not is_kept(batch)]
+        self.committed = [batch for batch in self.committed if is_kept(batch)]
+
+
+class PartitionInvariants:
+    """Checks every change of a replica.
+
+    :ivar may_lose: nodes whose disk may have lost content since their logs were last open.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.ledgers: dict[PartitionKey, Ledger] = {}
+        self.may_lose: set[int] = set()
+        self._damaged: set[int] = set()
+        self._failed: set[int] = set()
+        self._disks = {node_id: watched.machine.disk for node_id, watched in watch.nodes.items()}
+
+    def ledger(self, key: PartitionKey, name: tuple[str, int]) -> Ledger:
+        """Of a partition."""
+        found = self.ledgers.get(key)
+        if found is None:
+            found = self.ledgers[key] = Ledger(name)
+        return found
+
+    # Events
+
+    def allow_loss(self, node_id: int) -> None:
+        """The disk of a node was damaged, whether it runs or not."""
+        self.may_lose.add(node_id)
+        if self._watch.nodes[node_id].node is not None:
+            self._damaged.add(node_id)
+
+    def acknowledged(self, name: tuple[str, int], offset: int, *, epoch: int | None, crc: int | None) -> None:
+        """A record was acknowledged with acks=all: a leader has counted it as committed."""
+        ledgers = [ledger for ledger in self.ledgers.values() if ledger.name == name]
+        if not any(self._has_acknowledged(ledger, offset, epoch, crc) for ledger in ledgers):
+            detail = (
+                f"{name[0]}-{name[1]}: offset {offset} (epoch {epoch}, crc {crc}) was acknowledged, never committed"
+            )
+            raise InvariantViolation("acknowledged-is-committed", detail)
+
+    @staticmethod
+    def _has_acknowledged(ledger: Ledger, offset: int, epoch: int | None, crc: int | None) -> bool:
+        if offset < ledger.highest_start:
+            return True
+        batch = ledger.committed_at(offset)
+        given_up = [lost for lost in ledger.given_up if lost.base_offset <= offset <= lost.last_offset]
+        candidates = given_up if batch is None else [batch, *given_up]
+        return any(epoch in {None, found.epoch} and crc in {None, found.crc} for found in candidates)
+
+    def started(self, watched: Watched) -> None:
+        """A machine that was wiped has another disk."""
+        disk = watched.machine.disk
+        if disk is not self._disks[watched.node_id]:
+            self._disks[watched.node_id] = disk
+            self.may_lose.add(watched.node_id)
+
+    def ended(self, watched: Watched) -> None:
+        """A power cut takes what was not flushed. A disk that fails leaves what it was about to change as it is."""
+        node_id, machine = watched.node_id, watched.machine
+        if watched.open:
+            self._failed.discard(node_id)
+            if node_id not in self._damaged:
+                self.may_lose.discard(node_id)
+        self._damaged.discard(node_id)
+        if machine.ended_by == "power" or machine.failed.startswith("PowerFailureError"):
+            self.may_lose.add(node_id)
+        elif machine.failed:
+            self._failed.add(node_id)
+
+    def quorum_changed(self, watched: Watched) -> None:
+        """That is for others."""
+
+    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+        """That is for others."""
+
+    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
+        """A log after a restart must be what it was, unless its disk may have lost something."""
+        ledger = self.ledger(replica.key, replica.name)
+        if log.removed:
+            if replica.node_id in self.may_lose:
+                ledger.lossy.add(replica.node_id)
+            elif replica.node_id not in self._failed:
+                lost = log.removed[-1]
+                raise InvariantViolation("recovery-keeps", f"{replica} has lost {lost} and {len(log.removed) - 1} more")
+        self._check_added(ledger, replica, log.added)
+        _check_bounds(replica)
+
+    def gone(self, watched: Watched, replica: Replica) -> None:
+        """It was reassigned, or its topic deleted."""
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """See the table."""
+        ledger = self.ledger(replica.key, replica.name)
+        self._check_epochs(replica, before)
+        if before.log.removed:
+            self._check_removed(ledger, replica, before.log.removed)
+        if before.log.added:
+            self._check_added(ledger, replica, before.log.added)
+        _check_bounds(replica)
+        ledger.highest_start = max(ledger.highest_start, replica.start_offset)
+        if replica.is_leader:
+            self._check_leader(ledger, replica, before)
+
+    # One replica
+
+    def _check_epochs(self, replica: Replica, before: Before) -> None:
+        now = replica.leader_epoch, replica.partition_epoch
+        then = before.leader_epoch, before.partition_epoch
+        if now[0] < then[0] or now[1] < then[1]:
+            raise InvariantViolation(
+                "epochs-only-grow", f"{replica} goes from leader and partition epoch {then} to {now}"
+            )
+
+    def _check_removed(self, ledger: Ledger, replica: Replica, removed: list[Batch]) -> None:
+        if replica.node_id in ledger.lossy:
+            return
+        for batch in removed:
+            known = ledger.committed_at(batch.base_offset)
+            if known is not None and known.is_same_as(batch) and batch.last_offset >= ledger.highest_start:
+                raise InvariantViolation("committed-stays", f"{replica} truncates {batch}, which was committed")
+
+    def _check_added(self, ledger: Ledger, replica: Replica, added: list[Batch]) -> None:
+        if not added:
+            return
+        batches = replica.log.batches
+        number = len(batches) - len(added)
+        before = batches[number - 1] if number else None
+        for batch in added:
+            self._check_follows(ledger, replica, before, batch)
+            self._check_matching(ledger, replica, before, batch)
+            before = batch
+        last, partition = added[-1], replica.partition
+        assert partition is not None
+        known = partition.log.epochs.epoch_of(last.base_offset)
+        if last.base_offset >= replica.start_offset and known != last.epoch:
+            raise InvariantViolation("epochs-fit-log", f"{replica} takes {last} for one of epoch {known}")
+        if replica.end_offset != last.last_offset + 1:
+            raise InvariantViolation("epochs-fit-log", f"{replica} ends at {replica.end_offset}, its last is {last}")
+
+    def _check_follows(self, ledger: Ledger, replica: Replica, before: Batch | None, batch: Batch) -> None:
+        if before is None:
+            return
+        gap_is_lawful = batch.base_offset <= ledger.highest_start
+        if batch.base_offset < before.last_offset + 1 or (
+            batch.base_offset > before.last_offset + 1 and not gap_is_lawful
+        ):
+            raise InvariantViolation("offsets-ascend", f"{replica} has {batch} behind {before}")
+        if batch.epoch < before.epoch:
+            raise InvariantViolation("offsets-ascend", f"{replica} has {batch} behind {before}: its epoch is older")
+
+    def _check_matching(self, ledger: Ledger, replica: Replica, before: Batch | None, batch: Batch) -> None:
+        before_epoch = -1 if before is None else before.epoch
+        found = batch.last_offset, batch.crc, before_epoch
+        known = ledger.written.setdefault((batch.base_offset, batch.epoch), found)
+        if known[:2] != found[:2]:
+            detail = f"{replica} has {batch}, where there is one to {known[0]} (crc {known[1]:08x})"
+            raise InvariantViolation("log-matching", detail)
+        if known[2] != before_epoch:
+            if -1 not in {known[2], before_epoch}:
+                detail = f"{replica}: before {batch} is epoch {before_epoch}, elsewhere {known[2]}"
+                raise InvariantViolation("log-matching", detail)
+            if known[2] == -1:
+                ledger.written[batch.base_offset, batch.epoch] = found
+        if before is not None and before_epoch < batch.epoch:
+            start = ledger.epoch_starts.setdefault(batch.epoch, batch.base_offset)
+            if start != batch.base_offset:
+                raise InvariantViolation("log-matching", f"{replica}: {batch} begins an epoch that began at {start}")
+
+    # The leader
+
+    def _check_leader(self, ledger: Ledger, replica: Replica, before: Before) -> None:
+        known = ledger.leaders.setdefault(replica.leader_epoch, replica.node_id)
+        if known != replica.node_id:
+            detail = f"{replica} leads epoch {replica.leader_epoch}, as does node {known}"
+            raise InvariantViolation("one-leader-per-epoch", detail)
+        if before.is_leader and replica.high_watermark < before.high_watermark:
+            detail = f"{replica}, a leader, goes from {before.high_watermark} back to {replica.high_watermark}"
+            raise InvariantViolation("watermark-monotone", detail)
+        if replica.leader_epoch < ledger.void_below_epoch:
+            return
+        if replica.leader_epoch != before.leader_epoch:
+            self._check_complete(ledger, replica)
+        if replica.high_watermark != before.high_watermark:
+            self._check_on_isr(ledger, replica)
+            self._commit(ledger, replica)
+
+    def _check_complete(self, ledger: Ledger, replica: Replica) -> None:
+        """By log matching all that is committed is there, if the last of it is."""
+        last = ledger.last_committed
+        if last is None or last.last_offset < replica.start_offset or self._holds(replica, last):
+            return
+        if max(ledger.leaders) != replica.leader_epoch:
+            return  # it is late, and deposed by now
+        if replica.node_id not in ledger.lossy:
+            detail = f"{replica} leads epoch {replica.leader_epoch}, and lacks {last}, which was committed"
+            raise InvariantViolation("committed-stays", detail)
+        self._forfeit(ledger, replica)
+
+    @staticmethod
+    def _holds(replica: Replica, batch: Batch) -> bool:
+        found = replica.log.holding(batch.base_offset)
+        return found is not None and found.is_same_as(batch)
+
+    def _forfeit(self, ledger: Ledger, replica: Replica) -> None:
+        """What this leader does not have is lost, and nobody is to blame."""
+        ledger.give_up(lambda batch: batch.last_offset < replica.start_offset or self._holds(replica, batch))
+        ledger.lossy.clear()
+
+    def _check_on_isr(self, ledger: Ledger, replica: Replica) -> None:
+        assert replica.isr is not None
+        for node_id in sorted(replica.isr.isr):
+            if node_id == replica.node_id or node_id in ledger.lossy:
+                continue
+            other = self._watch.replica(node_id, replica.key)
+            end_offset = 0 if other is None else other.end_offset
+            if end_offset < replica.high_watermark:
+                detail = (
+                    f"{replica} counts up to {replica.high_watermark} as committed, node {node_id} ends at {end_offset}"
+                )
+                raise InvariantViolation("watermark-on-isr", detail)
+
+    def _commit(self, ledger: Ledger, replica: Replica) -> None:
+        """All below its high watermark counts from now on; what counted before must be the same."""
+        last, known = replica.log.before(replica.high_watermark), ledger.last_committed
+        if last is None:
+            return
+        if known is not None and last.base_offset <= known.base_offset:
+            self._require_committed(ledger, replica, last)
+            return
+        if known is not None and replica.log.batches[0].base_offset <= known.base_offset:
+            self._require_committed(ledger, replica, known)
+        ledger.committed += replica.log.between(ledger.committed_end, replica.high_watermark)
+
+    def _require_committed(self, ledger: Ledger, replica: Replica, batch: Batch) -> None:
+        known = ledger.committed_at(batch.base_offset)
+        if known is None or not self._holds(replica, known):
+            found = replica.log.holding(batch.base_offset)
+            detail = f"{replica} has {found} below its high watermark, where {known} was committed"
+            raise InvariantViolation("committed-stays", detail)
+
+
+def _check_bounds(replica: Replica) -> None:
+    if not replica.start_offset <= replica.high_watermark <= replica.end_offset:
+        bounds = f"start {replica.start_offset}, high watermark {replica.high_watermark}, end {replica.end_offset}"
+        raise InvariantViolation("watermark-within-log", f"{replica}: {bounds}")

@@ -1,0 +1,274 @@
+"""Sees what an event has changed in a node, and tells those who judge it.
+
+After each event only the node that it touched is looked at, by comparing small stamps with what they were: of its
+quorum, of its metadata, and of its replicas. A replica that changed lately is looked at each time; of the quiet ones a
+few, in turn, so that a broker with hundreds of them costs no more. What a node was last seen to have is kept while it
+is down.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import UUID
+
+from reference_broker.core.node import Node
+from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.replication.isr import IsrState
+from reference_broker.core.replication.partition import Partition
+from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
+from reference_broker.simulation.machine import Machine
+
+PartitionKey = tuple[UUID, int]
+"""A topic's id and the index of one of its partitions."""
+
+_HOT_MAX = 8
+_QUIET_LOOKS = 4
+
+
+@dataclass(eq=False, slots=True)
+class Replica:
+    """One replica, as it was last seen.
+
+    :ivar partition: the broker's own; null while its node is down, or no longer has it.
+    :ivar lives: how many times it was opened.
+    """
+
+    node_id: int
+    key: PartitionKey
+    name: tuple[str, int]
+    partition: Partition | None = None
+    lives: int = 0
+    stamp: tuple[object, ...] = ()
+    log: LogMirror = field(default_factory=LogMirror)
+    end_offset: int = 0
+    start_offset: int = 0
+    high_watermark: int = 0
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+    is_leader: bool = False
+    isr: IsrState | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name[0]}-{self.name[1]} on node {self.node_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What of a replica was different at the last look; equal fields have not changed."""
+
+    end_offset: int
+    start_offset: int
+    high_watermark: int
+    leader_epoch: int
+    partition_epoch: int
+    is_leader: bool
+    log: LogChange
+
+
+class Observer(Protocol):
+    """Is told of changes, and raises `InvariantViolation` where one must not be."""
+
+    def started(self, watched: "Watched") -> None:
+        """A node has started."""
+
+    def ended(self, watched: "Watched") -> None:
+        """A node is gone. `watched.node` is the one that it was."""
+
+    def quorum_changed(self, watched: "Watched") -> None:
+        """A node's state, log end or high watermark in the quorum is another."""
+
+    def metadata_advanced(self, watched: "Watched", from_offset: int) -> None:
+        """A node has applied metadata behind this offset."""
+
+    def opened(self, watched: "Watched", replica: Replica, log: LogChange) -> None:
+        """A replica's log was opened: a new one, or after a restart, with what has become of it meanwhile."""
+
+    def changed(self, watched: "Watched", replica: Replica, before: Before) -> None:
+        """A replica has changed."""
+
+    def gone(self, watched: "Watched", replica: Replica) -> None:
+        """A node that runs does not have this replica any more."""
+
+
+@dataclass(eq=False, slots=True)
+class Watched:
+    """One machine, and what was last seen of its node."""
+
+    machine: Machine
+    node_id: int
+    node: Node | None = None
+    replicas: dict[PartitionKey, Replica] = field(default_factory=dict)
+    """Those of nodes before, too."""
+    open: list[Replica] = field(default_factory=list)
+    hot: deque[Replica] = field(default_factory=deque)
+    turn: int = 0
+    quorum_state: object = None
+    quorum_end_offset: int = -1
+    quorum_high_watermark: int = -1
+    metadata_offset: int = -1
+    event_ms: int = -1
+    events_at_once: int = 0
+
+    @property
+    def quorum(self) -> QuorumNode:
+        """Of the node, which there is."""
+        assert self.node is not None
+        return self.node.quorum
+
+
+class Watch:
+    """Follows every node of a cluster.
+
+    :ivar observers: are told in this order.
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self.cluster = cluster
+        self.observers: list[Observer] = []
+        self.nodes = {node_id: Watched(machine, node_id) for node_id, machine in cluster.machines.items()}
+        for watched in self.nodes.values():
+            watched.machine.is_settled.append(self._looker(watched))
+
+    def _looker(self, watched: Watched) -> Callable[[Machine], None]:
+        return lambda _machine: self.look(watched)
+
+    def replica(self, node_id: int, key: PartitionKey) -> Replica | None:
+        """A replica that was seen."""
+        return self.nodes[node_id].replicas.get(key)
+
+    def look(self, watched: Watched) -> None:
+        """Something has happened to a node."""
+        node = watched.machine.node
+        if node is not watched.node:
+            self._change_node(watched, node)
+        if node is None:
+            return
+        self._look_at_quorum(watched, node.quorum)
+        offset = node.metadata.offset
+        if offset != watched.metadata_offset:
+            before, watched.metadata_offset = watched.metadata_offset, offset
+            for observer in self.observers:
+                observer.metadata_advanced(watched, before)
+            self._find_replicas(watched, node)
+        if watched.open:
+            self._look_at_replicas(watched)
+
+    # Nodes
+
+    def _change_node(self, watched: Watched, node: Node | None) -> None:
+        if watched.node is not None:
+            for observer in self.observers:
+                observer.ended(watched)
+            for replica in watched.open:
+                replica.partition, replica.is_leader = None, False
+            watched.open, watched.quorum_state, watched.metadata_offset = [], None, -1
+            watched.hot.clear()
+        watched.node = node
+        if node is not None:
+            for observer in self.observers:
+                observer.started(watched)
+
+    def _look_at_quorum(self, watched: Watched, quorum: QuorumNode) -> None:
+        end_offset = quorum.log._log._segments[-1].end_offset
+        if (
+            quorum.state is not watched.quorum_state
+            or end_offset != watched.quorum_end_offset
+            or quorum.high_watermark != watched.quorum_high_watermark
+        ):
+            for observer in self.observers:
+                observer.quorum_changed(watched)
+            watched.quorum_state, watched.quorum_end_offset = quorum.state, end_offset
+            watched.quorum_high_watermark = quorum.high_watermark
+
+    # Replicas
+
+    def _find_replicas(self, watched: Watched, node: Node) -> None:
+        if node.broker is None:
+            return
+        current = tuple(node.broker.replicas)
+        if len(current) == len(watched.open) and all(
+            replica.partition is partition for replica, partition in zip(watched.open, current, strict=True)
+        ):
+            return
+        here = set(map(id, current))
+        for replica in watched.open:
+            if id(replica.partition) not in here:
+                replica.partition, replica.is_leader = None, False
+                del watched.replicas[replica.key]
+                for observer in self.observers:
+                    observer.gone(watched, replica)
+        watched.hot.clear()
+        watched.open = [self._replica(watched, partition) for partition in current]
+
+    def _replica(self, watched: Watched, partition: Partition) -> Replica:
+        key = partition.topic_id, partition.index
+        replica = watched.replicas.get(key)
+        if replica is None:
+            replica = watched.replicas[key] = Replica(watched.node_id, key, partition.key)
+        if replica.partition is not partition:
+            replica.partition, replica.lives = partition, replica.lives + 1
+            replica.stamp = ()
+            change = replica.log.follow(partition.log)
+            replica.end_offset, replica.start_offset = partition.log.log_end_offset, partition.log.log_start_offset
+            replica.high_watermark, replica.leader_epoch, replica.partition_epoch = partition.high_watermark, -1, -1
+            for observer in self.observers:
+                observer.opened(watched, replica, change)
+        return replica
+
+    def _look_at_replicas(self, watched: Watched) -> None:
+        replicas, hot = watched.open, watched.hot
+        if len(replicas) <= _HOT_MAX:
+            for replica in replicas:
+                self._look_at(watched, replica)
+            return
+        for replica in tuple(hot):
+            self._look_at(watched, replica)
+        for _ in range(_QUIET_LOOKS):
+            watched.turn = (watched.turn + 1) % len(replicas)
+            replica = replicas[watched.turn]
+            if self._look_at(watched, replica) and replica not in hot:
+                hot.append(replica)
+                if len(hot) > _HOT_MAX:
+                    hot.popleft()
+
+    def _look_at(self, watched: Watched, replica: Replica) -> bool:
+        """Whether it has changed."""
+        partition = replica.partition
+        assert partition is not None
+        log = partition.log
+        stamp = (
+            log._segments[-1].end_offset,
+            partition.high_watermark,
+            partition.leader_epoch,
+            partition.partition_epoch,
+            log.log_start_offset,
+            partition.role,
+            partition.isr,
+            log.epochs._entries,
+        )
+        if stamp == replica.stamp:
+            return False
+        replica.stamp = stamp
+        before = Before(
+            replica.end_offset,
+            replica.start_offset,
+            replica.high_watermark,
+            replica.leader_epoch,
+            replica.partition_epoch,
+            replica.is_leader,
+            replica.log.follow(log),
+        )
+        replica.end_offset, replica.high_watermark, replica.leader_epoch = stamp[0], stamp[1], stamp[2]
+        replica.partition_epoch, replica.start_offset = stamp[3], stamp[4]
+        replica.is_leader, replica.isr = partition.is_leader, partition.isr
+        for observer in self.observers:
+            observer.changed(watched, replica, before)
+        return True
+
+    def look_at_everything(self) -> None:
+        """Also at the replicas whose turn it is not."""
+        for watched in self.nodes.values():
+            for replica in watched.open:
+                self._look_at(watched, replica)
