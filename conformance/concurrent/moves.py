@@ -25,12 +25,13 @@ class AsPython:
         values = (
             (field.name, value) for field in fields(self) if (value := getattr(self, field.name)) != field.default
         )
-        return f"{type(self).__name__}({', '.join(f'{name}={_source(value)}' for name, value in values)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={source_of(value)}' for name, value in values)})"
 
 
-def _source(value: object) -> str:
+def source_of(value: object) -> str:
+    """The Python source of a value: of a tuple, of a member of an enum, or of what prints as its source by itself."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_source, value))}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(map(source_of, value))}{',' if len(value) == 1 else ''})"
     return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
 
 

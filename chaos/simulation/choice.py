@@ -1,0 +1,28 @@
+"""A choice between strategies in which one may stand several times, to be drawn the more often.
+
+`st.one_of` takes each but once, and looks through all that it may lead to each time that it is made.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+T = TypeVar("T")
+
+
+def chosen(*strategies: SearchStrategy[T]) -> SearchStrategy[T]:
+    """What one of some strategies draws. Shrinks towards the first."""
+    return _chosen(strategies)
+
+
+@st.composite
+def _chosen(draw: st.DrawFn, strategies: Sequence[SearchStrategy[T]]) -> T:
+    return draw(strategies[draw(_below(len(strategies)))])
+
+
+@cache
+def _below(count: int) -> SearchStrategy[int]:
+    return st.integers(0, count - 1)

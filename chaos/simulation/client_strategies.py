@@ -1,0 +1,265 @@
+"""Hypothesis strategies over the clients of a simulated script: kinds of clients, and the kinds of steps of each.
+
+A kind is a producer or a consumer of one sort, or raw clients with steps of one sort. Steps follow each other for some
+ten virtual seconds, so that there is work on the way when a fault comes.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from chaos.faults import Role
+from chaos.simulation.choice import chosen
+from chaos.simulation.script import (
+    AddPartitions,
+    AlterTopic,
+    AskEnd,
+    AskEpochEnd,
+    AskMetadata,
+    AwaitOutcomes,
+    Client,
+    Commit,
+    Consumer,
+    ConsumerStep,
+    CreateTopic,
+    DeleteRecords,
+    DeleteTopic,
+    ElectPreferred,
+    FetchOffsets,
+    MovePartition,
+    Node,
+    Poll,
+    Producer,
+    ProducerStep,
+    RawClient,
+    RawStep,
+    ReadAt,
+    Rest,
+    Seek,
+    Send,
+    SendNonsense,
+    SendOnce,
+)
+from chaos.simulation.shape import Shape
+
+T = TypeVar("T")
+
+CLIENTS_MAX: Final = 6
+_STEPS_MAX: Final = 12
+_EXTRA_TOPIC: Final = "c"
+"""Made, and deleted, by clients."""
+
+
+def client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:
+    """Clients of some kinds; a producer is among them in most scripts, since nothing is kept that nobody sent."""
+    return _client_lists(shape, kinds)
+
+
+@cache
+def _client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:
+    producers = [kind for kind in kinds if kind in _PRODUCING] or ["idempotent"]
+    first = chosen(*(CLIENT_KINDS[kind](shape) for kind in producers))
+    more = chosen(*(CLIENT_KINDS[kind](shape) for kind in kinds))
+    return st.tuples(first, st.lists(more, max_size=CLIENTS_MAX - 1)).map(lambda drawn: (drawn[0], *drawn[1]))
+
+
+@cache
+def _pauses() -> SearchStrategy[int]:
+    return st.sampled_from((100, 0, 5, 30, 300, 1_000))
+
+
+@cache
+def _rests() -> SearchStrategy[Rest]:
+    return st.builds(Rest, st.integers(0, 3_000))
+
+
+def _at(shape: Shape, make: Callable[..., T], **fields: SearchStrategy[Any]) -> SearchStrategy[T]:
+    """A step at one partition of those there are."""
+    places = [(st.just(topic), st.just(partition)) for topic, partition in shape.partitions]
+    return chosen(*(st.builds(make, topic=topic, partition=partition, **fields) for topic, partition in places))
+
+
+def _steps(*steps: SearchStrategy[T]) -> SearchStrategy[tuple[T, ...]]:
+    return st.lists(chosen(*steps), min_size=1, max_size=_STEPS_MAX).map(_as_tuple)
+
+
+def _as_tuple(values: list[T]) -> tuple[T, ...]:
+    return tuple(values)
+
+
+# --- producers
+
+
+def _producers(shape: Shape, *, idempotent: bool, acks: int = -1) -> SearchStrategy[Producer]:
+    sends: SearchStrategy[ProducerStep] = _at(
+        shape,
+        Send,
+        batches=st.integers(1, 20),
+        records=chosen(st.just(1), st.integers(1, 6)),
+        pause_ms=_pauses(),
+        value_bytes=st.sampled_from((0, 0, 0, 100, 1_500)),
+    )
+    return st.builds(
+        Producer,
+        steps=_steps(sends, sends, sends, _rests(), st.just(AwaitOutcomes())),
+        idempotent=st.just(idempotent),
+        acks=st.just(acks),
+        in_flight_max=st.sampled_from((5, 1, 3)),
+        delivery_timeout_ms=st.sampled_from((20_000, 3_000)),
+        request_timeout_ms=st.sampled_from((5_000, 500, 1_500)),
+        retry_backoff_ms=st.sampled_from((100, 10)),
+    )
+
+
+# --- consumers
+
+
+def _consumers(shape: Shape, *, group: str = "") -> SearchStrategy[Consumer]:
+    polls: SearchStrategy[ConsumerStep] = st.builds(Poll, st.integers(1, 15), _pauses())
+    if group:
+        steps = _steps(polls, st.just(Commit()), polls, st.just(Commit()), st.just(FetchOffsets()), _rests())
+    else:
+        seeks: SearchStrategy[ConsumerStep] = _at(shape, Seek, offset=_offsets())
+        steps = _steps(polls, polls, polls, seeks, _rests())
+    return st.builds(
+        Consumer,
+        steps=steps,
+        partitions=chosen(
+            st.just(shape.partitions), st.sampled_from(shape.partitions).map(lambda partition: (partition,))
+        ),
+        group=st.just(group),
+        isolation=_isolations(),
+        max_bytes=st.sampled_from((65_536, 1, 300)),
+        max_wait_ms=st.sampled_from((100, 0, 500)),
+        checks_epochs=st.sampled_from((True, True, False)),
+    )
+
+
+@cache
+def _isolations() -> SearchStrategy[str]:
+    return st.sampled_from(("read_uncommitted", "read_committed"))
+
+
+@cache
+def _offsets() -> SearchStrategy[int | None]:
+    """Where to read; null: at the end."""
+    return chosen(st.none(), st.integers(0, 40))
+
+
+# --- raw clients
+
+
+def _raw(steps: Callable[[Shape], SearchStrategy[RawStep]], shape: Shape) -> SearchStrategy[RawClient]:
+    drawn = steps(shape)
+    return st.builds(RawClient, _steps(drawn, drawn, drawn, _rests()), st.sampled_from((2_000, 300)))
+
+
+@cache
+def _asked(shape: Shape) -> SearchStrategy[Node | None]:
+    """Whom a raw request goes to: mostly the leader that the client knows, else one that may have been deposed."""
+    return st.sampled_from((None, None, None, Role.LEADER, Role.FOLLOWER, *shape.brokers))
+
+
+def _questions(shape: Shape) -> SearchStrategy[RawStep]:
+    names = [name for name, _ in shape.topics]
+    times = st.integers(1, 6)
+    ends = _at(
+        shape,
+        AskEnd,
+        times=times,
+        pause_ms=_pauses(),
+        node=_asked(shape),
+        isolation=_isolations(),
+        timestamp=st.sampled_from((-1, -1, -2)),
+    )
+    epochs = _at(shape, AskEpochEnd, epochs_ago=st.integers(0, 3))
+    return chosen(ends, epochs, st.builds(AskMetadata, times, _pauses(), st.sampled_from(names), _asked(shape)))
+
+
+def _reads(shape: Shape) -> SearchStrategy[RawStep]:
+    return _at(shape, ReadAt, offset=_offsets(), node=_asked(shape), epoch_ahead=st.sampled_from((None, 0, -1, 1)))
+
+
+def _batches(shape: Shape) -> SearchStrategy[RawStep]:
+    """Batches that are sent once, some of them twice, out of sequence or damaged."""
+    honest = _at(
+        shape,
+        SendOnce,
+        records=st.integers(1, 4),
+        node=_asked(shape),
+        acks=st.sampled_from((-1, -1, 1, 0)),
+        idempotent=st.booleans(),
+    )
+    odd = _at(
+        shape,
+        SendOnce,
+        copies=st.integers(1, 3),
+        idempotent=st.just(True),
+        skips=st.sampled_from((0, 0, 1, 5)),
+        corrupt=st.sampled_from((False, False, True)),
+    )
+    return chosen(honest, odd)
+
+
+def _nonsense(shape: Shape) -> SearchStrategy[RawStep]:
+    versions, sizes = st.sampled_from((99, 0, 1, 7, 12)), st.sampled_from((16, 0, 4, 300))
+    return st.builds(SendNonsense, st.integers(0, 70), versions, sizes, _asked(shape))
+
+
+def _deletions(shape: Shape) -> SearchStrategy[RawStep]:
+    return _at(shape, DeleteRecords, before=chosen(st.none(), st.integers(0, 30)))
+
+
+def _topics(shape: Shape) -> SearchStrategy[RawStep]:
+    own = [name for name, _ in shape.topics]
+    names = st.sampled_from((_EXTRA_TOPIC, _EXTRA_TOPIC, own[-1]))
+    creations = st.builds(CreateTopic, names, st.integers(1, 3), st.integers(1, min(3, len(shape.brokers))))
+    additions = st.builds(AddPartitions, st.integers(2, 4), st.sampled_from(own))
+    return chosen(creations, st.builds(DeleteTopic, names), additions)
+
+
+def _alterations(shape: Shape) -> SearchStrategy[RawStep]:
+    names = [name for name, _ in shape.topics]
+    return chosen(
+        *(st.builds(AlterTopic, st.just(name), st.just(value), st.sampled_from(names)) for name, value in _ALTERATIONS)
+    )
+
+
+def _movements(shape: Shape) -> SearchStrategy[RawStep]:
+    replicas = st.lists(st.sampled_from(shape.brokers), min_size=1, max_size=3, unique=True).map(_as_tuple)
+    return chosen(_at(shape, MovePartition, replicas=replicas), _at(shape, ElectPreferred))
+
+
+_ALTERATIONS: Final = (
+    ("min.insync.replicas", "2"),
+    ("min.insync.replicas", "1"),
+    ("retention.ms", "1000"),
+    ("segment.ms", "300"),
+    ("segment.index.bytes", "24"),
+    ("flush.messages", "1"),
+    ("max.message.bytes", "200"),
+    ("message.timestamp.type", "LogAppendTime"),
+)
+
+CLIENT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Client]]]] = {
+    "idempotent": cache(lambda shape: _producers(shape, idempotent=True)),
+    "consumer": cache(_consumers),
+    "plain": cache(lambda shape: _producers(shape, idempotent=False)),
+    "acks-1": cache(lambda shape: _producers(shape, idempotent=False, acks=1)),
+    "acks-0": cache(lambda shape: _producers(shape, idempotent=False, acks=0)),
+    "group": cache(lambda shape: _consumers(shape, group="g")),
+    "questions": cache(lambda shape: _raw(_questions, shape)),
+    "reads": cache(lambda shape: _raw(_reads, shape)),
+    "batches": cache(lambda shape: _raw(_batches, shape)),
+    "movements": cache(lambda shape: _raw(_movements, shape)),
+    "topics": cache(lambda shape: _raw(_topics, shape)),
+    "deletions": cache(lambda shape: _raw(_deletions, shape)),
+    "alterations": cache(lambda shape: _raw(_alterations, shape)),
+    "nonsense": cache(lambda shape: _raw(_nonsense, shape)),
+}
+"""By name: clients for a shape."""
+
+_PRODUCING: Final = ("idempotent", "plain", "acks-1", "acks-0")

@@ -1,0 +1,139 @@
+"""Hypothesis strategies over scripts of the simulation: clients and the schedule of faults together.
+
+Swarm testing (Groce and others, ISSTA 2012): each script first draws which kinds of clients, steps, faults and settings
+are in play, and then uses those alone; what would drown in a mixture of everything gets scripts of its own.
+Some hundred client operations and some three faults are usual, within a virtual half minute.
+
+What finds bugs in replicated logs is drawn often: faults that hit the leader, that come within milliseconds of one
+another or just within a time-out, and *stories*, groups of faults in the order in which real clusters lost records.
+
+All shrinks towards one client, no fault and Kafka's defaults.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from chaos.simulation.choice import chosen
+from chaos.simulation.client_strategies import CLIENT_KINDS, client_lists
+from chaos.simulation.fault_strategies import FAULT_KINDS, schedules
+from chaos.simulation.script import Cluster, Script, Topic
+from chaos.simulation.shape import Shape
+
+_SEED_MAX: Final = 2**32 - 1
+
+Properties = tuple[tuple[str, str], ...]
+
+_TOPIC_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
+    "min.insync.replicas": ("2", "1", "3"),
+    "unclean.leader.election.enable": ("true",),
+    "flush.messages": ("1", "3", "10"),
+    "segment.index.bytes": ("24", "12", "64"),
+    "index.interval.bytes": ("0", "100", "500"),
+    "segment.ms": ("400", "2000"),
+    "retention.ms": ("1000", "5000"),
+    "retention.bytes": ("500", "5000"),
+    "message.timestamp.type": ("LogAppendTime",),
+    "max.message.bytes": ("300", "2000"),
+    "file.delete.delay.ms": ("0", "1000"),
+}
+"""What a topic may have set, by property. A small index makes for many segments: `segment.bytes` goes no lower than a
+mebibyte."""
+
+_CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
+    "replica.lag.time.max.ms": ("1000", "3000", "10000"),
+    "replica.fetch.wait.max.ms": ("50", "500"),
+    "replica.fetch.backoff.ms": ("50", "1000"),
+    "replica.fetch.max.bytes": ("100", "1000"),
+    "broker.session.timeout.ms": ("2000", "4000", "9000"),
+    "controller.quorum.fetch.timeout.ms": ("1000", "3000"),
+    "log.flush.offset.checkpoint.interval.ms": ("500", "5000"),
+    "replica.high.watermark.checkpoint.interval.ms": ("200", "5000"),
+    "metadata.log.max.record.bytes.between.snapshots": ("500", "3000"),
+    "log.retention.check.interval.ms": ("300", "2000"),
+    "auto.leader.rebalance.enable": ("false",),
+    "leader.imbalance.check.interval.seconds": ("2", "5"),
+    "unclean.leader.election.interval.ms": ("1000",),
+    "offsets.topic.segment.bytes": ("300", "2000"),
+    "producer.id.expiration.ms": ("2000", "10000"),
+}
+"""The same of the nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """What is in play in one script."""
+
+    shape: Shape
+    clients: tuple[str, ...]
+    faults: tuple[str, ...]
+    topic_settings: tuple[str, ...]
+    cluster_settings: tuple[str, ...]
+
+
+@st.composite
+def scripts(draw: st.DrawFn) -> Script:
+    """Scripts of everything that a simulated cluster can be put through."""
+    swarm = draw(_swarms())
+    shape = swarm.shape
+    return Script(
+        cluster=Cluster(shape.nodes, shape.roles, _drawn(draw, swarm.cluster_settings)),
+        topics=tuple(
+            Topic(name, partitions, shape.replication_factor, _drawn(draw, swarm.topic_settings))
+            for name, partitions in shape.topics
+        ),
+        clients=draw(client_lists(shape, swarm.clients)),
+        schedule=draw(schedules(shape, swarm.faults)),
+        seed=draw(st.integers(0, _SEED_MAX)),
+    )
+
+
+_NO_FAULTS: Final[SearchStrategy[tuple[str, ...]]] = st.just(())
+
+
+@cache
+def _swarms() -> SearchStrategy[Swarm]:
+    return st.builds(
+        Swarm,
+        shape=st.sampled_from(_SHAPES),
+        clients=_some(tuple(CLIENT_KINDS), 1, 6),
+        faults=chosen(_NO_FAULTS, *(_some(tuple(FAULT_KINDS), 1, 4),) * 9),
+        topic_settings=_some(tuple(_TOPIC_SETTINGS), 0, 4),
+        cluster_settings=_some(tuple(_CLUSTER_SETTINGS), 0, 4),
+    )
+
+
+def _some(kinds: tuple[str, ...], least: int, most: int) -> SearchStrategy[tuple[str, ...]]:
+    return st.lists(st.sampled_from(kinds), min_size=least, max_size=most, unique=True).map(tuple)
+
+
+def _shapes(nodes: int = 3, replication_factor: int = 3, roles: tuple[tuple[int, str], ...] = ()) -> tuple[Shape, ...]:
+    return tuple(Shape(nodes, roles, topics, replication_factor) for topics in _TOPICS)
+
+
+_TOPICS: Final = ((("a", 1),), (("a", 2),), (("a", 1), ("b", 1)), (("a", 3), ("b", 2)))
+_APART: Final = (*((node, "broker") for node in (1, 2, 3)), *((node, "controller") for node in (4, 5, 6)))
+
+_SHAPES: Final = (
+    *_shapes() * 4,
+    *_shapes(replication_factor=2),
+    *_shapes(nodes=4),
+    *_shapes(nodes=5)[:2],
+    *_shapes(nodes=4, roles=((4, "controller"),))[:2],
+    *_shapes(nodes=6, roles=_APART)[:2],
+    *_shapes(nodes=1, replication_factor=1)[:2],
+)
+"""Drawn from; three nodes of both roles in most scripts."""
+
+
+def _drawn(draw: st.DrawFn, names: tuple[str, ...]) -> Properties:
+    return tuple(draw(_settings(name)) for name in names)
+
+
+@cache
+def _settings(name: str) -> SearchStrategy[tuple[str, str]]:
+    values = _TOPIC_SETTINGS.get(name) or _CLUSTER_SETTINGS[name]
+    return st.sampled_from([(name, value) for value in values])
