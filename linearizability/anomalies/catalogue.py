@@ -18,6 +18,8 @@ from linearizability.anomalies.commit_lost import COMMIT_LOST
 from linearizability.anomalies.commit_regress import COMMIT_REGRESS
 from linearizability.anomalies.context import Context
 from linearizability.anomalies.corrupt_record import CORRUPT_RECORD
+from linearizability.anomalies.cycles.definitions import CYCLES
+from linearizability.anomalies.cycles.edges import EDGE_FACTS
 from linearizability.anomalies.definition import Definition
 from linearizability.anomalies.divergent_offset import DIVERGENT_OFFSET
 from linearizability.anomalies.double_ownership import DOUBLE_OWNERSHIP
@@ -75,8 +77,8 @@ ANOMALIES: Final[tuple[Definition, ...]] = (
 )
 
 
-RUN_ANOMALIES: Final[tuple[RunDefinition, ...]] = (TORN_TRANSACTION, ZOMBIE_PRODUCER, UNAVAILABLE)
-FACTS: Final[tuple[Facts, ...]] = (TORN_TRANSACTION_FACTS, OUTAGE_FACTS, VOTER_FACTS)
+RUN_ANOMALIES: Final[tuple[RunDefinition, ...]] = (TORN_TRANSACTION, ZOMBIE_PRODUCER, UNAVAILABLE, *CYCLES)
+FACTS: Final[tuple[Facts, ...]] = (TORN_TRANSACTION_FACTS, OUTAGE_FACTS, VOTER_FACTS, EDGE_FACTS)
 """What the definitions of the whole run are judged by."""
 
 
