@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from reports.printable import printable
+from reports.rendering import render
 from reports.results import Outcome, RequirementInfo, Results, Standing
 from reports.terminal import place
 
 FILE_NAME = "report.html"
-_TEMPLATES = Path(__file__).parent / "templates"
 
 SIGNS = {
     Standing.OK: "✓",
@@ -69,16 +68,9 @@ def write_html(results: Results, run_dir: Path) -> Path:
 
 def render_html(results: Results, run_dir: Path | None = None) -> str:
     """The page; with a run directory, it leads to the pictures of failures that are there."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["place"] = place
-    environment.filters["printable"] = printable
-    return environment.get_template("report.html.j2").render(
+    return render(
+        "report.html.j2",
+        place=place,
         results=results,
         counts=[(css_class(s), SIGNS[s], s, count) for s, count in results.counts().items()],
         told={css_class(standing) for standing in _TOLD},

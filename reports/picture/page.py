@@ -7,10 +7,7 @@ and after, and goes to the first bad one. Light, dark and paper; every colour re
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from linearizability.history.reader import History
 from linearizability.judgement import Evidence
@@ -21,12 +18,12 @@ from linearizability.picture.generic import draw_verification
 from linearizability.verify import Verification
 from reports.picture.layout import BAR_HEIGHT, BarShape, Clock, lane_names, lay_out
 from reports.printable import printable
+from reports.rendering import render
 
 SIZE_MAX: Final = 1_000_000
 """Bytes of a page, whatever the history."""
 _BARS: Final = (200, 100, 50, 20)
 """Operations to try with, until the page is small enough."""
-_TEMPLATES = Path(__file__).parent.parent / "templates"
 
 _SIGNS = {Mark.BAD: "✗", Mark.EVIDENCE: "●"}
 _OUTCOME_SIGNS = {Outcome.OK: "", Outcome.INFO: "?", Outcome.FAIL: "⊘"}
@@ -45,18 +42,11 @@ def verification_page(verification: Verification) -> str:
 
 def render_picture(picture: Picture) -> str:
     """The page of a picture."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["printable"] = printable
     clock, plane = Clock(picture), lay_out(picture)
     lanes = {bar.number: lane for lane in picture.lanes for bar in lane.bars}
     steps = [_Step(bar, lanes[bar.number].name, clock) for bar in picture.bars]
-    return environment.get_template("picture.html.j2").render(
+    return render(
+        "picture.html.j2",
         picture=picture,
         plane=plane,
         names_width=lane_names(picture.lanes),

@@ -1,0 +1,23 @@
+"""Pages from templates, which lie in `templates/` with their styles and scripts."""
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from reports.printable import printable
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def render(name: str, **values: Any) -> str:
+    """A page, from the name of its template and what that names. Text is escaped; a name without a value fails."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["printable"] = printable
+    return environment.get_template(name).render(values)
