@@ -1,0 +1,164 @@
+"""Defects of what has to be on disk before it is spoken of. They show when the power goes."""
+
+from collections.abc import Iterable
+
+from chaos.defects.defect import Area
+from reference_broker.core.disk import Disk
+from reference_broker.core.log import partition_log
+from reference_broker.core.log.batch_file import BatchFile
+from reference_broker.core.log.closing import Closable
+from reference_broker.core.log.epochs import LeaderEpochs
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
+from reference_broker.core.quorum.messages import OffsetAndEpoch
+from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.core.quorum.snapshots import Snapshots
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, NO_PRODUCER_ID, BatchHeader, Bytes
+
+_NATS = "https://jepsen.io/analyses/nats-2.12.1"
+
+_seeds = Area.DURABILITY.seeds
+_write_state = ElectionStateStore.write
+
+
+@_seeds(QuorumLog, "flush", "metadata-committed", "exception", source="KAFKA-17332")
+def acknowledge_metadata_before_the_flush(self: QuorumLog) -> None:
+    """The quorum says that it has records before they are flushed.
+
+    A majority that loses its power together has lost what a client was told of.
+    """
+
+
+@_seeds(PartitionLog, "append_placed", "lost-write", "flushed-as-asked", source=_NATS)
+def pass_over_flush_messages(self: PartitionLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
+    """`flush.messages=1` is not heeded: a batch is acknowledged before it is flushed.
+
+    A power cut of all replicas at once takes acknowledged records, though the topic paid for a flush of each.
+    """
+    self._roll_if_due(header, now_ms)
+    self.epochs.assign(header.leader_epoch, header.base_offset)
+    self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
+    if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+        self.producers.note(header)
+
+
+@_seeds(PartitionLog, "append_placed", "lost-write", "flushed-as-asked")
+def flush_before_the_append(self: PartitionLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
+    """`flush.messages` flushes what was there before the batch, and not the batch itself.
+
+    The last record that was acknowledged is lost with the power.
+    """
+    self._roll_if_due(header, now_ms)
+    if self.log_end_offset - self.recovery_point >= 1 and self.config.flush_messages == 1:
+        self.flush()
+    self.epochs.assign(header.leader_epoch, header.base_offset)
+    self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
+    if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+        self.producers.note(header)
+
+
+@_seeds(PartitionLog, "flush", "lost-write", "metadata-committed", "exception", source="KAFKA-3968")
+def leave_the_directory_unflushed(self: PartitionLog) -> None:
+    """A flush makes the bytes of a new file durable, and not its name in the directory.
+
+    After a power cut the whole segment is gone, flushed as it was.
+    """
+    paths = self._take_unflushed(with_active_indexes=False)
+    if paths:
+        self._disk.flush(*paths)
+
+
+@_seeds(BatchFile, "append", "lost-write", "metadata-committed", "exception", source=_NATS)
+def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader, records: Bytes) -> int:
+    """A file that was flushed once counts as durable, whatever is appended to it later.
+
+    Only the first batches of each segment survive a power cut.
+    """
+    position = self.size_bytes
+    self._disk.append(self.path, header.pack(), records)
+    self.size_bytes += header.size_bytes
+    return position
+
+
+@_seeds(partition_log, "close_logs", "lost-write", "log-matching", "exception", source="KAFKA-15046")
+def roll_without_a_flush(disk: Disk, logs: Iterable[Closable]) -> None:
+    """A segment that is full is closed without a flush, though the recovery point moves behind it.
+
+    After a power cut nobody looks at it: the log has a hole, or ends where it was rolled.
+    """
+    for log in logs:
+        log.finish()
+
+
+@_seeds(PartitionLog, "truncate_to", "log-matching", "not-converged", "divergent-offset")
+def truncate_without_a_flush(self: PartitionLog, offset: int, now_ms: int) -> None:
+    """A truncation is not flushed.
+
+    After a power cut the old end of the log may be there again, under epochs that the log has forgotten.
+    """
+    if offset >= self.log_end_offset:
+        self.epochs.truncate_from_end(self.log_end_offset)
+        return
+    while self._segments and self._segments[-1].base_offset >= offset:
+        self._segments.pop().delete()
+    if self._segments:
+        self._segments[-1].truncate_to(offset)
+    else:
+        self._segments = [self._loader(now_ms).create(offset)]
+    self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+    self.recovery_point = min(self.recovery_point, self.log_end_offset)
+    self.epochs.truncate_from_end(self.log_end_offset)
+    self._snapshots.delete_above(self.log_end_offset)
+    self._restore_producers()
+
+
+@_seeds(LeaderEpochs, "take_unflushed", "leader-epochs", "log-matching", source="KAFKA-16541")
+def leave_the_epoch_checkpoint_unflushed(self: LeaderEpochs) -> list[str]:
+    """The file of leader epochs is not flushed with the log.
+
+    After a power cut it is empty or old, while the log counts as flushed.
+    """
+    return []
+
+
+@_seeds(ElectionStateStore, "write", "one-quorum-leader-per-epoch", "epochs-grow", "exception")
+def write_the_vote_without_a_flush(self: ElectionStateStore, election: ElectionState) -> None:
+    """Vote and epoch are written, and not flushed.
+
+    A voter that lost its power votes twice in one epoch.
+    """
+    _write_state(_Unflushed(self._disk, self._path), election)  # type: ignore[arg-type]
+
+
+class _Unflushed:
+    """A store whose disk writes where it should replace."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = self
+        self._path = path
+        self._write = disk.write
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._write(path, data)
+
+
+@_seeds(Snapshots, "store", "metadata-committed", "exception")
+def store_snapshots_without_a_flush(self: Snapshots, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
+    """A snapshot of the metadata is not flushed before the log that it stands for is cut.
+
+    After a power cut there is neither.
+    """
+    self._disk.write(self._path(snapshot_id), data)
+    if snapshot_id not in self._ids:
+        self._ids = sorted([*self._ids, snapshot_id])
+
+
+@_seeds(PartitionLog, "_take_unflushed", "lost-write", "log-matching", "exception", source="KAFKA-10101")
+def flush_the_active_segment_only(self: PartitionLog, *, with_active_indexes: bool) -> list[str]:
+    """A flush takes the segment that is written to, and none before it.
+
+    What was appended before the last roll is not durable, and counts as that.
+    """
+    active = self._segments[-1]
+    self.recovery_point = self.log_end_offset
+    return [*active.take_unflushed(with_indexes=with_active_indexes), *self.epochs.take_unflushed()]

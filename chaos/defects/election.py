@@ -1,0 +1,165 @@
+"""Defects of elections: who becomes leader, and in which epoch."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from chaos.defects.defect import Area
+from reference_broker.core.controller import partition_changes, registrations
+from reference_broker.core.controller.elections import Elections
+from reference_broker.core.controller.handlers import broker_registration
+from reference_broker.core.controller.partition_changes import Candidates, Election, Wanted
+from reference_broker.core.controller.placement import log_directory
+from reference_broker.core.metadata import image
+from reference_broker.protocol.metadata_records import (
+    NO_LEADER,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+)
+
+_seeds = Area.ELECTION.seeds
+_changed = image.changed
+_elect = partition_changes._elect
+_broker_registration = registrations.broker_registration
+
+
+@_seeds(Elections, "may_be_unclean", "leader-from-isr", "lost-write", source="KIP-106 KAFKA-4623")
+def elect_uncleanly_always(self: Elections, topic: str) -> bool:
+    """`unclean.leader.election.enable` is taken for true.
+
+    While the replicas in sync are down, one that lags leads, and what it lacks is lost, though the topic asked to wait.
+    """
+    return True
+
+
+@_seeds(partition_changes, "_elect", "leader-from-isr", "acknowledged-on-isr", "lost-write")
+def elect_without_looking_at_the_isr(
+    partition: PartitionRecord,
+    target: partition_changes._Target,
+    election: Election,
+    is_acceptable: Callable[[int], bool],
+) -> tuple[int, bool]:
+    """The first replica that is alive leads, in sync or not.
+
+    One that lags behind becomes leader, and committed records that it lacks are lost.
+    """
+    in_order = (partition.leader, *target.replicas)
+    found = (replica for replica in in_order if replica in target.replicas and is_acceptable(replica))
+    return next(found, NO_LEADER), False
+
+
+@_seeds(partition_changes, "_elect", "leader-from-isr", "lost-write", source="KIP-460")
+def prefer_a_replica_that_lags(
+    partition: PartitionRecord,
+    target: partition_changes._Target,
+    election: Election,
+    is_acceptable: Callable[[int], bool],
+) -> tuple[int, bool]:
+    """A preferred election makes the first replica leader as soon as it is alive, without waiting for it to catch up.
+
+    An operator who balances leaders after a restart loses what was written while that broker was away.
+    """
+    if election is Election.PREFERRED and is_acceptable(target.replicas[0]):
+        return target.replicas[0], False
+    return _elect(partition, target, election, is_acceptable)
+
+
+@_seeds(image, "changed", "one-leader-per-epoch", "two-leaders", "exception")
+def lead_in_the_same_epoch(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
+    """A change of leader does not begin a new leader epoch.
+
+    Nothing tells the old leader's records from the new one's: nobody is fenced, followers do not truncate, and two
+    brokers acknowledge writes in one epoch.
+    """
+    after = _changed(partition, change)
+    return replace(after, leader_epoch=partition.leader_epoch)
+
+
+@_seeds(Elections, "candidates", "leader-is-active", "unavailable", source="KIP-841")
+def elect_a_fenced_broker(
+    self: Elections, partition: PartitionRecord, *, without: int = NO_LEADER, with_also: int = NO_LEADER
+) -> Candidates:
+    """Any registered broker may lead, fenced or stopping.
+
+    A partition gets a leader that is not there. Its producers wait until that broker comes back.
+    """
+    return Candidates(
+        lambda broker_id: broker_id != without and broker_id in self.image.brokers,
+        lambda broker_id: log_directory(self.image, broker_id),
+    )
+
+
+@_seeds(Elections, "with_also", "not-converged", "unavailable", source="KAFKA-13959")
+def leave_partitions_without_a_leader(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
+    """Nobody looks for leaderless partitions when a broker comes back.
+
+    A partition whose replicas in sync were all away at one time stays without a leader although they are back.
+    """
+    return []
+
+
+@_seeds(Elections, "without", "leader-from-isr", "acknowledged-on-isr", "lost-write", source="KIP-966")
+def let_the_last_in_sync_go(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
+    """When the last replica in sync goes, all others take its place in the ISR.
+
+    They lack what it alone had. One of them leads, cleanly as it seems, and committed records are lost.
+    """
+    changes = []
+    for partition in self.image.partitions():
+        if broker_id in partition.isr:
+            left = tuple(node for node in partition.isr if node != broker_id)
+            isr = left or tuple(node for node in partition.replicas if node != broker_id and self.image.is_active(node))
+            changes.append(self._change(partition, Wanted(isr=isr), without=broker_id))
+    return [change for change in changes if change is not None]
+
+
+@_seeds(Elections, "without", "leader-is-active", "unavailable", "two-leaders")
+def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
+    """A broker that is fenced leaves the ISR of partitions that others lead, and keeps its own leaderships.
+
+    What it led has no leader that answers until it comes back.
+    """
+    return [
+        change
+        for partition in self.image.partitions()
+        if broker_id in partition.isr
+        and partition.leader != broker_id
+        and (isr := tuple(node for node in partition.isr if node != broker_id))
+        and (change := self._change(partition, Wanted(isr=isr), without=broker_id)) is not None
+    ]
+
+
+@_seeds(broker_registration, "broker_registration", "acknowledged-on-isr", "lost-write", source="KIP-966 KIP-903")
+def keep_a_restarted_broker_in_sync(*asked: object, **around: object) -> tuple[list[object], RegisterBrokerRecord]:
+    """A broker that registers anew stays in the ISRs in which it was before it ended.
+
+    After a power cut it may have lost what it had acknowledged. It is elected all the same, and the others cut their
+    logs down to its own.
+    """
+    _, record = _broker_registration(*asked, **around)  # type: ignore[arg-type]
+    return [record], record
+
+
+@_seeds(partition_changes, "_recovery_state", "leader-recovery", source="KIP-704")
+def forget_that_an_election_was_unclean(partition: PartitionRecord, wanted: Wanted, *, is_unclean: bool) -> int:
+    """A leader that was elected uncleanly is not marked as one that has to recover.
+
+    Nobody can tell that records may be missing.
+    """
+    return partition_changes.LeaderRecoveryState.UNCHANGED
+
+
+@_seeds(partition_changes, "_elect", "isr-contains-leader", "exception", "log-matching")
+def keep_the_old_isr_after_an_unclean_election(
+    partition: PartitionRecord,
+    target: partition_changes._Target,
+    election: Election,
+    is_acceptable: Callable[[int], bool],
+) -> tuple[int, bool]:
+    """An unclean leader takes over the ISR that it was not part of.
+
+    Replicas that have records which it lacks count as in sync with it. The next election brings these records back, at
+    offsets at which others were acknowledged meanwhile.
+    """
+    leader, _ = _elect(partition, target, election, is_acceptable)
+    return leader, False

@@ -1,0 +1,112 @@
+"""Defects of the group coordinator: committed offsets. There are no group members in the broker yet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from chaos.defects.defect import Area
+from reference_broker.core.clock import Now
+from reference_broker.core.group_coordinator import GroupCoordinator, Settled
+from reference_broker.core.group_offsets import Commit, GroupOffsets
+from reference_broker.core.handlers import offset_commit
+from reference_broker.core.metadata.delta import MetadataDelta
+from reference_broker.core.replication.partition import Partition
+from reference_broker.protocol.errors import ErrorCode
+
+_seeds = Area.GROUPS.seeds
+_append = GroupCoordinator._append
+_commit = offset_commit._commit
+_init = GroupOffsets.__init__
+
+
+@_seeds(GroupOffsets, "load_more", "commit-lost", source="KAFKA-4362")
+def begin_with_no_offsets(self: GroupOffsets) -> None:
+    """A new coordinator does not read what is in its partition.
+
+    After a failover every group has lost its offsets, and begins at the start or the end.
+    """
+    self._loaded_to = self._load_to
+
+
+@_seeds(GroupOffsets, "__init__", "commit-lost", "commit-regress")
+def load_up_to_the_high_watermark(self: GroupOffsets, partition: Partition) -> None:
+    """A new coordinator reads its partition up to the high watermark, which trails in the first moment.
+
+    Offsets that were committed last under its predecessor are missing, until the next failover.
+    """
+    _init(self, partition)
+    self._load_to = partition.high_watermark
+
+
+@_seeds(GroupCoordinator, "resigned", "commit-regress", source="KAFKA-5600")
+def keep_offsets_when_deposed(self: GroupCoordinator, partition: Partition, now: Now) -> None:
+    """A coordinator that leads no more keeps what it knew, and goes on with it when it leads again.
+
+    Groups get offsets from before, and read again what they had read.
+    """
+
+
+@_seeds(GroupCoordinator, "_append", "commit-lost", "commit-regress")
+def acknowledge_commits_at_once(
+    self: GroupCoordinator, offsets: GroupOffsets, commits: Sequence[Commit], settled: Settled, now: Now
+) -> None:
+    """A commit is acknowledged when the coordinator has written it, before it is replicated.
+
+    It is gone with that coordinator, and the group reads again what it had done with.
+    """
+    _append(self, offsets, commits, lambda *_: None, now)
+    settled(ErrorCode.none, now)
+
+
+@_seeds(GroupCoordinator, "find", "commit-lost", "commit-regress", source="KAFKA-2163")
+def serve_offsets_while_loading(self: GroupCoordinator, group: str) -> GroupOffsets | ErrorCode:
+    """A coordinator answers before it has read what its groups have committed.
+
+    A consumer that starts in that moment finds no offset, and begins somewhere else.
+    """
+    return self._led.get(self.partition_of(group), ErrorCode.not_coordinator)
+
+
+@_seeds(offset_commit, "_commit", "commit-regress", source="https://github.com/redpanda-data/redpanda/issues/13364")
+def commit_one_offset_too_far(group: str, topic: str, asked: Any, now: Now) -> Commit:
+    """The offset that is written down is one above the one that was committed.
+
+    The group never reads one record.
+    """
+    key, value = _commit(group, topic, asked, now)
+    assert value is not None
+    return key, type(value)(
+        offset=value.offset + 1,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_timestamp=value.commit_timestamp,
+    )
+
+
+@_seeds(GroupOffsets, "_apply", "commit-regress")
+def keep_the_first_offset(self: GroupOffsets, key: Any, value: Any) -> None:
+    """Of two commits for one partition the first one counts.
+
+    A group begins again where it once began.
+    """
+    if value is None:
+        self._committed.get(key.group, {}).pop((key.topic, key.partition), None)
+    else:
+        self._committed[key.group].setdefault((key.topic, key.partition), value)
+
+
+@_seeds(GroupOffsets, "_take_over_committed", "offset-fetch/uncommitted")
+def count_commits_before_they_are_replicated(self: GroupOffsets) -> None:
+    """Offsets are served before their commit is replicated.
+
+    After a failover an offset that somebody was given has never been committed.
+    """
+    while self._uncommitted:
+        self._apply(*self._uncommitted.popleft()[1])
+
+
+@_seeds(GroupCoordinator, "metadata_changed", "delete-topics/offsets-go")
+def keep_offsets_of_deleted_topics(self: GroupCoordinator, delta: MetadataDelta, now: Now) -> None:
+    """The offsets of a deleted topic stay.
+
+    A group of a new topic of that name begins at the old one's offset, and misses what lies before it.
+    """

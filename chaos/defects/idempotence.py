@@ -1,0 +1,181 @@
+"""Defects of idempotent producers: what is taken for a repetition, what for a gap, and what is remembered."""
+
+from collections import deque
+
+from chaos.defects.defect import Area
+from reference_broker.core.clock import Now
+from reference_broker.core.log import producers
+from reference_broker.core.log.partition_log import Appended, PartitionLog
+from reference_broker.core.log.producers import SEQUENCE_MAX, AppendedBatch, Producers
+from reference_broker.core.producer_ids import ProducerIds
+from reference_broker.protocol.record_batch import BatchHeader, Bytes
+
+_REDPANDA_3039 = "https://github.com/redpanda-data/redpanda/issues/3039"
+_REDPANDA_5026 = "https://github.com/redpanda-data/redpanda/issues/5026"
+
+_seeds = Area.IDEMPOTENCE.seeds
+_append = PartitionLog.append
+_append_as_follower = PartitionLog.append_as_follower
+_check_sequence = Producers.check_sequence
+_note = Producers.note
+_restore_producers = PartitionLog._restore_producers
+_snapshot = Producers.snapshot
+
+
+@_seeds(Producers, "note", "produce/duplicates-of-the-last-five", "unavailable", source="KAFKA-5494")
+def remember_the_last_batch_only(self: Producers, header: BatchHeader) -> None:
+    """Only the last batch of a producer can be known again, where producers have up to five under way.
+
+    A pipelining producer that sends its requests again after a lost connection gets OUT_OF_ORDER_SEQUENCE_NUMBER for
+    batches that are in the log, and gives up.
+    """
+    _note(self, header)
+    state = self._states[header.producer_id]
+    while len(state.batches) > 1:
+        state.batches.popleft()
+
+
+@_seeds(Producers, "duplicate_of", "duplicate", "produce/duplicates-of-the-last-five", source=_REDPANDA_3039)
+def append_duplicates(self: Producers, header: BatchHeader) -> AppendedBatch | None:
+    """No batch is taken for a repetition, and one that repeats the last batch follows it.
+
+    A producer whose acknowledgement was lost sends again, and gets an error for a record that is in the log.
+    """
+    return None
+
+
+@_seeds(Producers, "check_sequence", "producer-order", "duplicate", source=_REDPANDA_3039)
+def accept_any_sequence(self: Producers, header: BatchHeader) -> None:
+    """Sequences need not follow each other.
+
+    When the first of several requests under way is lost, the others are written without it, and it comes behind them.
+    """
+
+
+@_seeds(Producers, "check_sequence", "producer-order")
+def accept_gaps(self: Producers, header: BatchHeader) -> None:
+    """A sequence may be higher than the next one; only a lower one is refused.
+
+    A lost batch is never missed, and cannot be sent again: it is too old then.
+    """
+    state = self._states.get(header.producer_id)
+    if state is not None and header.producer_epoch == state.epoch:
+        expected = producers.next_sequence(state.batches[-1].last_sequence)
+        if header.base_sequence < expected:
+            _check_sequence(self, header)
+
+
+@_seeds(Producers, "check_epoch", "idempotence/older-epoch-is-fenced", source="KIP-360")
+def accept_any_producer_epoch(self: Producers, header: BatchHeader) -> None:
+    """A producer of an older epoch may go on writing.
+
+    The zombie of a producer that was replaced appends among its successor's records.
+    """
+
+
+@_seeds(producers, "next_sequence", "unavailable", "exception", "idempotence/sequence-wraps")
+def count_sequences_without_end(sequence: int) -> int:
+    """After sequence 2147483647 comes 2147483648, which no client can send.
+
+    A producer that has written so much gets OUT_OF_ORDER_SEQUENCE_NUMBER for ever.
+    """
+    return sequence + 1
+
+
+@_seeds(BatchHeader, "last_sequence", "exception", "duplicate", "idempotence/sequence-wraps")
+def wrap_sequences_one_too_late(self: BatchHeader) -> int:
+    """The last sequence of a batch that passes 2147483647 is one too low.
+
+    The next batch of that producer does not follow it.
+    """
+    last = self.base_sequence + self.last_offset_delta
+    return last if last <= SEQUENCE_MAX else last - SEQUENCE_MAX - 2
+
+
+@_seeds(PartitionLog, "append", "offset-mismatch", "divergent-offset", source=_REDPANDA_5026)
+def answer_a_duplicate_with_the_end(self: PartitionLog, batch: Bytes, *, leader_epoch: int, now_ms: int) -> Appended:
+    """A repetition is answered with the offset at which it would stand if it were new.
+
+    The producer believes its record at an offset where another one is.
+    """
+    end_offset = self.log_end_offset
+    appended = _append(self, batch, leader_epoch=leader_epoch, now_ms=now_ms)
+    if self.log_end_offset > end_offset:
+        return appended
+    return appended._replace(base_offset=end_offset)
+
+
+@_seeds(PartitionLog, "append", "acknowledged-on-isr", "lost-write", source="KAFKA-10080")
+def acknowledge_a_duplicate_at_once(self: PartitionLog, batch: Bytes, *, leader_epoch: int, now_ms: int) -> Appended:
+    """A repetition does not wait for the high watermark: it is in the log, after all.
+
+    The first attempt timed out since it could not be replicated. The second one is acknowledged, and lost with the
+    leader.
+    """
+    end_offset = self.log_end_offset
+    appended = _append(self, batch, leader_epoch=leader_epoch, now_ms=now_ms)
+    return appended if self.log_end_offset > end_offset else appended._replace(last_offset=-1)
+
+
+@_seeds(PartitionLog, "append_as_follower", "duplicate", "producer-order", source="KAFKA-6003")
+def note_producers_on_the_leader_only(self: PartitionLog, records: Bytes, *, leader_epoch: int, now_ms: int) -> None:
+    """A follower does not keep the state of producers.
+
+    When it leads, a batch that was acknowledged by its predecessor, and is sent again, is written a second time.
+    """
+    known = dict(self.producers._states)
+    batches = {producer_id: tuple(state.batches) for producer_id, state in known.items()}
+    _append_as_follower(self, records, leader_epoch=leader_epoch, now_ms=now_ms)
+    self.producers._states = known
+    for producer_id, state in known.items():
+        state.batches.clear()
+        state.batches.extend(batches[producer_id])
+
+
+@_seeds(PartitionLog, "_restore_producers", "lost-write", "producer-state", source="KAFKA-12153")
+def keep_producers_when_truncating(self: PartitionLog) -> None:
+    """The state of producers stays as it is when the log is cut.
+
+    A batch that was cut off counts as written: sent again, it is acknowledged and not appended.
+    """
+    if not self.producers._states:
+        _restore_producers(self)
+
+
+@_seeds(Producers, "expire", "duplicate", source="KAFKA-9144")
+def expire_producers_by_their_first_batch(self: Producers, now_ms: int, expiration_ms: int) -> None:
+    """A producer is forgotten when its oldest known batch is too old, though it is writing.
+
+    A batch that is sent again after that is written again.
+    """
+    self._states = {
+        producer_id: state
+        for producer_id, state in self._states.items()
+        if now_ms - state.batches[0].timestamp_ms < expiration_ms // 4
+    }
+
+
+@_seeds(Producers, "snapshot", "producer-order", "duplicate", "exception")
+def snapshot_the_first_batch(self: Producers) -> bytes:
+    """A snapshot of the producers has the oldest known batch of each, not its last one.
+
+    After a clean restart a producer's next batch does not follow: it gets OUT_OF_ORDER_SEQUENCE_NUMBER.
+    """
+    shortened = Producers()
+    shortened._states = {
+        producer_id: producers.ProducerState(state.epoch, deque(list(state.batches)[:1], maxlen=5))
+        for producer_id, state in self._states.items()
+    }
+    return _snapshot(shortened)
+
+
+@_seeds(ProducerIds, "_serve", "producer-ids-unique", "duplicate", "lost-write")
+def give_an_id_to_all_who_wait(self: ProducerIds, now: Now) -> None:
+    """All producers that wait for the same block get its first id.
+
+    Two producers that start together are one to the broker.
+    """
+    if self._block:
+        producer_id, self._block = self._block[0], self._block[1:]
+        while self._waiting:
+            self._waiting.popleft()(producer_id, now)

@@ -1,0 +1,168 @@
+"""Defects of the metadata on its way to the brokers: images, snapshots, topic ids, settings."""
+
+from collections.abc import Collection
+from uuid import UUID, uuid5
+
+from chaos.defects.defect import Area
+from reference_broker.core.clock import Now
+from reference_broker.core.controller import topics
+from reference_broker.core.controller.handlers import create_topics
+from reference_broker.core.controller.topics import NewTopic, PlannedTopic, Surroundings
+from reference_broker.core.handlers.cluster_view import BrokerView, ClusterView
+from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
+from reference_broker.core.metadata.delta import MetadataDelta
+from reference_broker.core.metadata.image import MetadataImage, TopicImage
+from reference_broker.core.replication.logs import Logs
+from reference_broker.core.replication.partition import Partition
+from reference_broker.core.replication.replicas import Replicas
+from reference_broker.protocol.metadata_records import (
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+)
+
+_KIP_516 = "KIP-516"
+
+_seeds = Area.METADATA.seeds
+_advance = ClusterMetadata.advance
+_apply = MetadataImage.apply
+_apply_partition = Partition.apply
+_open = Replicas._open
+_plan_topic = topics.plan_topic
+_records = MetadataImage.records
+
+
+@_seeds(ClusterMetadata, "advance", "metadata-committed", "exception", source="KIP-595")
+def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> list[MetadataRecord]:
+    """A node applies its whole metadata log, also what no majority has.
+
+    When another controller comes, what it had decided is taken back, but the broker has acted on it.
+    """
+    return _advance(self, self._log.end_offset)
+
+
+@_seeds(MetadataImage, "copy", "exception", "metadata-committed", "images-agree")
+def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
+    """The controller's image shares its topics with the broker's on the same node.
+
+    What the controller decides is seen by that broker before it is committed, and then applied a second time.
+    """
+    image = MetadataImage()
+    image.topics, image.topics_by_id = self.topics, self.topics_by_id
+    image.brokers, image.controllers = dict(self.brokers), dict(self.controllers)
+    image.features = dict(self.features)
+    image.next_producer_id = self.next_producer_id
+    image._configs = {resource: dict(properties) for resource, properties in self._configs.items()}
+    return image
+
+
+@_seeds(MetadataImage, "records", "producer-ids-unique", "images-agree", source="KAFKA-13357")
+def leave_producer_ids_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
+    """A snapshot does not say which producer ids were given.
+
+    A node that begins with it gives them again: two producers have one id, and the batches of one count as the other's.
+    """
+    return [record for record in _records(self) if not isinstance(record, ProducerIdsRecord)]
+
+
+@_seeds(MetadataImage, "records", "images-agree", "min-insync-replicas", source="KAFKA-13968")
+def leave_configs_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
+    """A snapshot does not say what was configured.
+
+    A node that begins with it has the defaults: a topic's `min.insync.replicas` is 1 there.
+    """
+    return [record for record in _records(self) if not isinstance(record, ConfigRecord)]
+
+
+@_seeds(create_topics, "plan_topic", "phantom-read", "log-matching", "topic-ids-unique", source=_KIP_516)
+def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, around: Surroundings) -> PlannedTopic:
+    """A topic that is created again has the id that it had before.
+
+    A broker that was down meanwhile takes the old topic's log for the new one's. Consumers of the new topic read
+    records of the old.
+    """
+    named = Surroundings(around.configuration, lambda: uuid5(UUID(int=0), topic.name), around.random_below)
+    return _plan_topic(image, topic, named)
+
+
+@_seeds(Logs, "_clear_if_other_topic", "phantom-read", "log-matching", source=f"{_KIP_516} KAFKA-14616")
+def keep_the_log_of_another_topic(self: Logs, directory: str, topic_id: UUID) -> None:
+    """The topic id beside a log is not held against that of the topic which is opened there.
+
+    A topic that was deleted and created again, while a broker was down, begins there with the old records.
+    """
+
+
+@_seeds(Logs, "delete", "phantom-read", "log-matching", "stray-log", source="KAFKA-13972")
+def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
+    """The log of a replica that was taken away stays on disk.
+
+    When the replica comes back, by another reassignment, it begins with records from before, which others have cut off
+    meanwhile.
+    """
+
+
+@_seeds(MetadataImage, "apply", "phantom-read", "unknown-topic-id", source=f"{_KIP_516} KAFKA-12257")
+def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataRecord) -> None:
+    """The id of a deleted topic goes on leading to its name.
+
+    A producer that still has the old topic's id writes into the new topic of that name.
+    """
+    removed = self.topics_by_id.get(record.topic_id) if isinstance(record, RemoveTopicRecord) else None
+    _apply(self, record)
+    if removed is not None:
+        self.topics_by_id[removed.topic_id] = TopicImage(removed.name, removed.topic_id, removed.partitions)
+
+
+@_seeds(Replicas, "_reconfigure", "min-insync-replicas", source="KAFKA-7976")
+def heed_settings_after_a_restart_only(self: Replicas, delta: MetadataDelta) -> None:
+    """A change of a topic's properties is stored and shown, and a replica that is open goes on with the old ones.
+
+    `min.insync.replicas` was raised to make writes safe; acks=all is acknowledged with one replica as before.
+    """
+
+
+@_seeds(Replicas, "_open", "min-insync-replicas", "lost-write")
+def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, now: Now) -> Partition:
+    """A replica that is opened has the broker's default for `min.insync.replicas`, not the topic's.
+
+    After a restart acks=all is acknowledged by fewer replicas than the topic asks for.
+    """
+    partition = _open(self, topic, index, now)
+    partition.min_insync_replicas = self._configuration.topic({}).integer("min.insync.replicas")
+    return partition
+
+
+@_seeds(Replicas, "_assigned", "not-converged", "unavailable", "image-followed")
+def follow_one_partition_per_change(self: Replicas, delta: MetadataDelta) -> list[tuple[TopicImage, PartitionRecord]]:
+    """Of several partitions that one commit changes, a broker follows the first only.
+
+    When a broker is fenced all its partitions move at once; most of their new leaders do not know that they lead.
+    """
+    image = self._image()
+    changed = sorted(delta.partitions, key=lambda key: (key[0].int, key[1]))[:1] if not delta.everything else []
+    found = [(image.topics_by_id[topic_id], index) for topic_id, index in changed if topic_id in image.topics_by_id]
+    if delta.everything:
+        found = [(topic, index) for topic in image.topics.values() for index in topic.partitions]
+    pairs = [(topic, topic.partitions[index]) for topic, index in found if index in topic.partitions]
+    return [(topic, record) for topic, record in pairs if self._around.node_id in record.replicas]
+
+
+@_seeds(Partition, "apply", "not-converged", "unavailable", "one-leader-per-epoch")
+def stay_leader_until_told_whom_to_follow(self: Partition, record: PartitionRecord, now: Now) -> bool:
+    """A leader that is replaced by nobody, as the partition has no leader now, goes on leading.
+
+    It takes writes in an epoch that is over.
+    """
+    return False if record.leader < 0 and self.is_leader else _apply_partition(self, record, now)
+
+
+@_seeds(ClusterView, "brokers", "metadata/fenced-brokers-are-not-listed", source="KAFKA-15220")
+def list_fenced_brokers(self: ClusterView, *, with_fenced: bool = False) -> list[BrokerView]:
+    """Metadata lists brokers that are fenced.
+
+    Clients try to reach brokers that are down.
+    """
+    return list(self._brokers.values())

@@ -1,0 +1,208 @@
+"""Defects of the answers: wrong codes, wrong offsets, ids and versions passed over."""
+
+from dataclasses import replace
+from typing import Any
+
+from chaos.defects.defect import Area
+from reference_broker.core.clock import Now
+from reference_broker.core.handlers import (
+    delete_records,
+    fetch,
+    find_coordinator,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from reference_broker.core.handlers.cluster_view import ClusterView
+from reference_broker.core.handlers.lookup import find_partition, find_topic
+from reference_broker.core.replication.acknowledgement import Acknowledgement
+from reference_broker.core.replication.partition import Partition
+from reference_broker.core.replication.partition_reader import PartitionReader
+from reference_broker.core.request import Request
+from reference_broker.protocol.errors import ErrorCode
+
+_seeds = Area.PROTOCOL.seeds
+_append = produce._append
+_check = PartitionReader.check
+_find = list_offsets._find
+_found = list_offsets._found
+_replication_of = Partition.replication_of
+_look_at = fetch._look_at
+_refuse = delete_records._refuse
+_metadata_partition = metadata._partition
+
+
+@_seeds(Partition, "replication_of", "aborted-read", source="KIP-966")
+def say_not_enough_replicas_after_the_append(self: Partition, required_offset: int) -> ErrorCode | None:
+    """An append that is committed by too few replicas is answered NOT_ENOUGH_REPLICAS, as one that was not made.
+
+    The producer takes the record for refused. It is in the log, and consumers read it.
+    """
+    if not self.is_leader:
+        return ErrorCode.not_leader_or_follower
+    if len(self.isr.isr) < self._effective_min_isr:
+        return ErrorCode.not_enough_replicas
+    return _replication_of(self, required_offset)
+
+
+@_seeds(Acknowledgement, "answer", "acknowledged-on-isr", "lost-write", "stale-end-offset")
+def acknowledge_when_the_time_is_over(self: Acknowledgement, now: Now, happened: object) -> bool:
+    """An append that was not committed in time is acknowledged, not answered REQUEST_TIMED_OUT.
+
+    What a leader took while it was cut off is lost, and was acknowledged.
+    """
+    if not self.check() and happened is not None:
+        return False
+    self.errors.update(dict.fromkeys(self._required, ErrorCode.none))
+    self._settled(self.errors, now)
+    return True
+
+
+@_seeds(Partition, "replication_of", "acknowledged-on-isr", "lost-write", "fenced-leader-write")
+def acknowledge_when_leadership_is_lost(self: Partition, required_offset: int) -> ErrorCode | None:
+    """Appends that wait when the broker ceases to lead are acknowledged.
+
+    The new leader need not have them.
+    """
+    return _replication_of(self, required_offset) if self.is_leader else ErrorCode.none
+
+
+@_seeds(produce, "_append", "offset-mismatch", "divergent-offset", source="https://jepsen.io/analyses/bufstream-0.1.0")
+def answer_the_last_offset(partition: Partition, request: Request, records: bytes, result: Any, now: Now) -> None:
+    """A produce is answered with the offset of the batch's last record, where the first one's is meant.
+
+    Producers believe their records further on than they are.
+    """
+    _append(partition, request, records, result, now)
+    if result.base_offset >= 0 and result.end_offset > result.base_offset:
+        result.base_offset = result.end_offset - 1
+
+
+@_seeds(list_offsets, "_find", "watermark-regress", "stale-end-offset", "list-offsets/latest-is-the-high-watermark")
+def tell_the_log_end(request: Request, partition: Partition, asked: Any) -> Any:
+    """ListOffsets tells consumers the log's end, not the high watermark.
+
+    A consumer that waits for this offset waits for records that may never be committed.
+    """
+    if asked.timestamp == -1:
+        return _found(request, asked, -1, partition.log.log_end_offset, partition.leader_epoch)
+    return _find(request, partition, asked)
+
+
+@_seeds(list_offsets, "_find", "stale-end-offset", "lost-write", source="KIP-207")
+def tell_an_end_before_it_is_known(request: Request, partition: Partition, asked: Any) -> Any:
+    """A new leader tells its high watermark at once, before it has passed the start of its epoch.
+
+    It trails behind what its predecessor had acknowledged: a consumer that asks for the end does not get all.
+    """
+    if asked.timestamp == -1 and request.body.replica_id == -1:
+        return _found(request, asked, -1, partition.high_watermark, partition.leader_epoch)
+    return _find(request, partition, asked)
+
+
+@_seeds(list_offsets, "_find", "watermark-regress", "list-offsets/earliest-is-the-log-start")
+def tell_zero_for_the_start(request: Request, partition: Partition, asked: Any) -> Any:
+    """ListOffsets tells that every log starts at 0.
+
+    A consumer that begins at the start is out of range.
+    """
+    if asked.timestamp == -2:
+        return _found(request, asked, -1, 0, partition.leader_epoch)
+    return _find(request, partition, asked)
+
+
+@_seeds(list_offsets, "_partition", "two-leaders", "stale-end-offset", "list-offsets/leader-only")
+def tell_offsets_of_a_follower(broker: Any, request: Request, topic: Any, asked: Any) -> Any:
+    """Any replica answers ListOffsets, also one that follows.
+
+    Its high watermark trails: a consumer is told an end that lies below what was acknowledged.
+    """
+    partition = find_partition(broker, find_topic(broker, topic), asked.partition_index)
+    if isinstance(partition, ErrorCode):
+        return list_offsets._error(request, asked, partition)
+    return list_offsets._find(request, partition, asked)
+
+
+@_seeds(offset_for_leader_epoch, "_partition", "epochs/end-of-an-older-epoch")
+def tell_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any, asked: Any) -> Any:
+    """OffsetForLeaderEpoch tells the log's end whatever epoch is asked for.
+
+    A consumer that looks for a truncation never finds one, and goes on in a log that is another one.
+    """
+    found = find_topic(broker, topic)
+    partition = find_partition(broker, found, asked.partition)
+    error = offset_for_leader_epoch._check(partition, asked)
+    if isinstance(partition, ErrorCode) or error is not ErrorCode.none:
+        return request.replies.EpochEndOffset(error_code=error, partition=asked.partition)
+    return request.replies.EpochEndOffset(
+        error_code=ErrorCode.none,
+        partition=asked.partition,
+        leader_epoch=asked.leader_epoch,
+        end_offset=partition.log.log_end_offset,
+    )
+
+
+@_seeds(PartitionReader, "check", "fetch/out-of-range", "not-converged", "exception")
+def wait_where_nothing_will_come(self: PartitionReader, partition: Partition, asked: Any) -> ErrorCode:
+    """A fetch above the log's end is not OFFSET_OUT_OF_RANGE: it waits until the log has grown so far.
+
+    A consumer whose position was lost in an unclean election misses all that is written up to it.
+    """
+    error = _check(self, partition, asked)
+    is_above = asked.fetch_offset > partition.log.log_end_offset
+    return ErrorCode.none if error is ErrorCode.offset_out_of_range and is_above else error
+
+
+@_seeds(fetch, "_look_at", "produce/high-watermark-in-the-answer", "watermark-regress")
+def tell_the_high_watermark_of_the_follower(partition: Partition, asked: Any, reader: PartitionReader, now: Now) -> Any:
+    """Fetch tells the log's end for the high watermark.
+
+    Followers and consumers take for committed what is not.
+    """
+    look = _look_at(partition, asked, reader, now)
+    return look if look.high_watermark < 0 else look._replace(high_watermark=partition.log.log_end_offset)
+
+
+@_seeds(produce, "_check", "produce/invalid-required-acks")
+def take_any_acks(request: Request, partition: Any) -> Any:
+    """acks=2 is taken, and answered as acks=1.
+
+    A producer believes that two replicas have its records.
+    """
+    return partition
+
+
+@_seeds(delete_records, "_refuse", "log-start", "exception", "delete-records/above-the-high-watermark")
+def delete_above_the_high_watermark(partition: Partition, before_offset: int) -> ErrorCode:
+    """DeleteRecords moves the log start as far as the log's end, above the high watermark.
+
+    Records go that are not committed yet, and the watermark lies below the log start.
+    """
+    error = _refuse(partition, before_offset)
+    is_in_log = before_offset <= partition.log.log_end_offset
+    return ErrorCode.none if error is ErrorCode.offset_out_of_range and is_in_log and before_offset >= 0 else error
+
+
+@_seeds(find_coordinator, "_coordinator", "commit-lost", "unavailable", "groups/coordinator-is-the-leader")
+def name_the_first_replica_as_coordinator(broker: Any, listener: str, group: str) -> Any:
+    """A group's coordinator is said to be the first replica of its partition, not the leader.
+
+    After a failover clients ask a broker that refuses them, and are sent to it again.
+    """
+    record = broker.image.partition("__consumer_offsets", broker.groups.partition_of(group))
+    first = None if record is None else record.replicas[0]
+    return next((view for view in ClusterView(broker.image, listener).brokers() if view.node_id == first), None)
+
+
+@_seeds(metadata, "_partition", "unavailable", "metadata/leader")
+def name_the_first_replica_as_leader(request: Request, view: ClusterView, record: Any) -> Any:
+    """Metadata names the first replica as the leader if the leader is another one.
+
+    After a failover producers ask a broker that refuses them, for ever.
+    """
+    answer = _metadata_partition(request, view, record)
+    preferred = record.replicas[0]
+    if not view.is_alive(preferred):
+        return answer
+    return replace(answer, leader_id=preferred)

@@ -1,0 +1,161 @@
+"""Defects of the metadata quorum: votes, majorities, truncation, snapshots. Mistakes that Raft has seen many times.
+
+The quorum alone is tried with all of these, too (`tests/reference_broker/quorum`): there an election takes a thousand
+times less, so that scenarios made for each one show it in every fifth.
+"""
+
+from chaos.defects.defect import Area
+from reference_broker.core.clock import Now
+from reference_broker.core.quorum import answers
+from reference_broker.core.quorum.configuration import QuorumConfig
+from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
+from reference_broker.core.quorum.leadership import Leadership
+from reference_broker.core.quorum.messages import NO_LEADER, OffsetAndEpoch
+from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.core.quorum.states import Ballot, Candidate, Prospective, Resigned, State, Unattached, grants_vote
+from reference_broker.core.quorum.voters import ReplicaKey
+
+_RAFT_5_4_1 = "https://raft.github.io/raft.pdf §5.4.1"
+_RAFT_5_4_2 = "https://raft.github.io/raft.pdf §5.4.2"
+
+_seeds = Area.QUORUM.seeds
+_grants_vote = grants_vote
+_write = ElectionStateStore.write
+_initial_state = QuorumNode._initial_state
+
+
+@_seeds(Leadership, "_may_commit", "metadata-committed", "exception", source=f"{_RAFT_5_4_2} KAFKA-12619")
+def commit_an_older_epoch_by_count(self: Leadership, offset: int) -> bool:
+    """Records of an older epoch count as committed when a majority has them.
+
+    A later leader may lack them lawfully. Metadata that brokers have applied disappears.
+    """
+    return True
+
+
+@_seeds(Leadership, "_reached_by_majority", "metadata-committed", "exception")
+def count_half_as_a_majority(self: Leadership) -> int:
+    """A record is committed when one voter fewer than a majority has it.
+
+    With three voters the leader alone commits. The next leader has never heard of a topic that a client was told of.
+    """
+    end_offsets = sorted((progress.end_offset for progress in self._progress.values()), reverse=True)
+    return end_offsets[max(self._voters.majority - 2, 0)]
+
+
+@_seeds(Ballot, "is_won", "one-quorum-leader-per-epoch", "exception")
+def win_without_a_majority(self: Ballot) -> bool:
+    """An election is won with one vote fewer than a majority.
+
+    Two controllers lead at a time, in one epoch, each with its own truth.
+    """
+    return len(self.granting) >= self._voters.majority - 1
+
+
+@_seeds(QuorumLog, "is_behind_or_equal", "metadata-committed", "exception", source=_RAFT_5_4_1)
+def vote_without_comparing_logs(self: QuorumLog, other: OffsetAndEpoch) -> bool:
+    """A voter votes for anybody, also for one whose log is shorter than its own.
+
+    A controller is elected that lacks committed metadata, and the others cut their logs down to its own.
+    """
+    return True
+
+
+@_seeds(answers, "grants_vote", "one-quorum-leader-per-epoch", "exception")
+def vote_twice(state: State, candidate: ReplicaKey, *, is_log_up_to_date: bool, pre_vote: bool) -> bool:
+    """A voter that has voted in this epoch votes again for whoever asks.
+
+    Two candidates win one election.
+    """
+    if isinstance(state, Unattached | Prospective) and not pre_vote:
+        return is_log_up_to_date
+    return _grants_vote(state, candidate, is_log_up_to_date=is_log_up_to_date, pre_vote=pre_vote)
+
+
+@_seeds(answers, "grants_vote", "metadata-committed", "quorum-stable")
+def pre_vote_without_comparing_logs(
+    state: State, candidate: ReplicaKey, *, is_log_up_to_date: bool, pre_vote: bool
+) -> bool:
+    """A pre-vote is granted to one whose log is behind.
+
+    It disturbs the leader with elections that it cannot win.
+    """
+    return _grants_vote(state, candidate, is_log_up_to_date=is_log_up_to_date or pre_vote, pre_vote=pre_vote)
+
+
+@_seeds(ElectionStateStore, "write", "one-quorum-leader-per-epoch", "exception")
+def forget_the_vote(self: ElectionStateStore, election: ElectionState) -> None:
+    """The vote is not written down, only the epoch.
+
+    A voter that is started again votes a second time in the same epoch.
+    """
+    _write(self, ElectionState(election.epoch, election.leader_id, None))
+
+
+@_seeds(ElectionStateStore, "write", "epochs-grow", "exception")
+def forget_the_epoch(self: ElectionStateStore, election: ElectionState) -> None:
+    """An epoch is written down only once its leader is known.
+
+    A voter that is started again goes back to an older epoch, and votes in one in which it has voted.
+    """
+    if election.leader_id != NO_LEADER:
+        _write(self, election)
+
+
+@_seeds(QuorumNode, "_initial_state", "one-quorum-leader-per-epoch", "exception")
+def stand_again_after_a_restart(self: QuorumNode, now: Now) -> State:
+    """A leader that is started again stands for its own old epoch, as if it had voted for itself.
+
+    It asks for votes in an epoch that has had its leader.
+    """
+    state = _initial_state(self, now)
+    if isinstance(state, Resigned):
+        return Candidate(state.epoch, self.local, now.monotonic_ms, self._ballot())
+    return state
+
+
+@_seeds(QuorumLog, "truncate_to_end_of", "metadata-matching", "exception", source="KIP-595")
+def keep_records_that_the_leader_lacks(self: QuorumLog, divergence: OffsetAndEpoch, now_ms: int) -> None:
+    """A voter whose log has parted from the leader's is told so, and cuts nothing off.
+
+    It asks again and again and never follows; or it is elected with records that were given up.
+    """
+
+
+@_seeds(QuorumLog, "divergence_of", "metadata-matching", "exception")
+def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) -> OffsetAndEpoch | None:
+    """The leader of the quorum does not hold a voter's last epoch against its own log.
+
+    Records that the leader never had stay below those that follow: nodes replay different metadata.
+    """
+    return None
+
+
+@_seeds(QuorumConfig, "check_quorum_timeout_ms", "one-active-controller", "unavailable", source="KAFKA-15489")
+def never_resign(self: QuorumConfig) -> int:
+    """A leader that no majority fetches from goes on leading.
+
+    Brokers on its side of a cut register, and are told, nothing; clients wait for answers that cannot come.
+    """
+    return 1_000_000_000
+
+
+@_seeds(QuorumLog, "install_snapshot", "exception", "metadata-committed")
+def drop_the_log_before_the_snapshot(self: QuorumLog, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
+    """A log is emptied before the snapshot that stands for it is on disk.
+
+    After a crash in between, the node begins with nothing and votes for others that have nothing.
+    """
+    self._log.begin_again_at(snapshot_id.offset, now_ms)
+    self.snapshots.store(snapshot_id, data)
+    self.snapshots.delete_before(snapshot_id)
+
+
+@_seeds(QuorumLog, "install_snapshot", "metadata-matching", "exception")
+def keep_the_log_under_a_snapshot(self: QuorumLog, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
+    """A snapshot of the leader's is stored beside the log, which stays as it is.
+
+    The node asks for records behind its old end, and is sent the snapshot again.
+    """
+    self.snapshots.store(snapshot_id, data)

@@ -1,0 +1,239 @@
+"""Defects of replication: what followers cut off and take over, what leaders count as committed and give to readers."""
+
+from typing import Any
+
+from chaos.defects.defect import Area
+from reference_broker.core.clock import Now
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.replication import requests
+from reference_broker.core.replication.fetch_state import FetchState
+from reference_broker.core.replication.fetcher import Fetcher
+from reference_broker.core.replication.follower_progress import FollowerProgress
+from reference_broker.core.replication.followers import Followers
+from reference_broker.core.replication.partition import Partition, Role
+from reference_broker.core.replication.partition_reader import PartitionReader
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.metadata_records import PartitionRecord
+from reference_broker.protocol.record_batch import Bytes
+from reference_broker.protocol.schemas import request_schema
+
+_KIP_101 = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-101"
+_KIP_279 = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-279"
+_LATEST = -1
+
+_seeds = Area.REPLICATION.seeds
+_apply = Partition.apply
+_fetched = FollowerProgress.fetched
+_replication_of = Partition.replication_of
+
+
+@_seeds(Partition, "apply", "acknowledged-on-isr", "lost-write", "leader-completeness", source=f"{_KIP_101} KAFKA-1211")
+def truncate_to_high_watermark(self: Partition, record: PartitionRecord, now: Now) -> bool:
+    """A replica that begins to follow cuts its log at its high watermark, not where leader epochs say.
+
+    The follower's watermark trails what is committed. If the new leader ends before the follower has fetched again, it
+    is elected with a log that lacks acknowledged records, and they are lost for good.
+    """
+    is_new_epoch = _apply(self, record, now)
+    if is_new_epoch and self.role is Role.FOLLOWER:
+        self.truncate_to(self.high_watermark, now)
+    return is_new_epoch
+
+
+@_seeds(Partition, "truncation_offset", "log-matching", "not-converged", source=f"{_KIP_279} KAFKA-6361")
+def truncate_without_looking_for_the_epoch(self: Partition, leader_epoch: int, end_offset: int) -> int:
+    """A follower cuts where the leader's epoch ended, though it never had that epoch itself.
+
+    After two elections in quick succession records of an epoch that the leader lacks stay below the leader's. The two
+    logs differ at the same offsets, and what a consumer reads depends on who leads.
+    """
+    return min(end_offset, self.log.log_end_offset)
+
+
+@_seeds(PartitionReader, "diverging_epoch", "log-matching", "not-converged", source=_KIP_101)
+def see_no_divergence(partition: Partition, asked: Any) -> tuple[int, int] | None:
+    """A leader does not hold the epoch of a follower's last record against its own log.
+
+    A follower whose log has parted from the leader's appends behind its own records, and keeps them for ever: replicas
+    hold different records at the same offsets.
+    """
+    return None
+
+
+@_seeds(requests, "_fetch_partition", "log-matching", "not-converged", source="KAFKA-15510")
+def fetch_with_the_leaders_epoch(state: FetchState, offset: int, max_bytes: int) -> Any:
+    """A follower says the leader's epoch for that of its last record.
+
+    The leader then finds that their logs agree, whatever the follower has at its end. Records that nobody else has stay
+    in the follower's log.
+    """
+    return request_schema(1, 18).FetchPartition(
+        partition=state.partition.index,
+        current_leader_epoch=state.leader_epoch,
+        fetch_offset=offset,
+        last_fetched_epoch=state.leader_epoch if state.partition.log.latest_epoch >= 0 else -1,
+        log_start_offset=state.partition.log_start_offset,
+        partition_max_bytes=max_bytes,
+    )
+
+
+@_seeds(Followers, "committed_offset", "high-watermark", "lost-write", source="KAFKA-353")
+def commit_what_the_leader_has(self: Followers, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
+    """A leader takes its own log's end for the high watermark, whatever its followers have.
+
+    acks=all is acknowledged as soon as one replica has the record. When that one ends, the record is gone; consumers
+    may have read it.
+    """
+    return end_offset
+
+
+@_seeds(Followers, "committed_offset", "high-watermark", "lost-write")
+def commit_by_majority(self: Followers, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
+    """A leader commits what a majority of the replicas has, as Raft would, and not what the whole ISR has.
+
+    The replica that lacks it is still in sync as far as the controller knows, so it may be the next leader: then
+    acknowledged records are lost.
+    """
+    ends = sorted([end_offset, *(progress.end_offset for progress in self._progress.values())], reverse=True)
+    return ends[len(ends) // 2]
+
+
+@_seeds(FollowerProgress, "fetched", "high-watermark", "read-above-watermark", "lost-write")
+def count_the_fetch_offset_as_fetched(  # noqa: PLR0917 - as many as it has there
+    self: FollowerProgress, offset: int, log_start_offset: int, leader_end_offset: int, broker_epoch: int, now_ms: int
+) -> None:
+    """A leader takes the offset that a follower asks for as one that it has: its progress is one too high.
+
+    The last record below the high watermark may be on the leader alone. It is acknowledged, read, and lost at the next
+    failover.
+    """
+    _fetched(self, min(offset + 1, leader_end_offset), log_start_offset, leader_end_offset, broker_epoch, now_ms)
+
+
+@_seeds(PartitionReader, "end_offset", "read-above-watermark", "divergent-offset", source="KAFKA-725")
+def serve_above_the_high_watermark(self: PartitionReader, partition: Partition) -> int:
+    """Consumers read up to the log's end.
+
+    They see records that are not committed. After a failover these may be gone, or another record stands at their
+    offset: what was read was never there.
+    """
+    return partition.log.log_end_offset
+
+
+@_seeds(Partition, "replication_of", "acknowledged-on-isr", "lost-write", "stale-end-offset", source="KAFKA-353")
+def acknowledge_before_replication(self: Partition, required_offset: int) -> ErrorCode | None:
+    """acks=all is answered as acks=1: when the leader has the records.
+
+    A producer that asked for the strongest promise has lost its records with the leader.
+    """
+    return ErrorCode.none if self.is_leader else ErrorCode.not_leader_or_follower
+
+
+@_seeds(Partition, "replication_of", "acknowledged-on-isr", "lost-write", "stale-end-offset")
+def acknowledge_the_last_record_early(self: Partition, required_offset: int) -> ErrorCode | None:
+    """acks=all waits for the high watermark to reach the last record's offset, not the one behind it.
+
+    The last record of every request is acknowledged before it is committed.
+    """
+    return _replication_of(self, required_offset - 1)
+
+
+@_seeds(
+    Partition, "check_leader_epoch", "fenced-leader-write", "log-matching", "lost-write", source="KIP-320 KAFKA-7440"
+)
+def believe_any_leader_epoch(self: Partition, current_leader_epoch: int) -> ErrorCode:
+    """Nobody is fenced: a request is served whatever leader epoch its sender knows.
+
+    A deposed leader that has not heard of it goes on serving followers which have, and counts them as its own. It
+    commits records that the real leader does not have.
+    """
+    return ErrorCode.none
+
+
+@_seeds(Partition, "replicate", "high-watermark-in-log", "exception", source="KAFKA-14704")
+def take_the_leaders_high_watermark_whole(
+    self: Partition, records: Bytes, high_watermark: int, log_start_offset: int, now: Now
+) -> None:
+    """A follower takes over the leader's high watermark, even where its own log ends below.
+
+    It claims records as committed that it does not have. If it leads next, consumers are told an end that no log has.
+    """
+    if records:
+        self.log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
+    if log_start_offset > self.log_start_offset:
+        self.log.delete_records_before(min(log_start_offset, high_watermark))
+    if high_watermark != self.high_watermark:
+        self.high_watermark = max(high_watermark, self.log_start_offset)
+        self._around.moved(self, now)
+
+
+@_seeds(Partition, "truncate_to", "high-watermark-in-log", "exception", source="KAFKA-9491")
+def keep_the_high_watermark_when_truncating(self: Partition, offset: int, now: Now) -> None:
+    """A log is cut below its high watermark, and the watermark stays where it was.
+
+    It lies above the log's end. A leader with such a one tells consumers an end that is not there, and lets them read
+    the next records before they are committed.
+    """
+    self.log.truncate_to(offset, now.wall_ms)
+
+
+@_seeds(Fetcher, "_fit", "acknowledged-on-isr", "lost-write", "not-converged", source="KAFKA-2143")
+def begin_again_when_out_of_range(self: Fetcher, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
+    """A follower that is out of the leader's range drops its whole log and goes on at the leader's end.
+
+    Where the two logs overlapped, it throws away what it had of them. All that stood there is lost when it leads.
+    """
+    if timestamp == _LATEST and offset >= partition.log.log_end_offset:
+        return False
+    partition.begin_again_at(offset, now)
+    return True
+
+
+@_seeds(Partition, "isr_accepted", "high-watermark-progress", "unavailable", source="KAFKA-13091")
+def hold_the_high_watermark_after_a_shrink(self: Partition, proposal: Any, **answer: Any) -> None:
+    """The high watermark is not looked at when the controller has taken a replica out of the ISR.
+
+    What waited for that replica alone goes on waiting: producers time out, until by chance another one writes.
+    """
+    is_stale = answer["leader_epoch"] != self.leader_epoch or answer["partition_epoch"] < self.partition_epoch
+    if self.isr is proposal and not is_stale:
+        self.isr = type(proposal).committed(answer["isr"])
+        self.partition_epoch = answer["partition_epoch"]
+
+
+@_seeds(PartitionLog, "begin_epoch", "log-matching", "leader-epochs", source="KAFKA-7415")
+def forget_the_start_of_an_epoch(self: PartitionLog, leader_epoch: int) -> None:
+    """A new leader does not write down at which offset its epoch begins; the first record that it appends does.
+
+    Until then it tells followers of an older epoch that its log ends there. One that was elected twice without a record
+    cuts its followers in the wrong place.
+    """
+
+
+@_seeds(Fetcher, "_is_current", "exception", "log-matching", "not-converged")
+def use_an_old_fetch_answer(self: Fetcher, state: FetchState, offset: int) -> bool:
+    """An answer is used although the partition's log has changed, or its leader, since the question.
+
+    Batches arrive at a log that does not end there any more.
+    """
+    return True
+
+
+@_seeds(Fetcher, "_resume", "not-converged", "isr-full")
+def never_fetch_again_after_an_error(self: Fetcher, delayed: list[FetchState], now: Now) -> None:
+    """A partition whose fetch failed once is not taken up again until its leader changes.
+
+    The replica falls behind for good after the first hiccup of the network, and the ISR stays short.
+    """
+
+
+@_seeds(Fetcher, "follow", "not-converged", "isr-full", source="KAFKA-7164")
+def keep_the_first_leader_epoch(self: Fetcher, partition: Partition) -> None:
+    """A fetcher that follows the partition already does not take note of a new leader epoch of the same leader.
+
+    Its fetches are fenced from then on, and the replica never catches up.
+    """
+    state = self._states.get(partition.key)
+    if state is None or state.partition is not partition:
+        self._states[partition.key] = FetchState(partition, partition.leader_epoch)
+        self._request = None
