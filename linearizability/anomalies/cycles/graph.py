@@ -114,9 +114,9 @@ def _process_order(
     codes = np.unique(process, return_inverse=True)[1].reshape(-1)
     times, rank = np.unique(np.append(begin_ns, asked_ns), return_inverse=True)
     span = len(times) + 1
-    begun, asked = np.split(np.tile(codes, 2) * span + rank.reshape(-1), 2)
-    place = np.searchsorted(begun[order], asked, side="right")
-    earlier = np.flatnonzero(place < len(order))
-    later = order[place[earlier]]
+    moment: Int64s = np.tile(codes, 2) * span + rank.reshape(-1)
+    place: Indexes = np.searchsorted(moment[: len(nodes)][order], moment[len(nodes) :], side="right")
+    earlier: Indexes = np.flatnonzero(place < len(order))
+    later: Indexes = order[place[earlier]]
     kept = (process[earlier] == process[later]) & (begin_ns[later] <= end_ns[earlier])
     return earlier[kept], later[kept]

@@ -4,6 +4,7 @@
 """
 
 from collections import defaultdict
+from itertools import pairwise
 
 FOREVER = 2**63 - 1
 
@@ -35,10 +36,11 @@ def name_cycles(nodes, edges):
         found = [] if start is None else choose(start)
         return min(found, key=lambda cycle: (len(cycle), [edge[1:] for edge in cycle]), default=None)
 
-    found = []
+    found = [
+        ("cycle-G0", "permitted", lowest(component, lambda node: from_(node, {WW}, {WW})))
+        for component in components(nodes, edges, {WW})
+    ]
     promised = components(nodes, edges, {STABLE_WR})
-    for component in components(nodes, edges, LEVELS[0]):
-        found.append(("cycle-G0", "permitted", lowest(component, lambda node: from_(node, {WW}, {WW}))))
     for component in promised:
         cycle = lowest(component, lambda node: from_(node, {STABLE_WR}, {STABLE_WR}))
         found.append(("cycle-G1c", "violation", cycle))
@@ -147,7 +149,7 @@ def following(o, key, touched, ops):
     return min(later, key=lambda other: (begun[other], ops[other][0]["op_id"]), default=None)
 
 
-def dependencies(o, log, ops, told):
+def dependencies(o, log, ops, told):  # noqa: C901 - one kind of edge after the other
     """{(source, target, kind): [(topic, partition, offset, source's operation, target's, value)]} of one log."""
 
     def inside(op_id):
@@ -170,7 +172,7 @@ def dependencies(o, log, ops, told):
         if r["offset"] is not None:
             at.setdefault(r["offset"], r)
     standing = [at[offset] for offset in sorted(at)]
-    for one, other in zip(standing, standing[1:], strict=False):
+    for one, other in pairwise(standing):
         tell(o.txn_key(one["op"]), o.txn_key(other["op"]), WW, other, one["op"], other["op"])
     for r in written:
         for row in r["reads"]:

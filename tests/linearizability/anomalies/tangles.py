@@ -61,6 +61,6 @@ def read(rng, tables, poll, sent, positions):
         reached[log] = max(reached.get(log, 0), offset + 1)
     for log in sorted({log for log, *_ in sent}) if positions and rng.random() < 0.5 else ():
         reached.setdefault(log, rng.randrange(20))
-    for (topic, partition), after in sorted(reached.items()) if positions else ():
-        before, after = rng.choice([(0, after), (0, after), (after, after + 2), (rng.randrange(20), rng.randrange(20))])
+    for (topic, partition), end in sorted(reached.items()) if positions else ():
+        before, after = rng.choice([(0, end), (0, end), (end, end + 2), (rng.randrange(20), rng.randrange(20))])
         tables.add("positions", op_id=poll, topic=topic, partition=partition, before=before, after=after, cause="read")

@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,11 +11,15 @@ from linearizability.anomalies.cycles import classes
 from linearizability.anomalies.cycles.classes import classify
 from linearizability.anomalies.cycles.edges import EDGES
 from linearizability.anomalies.cycles.graph import Graph
+from linearizability.check import judge
 from linearizability.judgement import Verdict
+from tests.linearizability.anomalies.histories import TOPIC, Tables
 from tests.linearizability.anomalies.oracle import Oracle
 from tests.linearizability.anomalies.oracle_of_cycles import PROCESS, name_cycles, real_time
+from tests.linearizability.anomalies.simulation import Simulation
 from tests.linearizability.anomalies.tangles import tangle
 from tests.linearizability.anomalies.test_kernel import SEEDS, as_rows, examples, judged
+from tests.linearizability.anomalies.weaves import CYCLE_PLANTS, WEAVES, Weaver, one_after_the_other
 
 
 def graph_of(times, edges):
@@ -69,6 +74,44 @@ def test_every_class_of_cycle_is_found_as_by_looking_at_all(seed):
 def test_kernel_says_what_the_oracle_says_of_a_tangle(tmp_path_factory, seed):
     tables = tangle(random.Random(seed))
     assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
+
+
+@pytest.mark.parametrize("name", WEAVES)
+@given(seed=SEEDS)
+@examples(10)
+def test_woven_cycle_is_found_by_name(tmp_path_factory, name, seed):
+    rng = random.Random(seed)
+    tables = Simulation(rng).run(rng.randrange(60)) if rng.random() < 0.7 else Tables(topics={TOPIC: {}})
+    CYCLE_PLANTS[name](tables, rng)
+    found = {(a.name, a.verdict) for a in judged(tables, tmp_path_factory).anomalies}
+    assert (name, Verdict.VIOLATION if name == "cycle-G1c" else Verdict.PERMITTED) in found
+
+
+@pytest.mark.parametrize("name", WEAVES)
+def test_the_same_transactions_one_after_the_other_make_no_cycle(tmp_path_factory, name):
+    tables = Tables(topics={TOPIC: {}})
+    Weaver(tables).weave(one_after_the_other(WEAVES[name]))
+    assert judge(tables.write(tmp_path_factory.mktemp("run"))).anomalies == ()
+
+
+@pytest.mark.parametrize("name", ["cycle-G0", "cycle-G-single", "cycle-G2", "cycle-G-single-realtime"])
+def test_cycle_that_kafka_permits_is_all_there_is(tmp_path_factory, name):
+    tables = Tables(topics={TOPIC: {}})
+    Weaver(tables).weave(WEAVES[name])
+    judgement = judge(tables.write(tmp_path_factory.mktemp("run")))
+    assert [(a.name, a.count) for a in judgement.anomalies] == [(name, 1)]
+    assert judgement.verdict is Verdict.OK
+
+
+def test_each_edge_is_explained(tmp_path_factory):
+    tables = Tables(topics={TOPIC: {}})
+    Weaver(tables).weave(WEAVES["cycle-G-single"])
+    (anomaly,) = judge(tables.write(tmp_path_factory.mktemp("run"))).anomalies
+    assert anomaly.evidence[0].text == (
+        "T1 (transaction 1 of process 61, from operation 2 on), T2 (transaction 2 of process 62, from operation 4 on):"
+        " the reading of T1, in operation 3, ended below value 90003 (t-7 at offset 1), which T2 wrote in operation 5;"
+        " T1 wrote value 90005 (t-8 at offset 2), in operation 7, next after what T2 wrote in operation 6"
+    )
 
 
 def test_tangles_hold_every_class(tmp_path_factory):

@@ -18,6 +18,7 @@ from tests.linearizability.anomalies.pipeline import Pipeline
 from tests.linearizability.anomalies.plants import GROUP_PLANTS, PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
 from tests.linearizability.anomalies.trouble import CLUSTER_PLANTS, Trouble, nonsense_of_a_cluster
+from tests.linearizability.anomalies.weaves import CYCLE_PLANTS
 
 SEEDS = st.integers(0, 2**32)
 
@@ -167,4 +168,5 @@ def test_broken_history_is_refused_and_the_row_named(tmp_path):
 
 
 def test_every_anomaly_has_a_plant():
-    assert {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)} == {*PLANTS, *GROUP_PLANTS, *CLUSTER_PLANTS}
+    planted = {*PLANTS, *GROUP_PLANTS, *CLUSTER_PLANTS, *CYCLE_PLANTS}
+    assert {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)} == planted

@@ -19,10 +19,12 @@ from linearizability.history.reader import HistoryError
 from linearizability.history.schema import SCHEMAS
 from reports.spark.check import judge_with_spark
 from reports.spark.session import EngineUnavailableError, spark_session
-from tests.linearizability.anomalies.histories import nonsense, well_formed
+from tests.linearizability.anomalies.histories import Tables, nonsense, well_formed
 from tests.linearizability.anomalies.pipeline import Pipeline
 from tests.linearizability.anomalies.plants import GROUP_PLANTS, PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
+from tests.linearizability.anomalies.tangles import tangle
+from tests.linearizability.anomalies.weaves import CYCLE_PLANTS
 
 pytestmark = [
     pytest.mark.spark,
@@ -137,6 +139,18 @@ def test_spark_judges_groups_and_transactions_as_the_local_engine_does(spark, tm
     monkeypatch.setattr("reports.spark.check._TASK_ROWS", 50)
     expected = judge(run)
     assert set(GROUP_PLANTS) <= {anomaly.name for anomaly in expected.anomalies}
+    assert judge_with_spark(run) == expected
+
+
+def test_spark_finds_cycles_as_the_local_engine_does(spark, tmp_path, monkeypatch):
+    histories = [Tables(topics={"t": {}}) for _ in CYCLE_PLANTS]
+    for plant, history in zip(CYCLE_PLANTS.values(), histories, strict=True):
+        plant(history, None)
+    histories += [well_formed(tangle(random.Random(seed))) for seed in range(10)]
+    run = union(histories).write(tmp_path / "run", files=3)
+    monkeypatch.setattr("reports.spark.check._TASK_ROWS", 50)
+    expected = judge(run)
+    assert set(CYCLE_PLANTS) <= {anomaly.name for anomaly in expected.anomalies}
     assert judge_with_spark(run) == expected
 
 

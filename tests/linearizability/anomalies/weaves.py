@@ -1,0 +1,103 @@
+"""The smallest history of each cycle anomaly: transactions, step by step, and the same ones after each other.
+
+A step is (transaction, what, log, how). A log begins with a record of nobody's. `send` appends and `read` returns what
+is committed, from the beginning; `how` is what a broker may not do, or what a slow consumer does: the offset that a
+send is given, the end that a read reaches, `dirty` for a read of what is not committed.
+"""
+
+from tests.linearizability.anomalies.histories import TOPIC
+
+BEGIN, SEND, READ, COMMIT = "begin_txn", "send", "read", "commit_txn"
+PARTITIONS = {"a": 7, "b": 8}
+FIRST_PROCESS, FIRST_VALUE = 60, 90_000
+
+WEAVES = {
+    "cycle-G0": [(1, SEND, "a"), (2, SEND, "b"), (2, SEND, "a"), (1, SEND, "b")],
+    "cycle-G1c": [(1, SEND, "a"), (2, SEND, "b"), (1, READ, "b", "dirty"), (2, READ, "a", "dirty")],
+    "cycle-G-single": [(1, READ, "a"), (2, SEND, "a"), (2, SEND, "b"), (1, SEND, "b")],
+    "cycle-G2": [(1, READ, "a"), (2, READ, "b"), (1, SEND, "b"), (2, SEND, "a")],
+    "cycle-G0-realtime": [(1, SEND, "a", 5), (1, COMMIT), (2, SEND, "a", 4)],
+    "cycle-G1c-realtime": [(1, READ, "a", 2), (1, COMMIT), (2, SEND, "a")],
+    "cycle-G-single-realtime": [(1, SEND, "a"), (1, COMMIT), (2, READ, "a", 1)],
+    "cycle-G2-realtime": [
+        (2, READ, "b"), (3, SEND, "b"), (3, COMMIT), (1, READ, "a"), (2, SEND, "a"), (1, COMMIT), (2, COMMIT),
+    ],
+}  # fmt: skip
+
+
+def woven(name):
+    """A plant of the anomaly."""
+
+    def plant(tables, _):
+        Weaver(tables).weave(WEAVES[name])
+        return True
+
+    return plant
+
+
+def one_after_the_other(steps):
+    """The same transactions, each done before the next begins, on a broker and by consumers without fault."""
+    return sorted((step[:3] for step in steps), key=lambda step: step[0])
+
+
+CYCLE_PLANTS = {name: woven(name) for name in WEAVES}
+"""Into anything."""
+
+
+class Weaver:
+    def __init__(self, tables):
+        self.tables, self.value = tables, FIRST_VALUE
+        times = [row[name] or 0 for row in tables.rows["operations"] for name in ("invoke_ns", "complete_ns")]
+        self.now = max(times, default=0) + 1000
+        self.logs = {log: {} for log in PARTITIONS}
+        self.open = set()
+
+    def weave(self, steps):
+        for log in self.logs:
+            self.send(None, log)
+        numbers = sorted({step[0] for step in steps})
+        for at, (number, what, *rest) in enumerate(steps):
+            if number not in self.open:
+                self.open.add(number)
+                self.op(number, BEGIN)
+            if what == COMMIT:
+                self.op(number, COMMIT)
+                self.open.remove(number)
+            elif what == SEND:
+                self.send(number, *rest)
+            else:
+                self.read(number, *rest)
+            if number in self.open and all(step[0] != number for step in steps[at + 1 :]) and number != numbers[-1]:
+                self.op(number, COMMIT)
+                self.open.remove(number)
+        for number in sorted(self.open):
+            self.op(number, COMMIT)
+        self.open.clear()
+        for number, log in enumerate(self.logs, 20):
+            self.read(number, log)
+
+    def op(self, number, f, **columns):
+        self.now += 2
+        inside = {"txn_seq": number, "txn_id": f"w{number}"} if number in self.open else {}
+        process = FIRST_PROCESS + (number or 0)
+        return self.tables.op(process, f, self.now - 2, self.now - 1, **inside, **columns)
+
+    def send(self, number, log, at=None):
+        self.value += 1
+        offset = max(self.logs[log], default=-1) + 1 if at is None else at
+        self.logs[log][offset] = (self.value, number)
+        op = self.op(number, "produce", acks=-1, topic=TOPIC, partition=PARTITIONS[log])
+        self.tables.record(op, 0, "send", TOPIC, PARTITIONS[log], offset, self.value, topic_id="A")
+
+    def read(self, number, log, how=None):
+        place = {"topic": TOPIC, "topic_id": "A", "partition": PARTITIONS[log]}
+        op = self.op(number, "poll", isolation="read_committed")
+        entries = self.logs[log]
+        visible = {offset: value for offset, (value, by) in entries.items() if how == "dirty" or by not in self.open}
+        hidden = [offset for offset in entries if offset not in visible]
+        end = how if isinstance(how, int) else min(hidden, default=max(entries) + 1)
+        for offset in range(end):
+            value = visible.get(offset, self.value + 1 if isinstance(how, int) and offset > max(entries) else None)
+            if value is not None:
+                self.tables.record(op, offset, "read", TOPIC, place["partition"], offset, value, topic_id="A")
+        self.tables.add("positions", op_id=op, before=0, after=end, cause="read", **place)
