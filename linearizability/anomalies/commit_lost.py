@@ -4,14 +4,10 @@ What counts as a commit, and when it had ended, `group_offsets` says.
 """
 
 from collections.abc import Iterable
-from functools import partial
 
-import numpy as np
-
-from linearizability.anomalies.columns import NO_OFFSET
-from linearizability.anomalies.definition import Definition, Shown, finding, op, place
+from linearizability.anomalies.definition import Definition
 from linearizability.anomalies.finding import Finding
-from linearizability.anomalies.group_offsets import Stale, level, stale_fetches
+from linearizability.anomalies.group_offsets import stale_findings
 from linearizability.anomalies.log import PartitionLog
 
 NAME = "commit-lost"
@@ -21,20 +17,7 @@ def find(log: PartitionLog) -> Iterable[Finding]:
     """Per group and partition, at the offset that should have been found."""
     if log.ambiguous:
         return
-    stale = list(stale_fetches(log, lost=True))
-    offsets = np.array([one.committed for one in stale], np.int64)
-    everything = np.ones(len(stale), np.bool_)
-    yield from finding(log, NAME, level(log), everything, offsets=offsets, show=partial(_show, log, stale))
-
-
-def _show(log: PartitionLog, all_stale: list[Stale], index: int) -> Shown:
-    stale = all_stale[index]
-    text = (
-        f"operation {op(log, stale.commit)} committed offset {stale.committed} of group {stale.group} in"
-        f" {place(log, NO_OFFSET)}, but operations {op(log, stale.first)} and {op(log, stale.second)}, which came after"
-        f" it, did not find it: the first found no offset"
-    )
-    return Shown((stale.commit, stale.first, stale.second), None, text)
+    yield from stale_findings(log, NAME, lambda _: "no offset", lost=True)
 
 
 COMMIT_LOST = Definition(

@@ -1,4 +1,4 @@
-"""Which fetches of group offsets after healing found what no commit explains: what commit-lost and -regress share.
+"""Which fetches of group offsets after healing found what no commit explains: commit-lost and -regress, but for names.
 
 A commit may *stand last* for a fetch if it may have begun before the fetch returned, did not certainly fail and was not
 aborted, and no acknowledged commit that had ended before the fetch was invoked began after it had ended. One of unknown
@@ -10,7 +10,7 @@ partition is not judged if its topic was deleted or its rows may be of several i
 it were deleted on request or `offsets.retention.minutes` was below Kafka's default of 7 days.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,7 +26,9 @@ from linearizability.anomalies.columns import (
     Int64s,
     OffsetColumns,
 )
+from linearizability.anomalies.definition import Shown, finding, op, place
 from linearizability.anomalies.faults import NEVER_NS
+from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.judgement import Verdict
 
@@ -69,6 +71,30 @@ def judged_groups(log: PartitionLog) -> list[str]:
     if log.ambiguous or deleted or any(value < _RETENTION_MINUTES_DEFAULT for value in minutes):
         return []
     return [group for group in np.unique(log.rows.offsets.group).tolist() if not context.groups.may_be_deleted(group)]
+
+
+def stale_findings(log: PartitionLog, name: str, found: Callable[[Stale], str], *, lost: bool) -> Iterable[Finding]:
+    """Per group and partition, at the offset that should have been found.
+
+    :param found: what the first fetch found, in words.
+    """
+    stale = list(stale_fetches(log, lost=lost))
+    offsets = np.array([one.committed for one in stale], np.int64)
+    everything = np.ones(len(stale), np.bool_)
+
+    def show(index: int) -> Shown:
+        return _show(log, stale[index], found(stale[index]))
+
+    yield from finding(log, name, level(log), everything, offsets=offsets, show=show)
+
+
+def _show(log: PartitionLog, stale: Stale, found: str) -> Shown:
+    text = (
+        f"operation {op(log, stale.commit)} committed offset {stale.committed} of group {stale.group} in"
+        f" {place(log, NO_OFFSET)}, but operations {op(log, stale.first)} and {op(log, stale.second)}, which came after"
+        f" it, did not find it: the first found {found}"
+    )
+    return Shown((stale.commit, stale.first, stale.second), None, text)
 
 
 def level(log: PartitionLog) -> Verdict:

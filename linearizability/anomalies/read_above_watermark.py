@@ -10,7 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Flags, Indexes, Int64s
+from linearizability.anomalies.answered_ends import answered_ends
+from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Indexes, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.anomalies.finding import Finding
@@ -73,7 +74,7 @@ def _left_out_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64
     """Per read row, when a leader of its epoch or a newer one first answered an end at or below it afterwards."""
     reads, states = log.rows.reads, log.rows.states
     left_out_ns = np.full(len(rows), NEVER_NS, np.int64)
-    answers = np.flatnonzero(_counting(log))
+    answers = np.flatnonzero(log.once(answered_ends))
     epoch = reads.leader_epoch[rows]
     epoch = np.where(epoch == NO_EPOCH, log.newest_epoch, epoch)
     for read_epoch in np.unique(epoch) if len(answers) else ():
@@ -81,14 +82,6 @@ def _left_out_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64
         later = answers[states.leader_epoch[answers] >= read_epoch]
         left_out_ns[own] = _first_below(log, later, reads.offset[rows[own]], complete_ns[own])
     return left_out_ns
-
-
-def _counting(log: PartitionLog) -> Flags:
-    """The answered ends that count."""
-    states = log.rows.states
-    known = (states.end_offset != NO_OFFSET) & (states.leader_epoch != NO_EPOCH)
-    counting: Flags = known & (states.answered_ns < log.deleted_from_ns)
-    return counting
 
 
 def _first_below(log: PartitionLog, answers: Indexes, offset: Int64s, complete_ns: Int64s) -> Int64s:
@@ -114,7 +107,7 @@ def _show(log: PartitionLog, row: int) -> Shown:
     if others.any():
         other = int(reads.operation[others].min())
         return Shown((reader, other), value_of(log, record), f"{told}; operation {op(log, other)} read another there")
-    ends = _counting(log) & (states.end_offset <= offset) & (states.asked_ns >= read_ns)
+    ends = log.once(answered_ends) & (states.end_offset <= offset) & (states.asked_ns >= read_ns)
     epoch = reads.leader_epoch[row] if reads.leader_epoch[row] != NO_EPOCH else log.newest_epoch
     answer = int(np.flatnonzero(ends & (states.leader_epoch >= epoch))[0])
     text = (

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from linearizability.anomalies.answered_ends import answered_ends
 from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Flags, Indexes, Int32s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.finding import Finding
@@ -23,8 +24,7 @@ NAME = "stale-end-offset"
 def find(log: PartitionLog) -> Iterable[Finding]:
     """Per answer."""
     states, records = log.rows.states, log.records
-    answers = np.flatnonzero((states.end_offset != NO_OFFSET) & (states.leader_epoch != NO_EPOCH))
-    answers = answers[states.answered_ns[answers] < log.deleted_from_ns]
+    answers = np.flatnonzero(log.once(answered_ends))
     if log.ambiguous or not len(answers):
         return
     acknowledged = np.flatnonzero(records.committed & records.acknowledged & (records.offset != NO_OFFSET))
