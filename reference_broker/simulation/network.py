@@ -279,7 +279,7 @@ class Network:
         self._numbers += 1
         self._trace.add(
             self._scheduler.now_ms,
-            "send",
+            "request" if from_opener else "answer",
             source.place,
             destination.place,
             pipe.listener,

@@ -12,10 +12,10 @@ from hashlib import blake2b
 class TraceEvent:
     """One event, for a diagram or a person.
 
-    :param kind: `send`, `deliver`, `drop`, `connect`, `timer`, `fault`, `crash`, `start`, `note`, …
+    :param kind: `request`, `answer`, `deliver`, `drop`, `connect`, `fault`, `start`, `kill`, `power`, `note`, …
     :param source: where it happened, or what sent it.
     :param destination: null where nothing was sent.
-    :param number: of the message, in `send`, `deliver` and `drop` alike; null where there is none.
+    :param number: of the message, the same where it is sent and where it arrives or is dropped; null where there is none.
     """
 
     at_ms: int
