@@ -15,7 +15,7 @@ class TraceEvent:
     :param kind: `request`, `answer`, `deliver`, `drop`, `connect`, `fault`, `start`, `kill`, `power`, `note`, …
     :param source: where it happened, or what sent it.
     :param destination: null where nothing was sent.
-    :param number: of the message, the same where it is sent and where it arrives or is dropped; null where there is none.
+    :param number: of the message, the same where it is sent and where it ends; null where there is none.
     """
 
     at_ms: int
