@@ -283,5 +283,5 @@ def test_five_million_records_with_a_driver_of_512_megabytes(tmp_path):
     assert done.returncode == 0, done.stderr
     verdict, records, peak_mb = done.stdout.split()
     assert (verdict, records) == ("ok", "5000000")
-    assert int(peak_mb) < 512
+    assert int(peak_mb) < 256, "the driver sees no record"
     assert done.stderr == ""
