@@ -1,0 +1,243 @@
+"""One partition of a Kafka history as a linearizable log: exact, in the time it takes to read and sort its columns.
+
+`search.log_order` says what is judged. The anomalies say more of a history, and allow what Kafka allows after faults;
+this says whether there is an order at all. Of a topic with retention, compaction or deleted records it is not asked
+whether reads returned all there was. Transactions are not judged here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Final, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.anomalies.arrow import numbers
+from linearizability.anomalies.faults import faults_from_rows
+from linearizability.anomalies.promise import topic_rules
+from linearizability.anomalies.settings import Settings
+from linearizability.history.errors import HistoryError
+from linearizability.history.reader import History
+from linearizability.search.log_order import (
+    UNKNOWN_OFFSET,
+    FetchColumns,
+    Ints,
+    LogConflict,
+    ReadColumns,
+    SendColumns,
+    find_log_conflict,
+)
+from linearizability.search.zones import Ending
+
+_OPERATIONS: Final = ("op_id", "f", "invoke_ns", "complete_ns", "outcome", "txn_seq")
+_RECORDS: Final = ("op_id", "seq", "direction", "topic", "topic_id", "partition", "offset", "value")
+_POSITIONS: Final = ("op_id", "topic", "partition", "before", "after", "cause", "high_watermark")
+_ENDINGS: Final = pa.array(["ok", "fail", "info"])
+"""In the order of `Ending`."""
+_DELETES: Final = pa.array(["delete_records", "delete_topic"])
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumns:
+    """A partition's history as `log_order` takes it, and which operation each row belongs to."""
+
+    sends: SendColumns
+    fetches: FetchColumns
+    reads: ReadColumns
+    send_op_ids: Ints
+    fetch_op_ids: Ints
+
+    def find_conflict(self, *, linearizable: bool = False) -> LogConflict | None:
+        """As `log_order.find_log_conflict`, by op_ids instead of rows (but for its text)."""
+        found = find_log_conflict(self.sends, self.fetches, self.reads, linearizable=linearizable)
+        if found is None:
+            return None
+        sends = tuple(int(self.send_op_ids[row]) for row in found.sends)
+        fetches = tuple(int(self.fetch_op_ids[row]) for row in found.fetches)
+        return LogConflict(sends, fetches, found.text)
+
+
+def partition_columns(history: History, topic: str, partition: int) -> PartitionColumns:
+    """The columns of one partition. Raises HistoryError for what is not judged here, naming it."""
+    operations = _operations(history)
+    sends, reads = _records(history, topic, partition, operations)
+    positions = _positions(history, topic, partition, operations)
+    reads = reads.take(operations.counts[reads.operation])
+    positions = positions.take(operations.counts[positions.operation])
+    fetches = np.flatnonzero(
+        np.bincount(np.concatenate([reads.operation, positions.operation]), minlength=len(operations.op_id))
+    )
+    forgets = operations.deletes or _forgets(history, topic)
+    return PartitionColumns(
+        SendColumns(
+            value=sends.value,
+            offset=sends.offset,
+            invoke_ns=operations.invoke_ns[sends.operation],
+            complete_ns=operations.complete_ns[sends.operation],
+            ending=operations.ending[sends.operation],
+        ),
+        FetchColumns(
+            operations.invoke_ns[fetches],
+            operations.complete_ns[fetches],
+            *_ranges(positions, np.searchsorted(fetches, positions.operation), len(fetches), forgets=forgets),
+        ),
+        _reads(reads, np.searchsorted(fetches, reads.operation)),
+        operations.op_id[sends.operation],
+        operations.op_id[fetches],
+    )
+
+
+class _Rows:
+    """Parallel arrays of one length."""
+
+    __slots__ = ()
+
+    def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Self:
+        """The same columns of some rows."""
+        return type(self)(*(getattr(self, column.name)[rows] for column in fields(self)))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class _Operations:
+    """All operations, by op_id ascending."""
+
+    op_id: Ints
+    invoke_ns: Ints
+    complete_ns: Ints
+    ending: npt.NDArray[np.int8]
+    counts: npt.NDArray[np.bool_]
+    """Whether, if it reads, it is a fetch that is ok."""
+    transactional: npt.NDArray[np.bool_]
+    deletes: bool
+    """Whether any deletes a topic, or records."""
+
+    def index(self, op_ids: Ints) -> Ints:
+        """Which operation each is."""
+        if len(self.op_id) and self.op_id[-1] - self.op_id[0] == len(self.op_id) - 1:
+            return op_ids - int(self.op_id[0])
+        index: Ints = np.searchsorted(self.op_id, op_ids).astype(np.int64)
+        return index
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordRows(_Rows):
+    operation: Ints
+    seq: Ints
+    offset: Ints
+    value: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _PositionRows(_Rows):
+    operation: Ints
+    before: Ints
+    after: Ints
+    watermark: Ints
+
+
+def _operations(history: History) -> _Operations:
+    parts, deletes = [], False
+    for table in history.batches("operations", _OPERATIONS):
+        f = table["f"]
+        deletes = deletes or bool(pc.any(pc.is_in(f, value_set=_DELETES)).as_py())
+        ending = numbers(pc.index_in(table["outcome"], value_set=_ENDINGS), Ending.INFO).astype(np.int8)
+        parts.append(
+            (
+                *(numbers(table[name], 0) for name in ("op_id", "invoke_ns", "complete_ns")),
+                ending,
+                (ending == Ending.OK) & pc.not_equal(f, "read_replica").to_numpy(),
+                table["txn_seq"].is_valid().to_numpy(),
+            )
+        )
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    if np.any(columns[0][1:] < columns[0][:-1]):
+        order = np.argsort(columns[0], kind="stable")
+        columns = [column[order] for column in columns]
+    op_id, invoke_ns, complete_ns, endings, counts, transactional = columns
+    return _Operations(op_id, invoke_ns, complete_ns, endings, counts, transactional, deletes)
+
+
+def _records(history: History, topic: str, partition: int, operations: _Operations) -> tuple[_RecordRows, _RecordRows]:
+    """What was sent, and what was read at a known offset."""
+    sends: list[_RecordRows] = []
+    reads: list[_RecordRows] = []
+    topic_ids: set[str] = set()
+    for batch in history.batches("records", _RECORDS):
+        table = _of(batch, topic, partition)
+        topic_ids |= set(pc.unique(table["topic_id"]).drop_null().to_pylist())
+        _refuse_tombstones(table)
+        rows = _RecordRows(
+            operations.index(numbers(table["op_id"], 0)),
+            *(numbers(table[name], null) for name, null in (("seq", 0), ("offset", UNKNOWN_OFFSET), ("value", 0))),
+        )
+        is_send = pc.equal(table["direction"], "send").to_numpy()
+        sends.append(rows.take(is_send))
+        reads.append(rows.take(~is_send & (rows.offset != UNKNOWN_OFFSET)))
+        _refuse_transactions(operations, sends[-1])
+    if len(topic_ids) > 1:
+        raise HistoryError(f"topic {topic} was created more than once, and each of its ids has a log of its own")
+    return _together(sends), _together(reads)
+
+
+def _positions(history: History, topic: str, partition: int, operations: _Operations) -> _PositionRows:
+    parts = []
+    for batch in history.batches("positions", _POSITIONS):
+        table = _of(batch, topic, partition)
+        rows = _PositionRows(
+            operations.index(numbers(table["op_id"], 0)),
+            *(numbers(table[name], UNKNOWN_OFFSET) for name in ("before", "after", "high_watermark")),
+        )
+        parts.append(rows.take(pc.equal(table["cause"], "read").to_numpy()))
+    return _together(parts)
+
+
+Rows = TypeVar("Rows", _RecordRows, _PositionRows)
+
+
+def _together(parts: Sequence[Rows]) -> Rows:
+    kind = type(parts[0])
+    return kind(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(kind)))
+
+
+def _of(table: pa.Table, topic: str, partition: int) -> pa.Table:
+    wanted = pc.and_(pc.equal(table["partition"], partition), pc.equal(table["topic"], topic))
+    return table if pc.all(wanted).as_py() else table.filter(wanted)
+
+
+def _refuse_tombstones(records: pa.Table) -> None:
+    if records["value"].null_count:
+        row = int(pc.index(pc.is_null(records["value"]), True).as_py())
+        raise HistoryError(f"operation {records['op_id'][row]} has a tombstone, which has no value to tell it by")
+
+
+def _refuse_transactions(operations: _Operations, sends: _RecordRows) -> None:
+    inside = np.flatnonzero(operations.transactional[sends.operation])
+    if len(inside):
+        raise HistoryError(f"operation {operations.op_id[sends.operation[inside[0]]]} is part of a transaction")
+
+
+def _forgets(history: History, topic: str) -> bool:
+    """Whether records may be gone lawfully."""
+    faults = faults_from_rows(history.table("faults").to_pylist())
+    rules = topic_rules(Settings(history.run.topics, history.run.cluster, faults), topic)
+    return rules.retention or rules.compaction
+
+
+def _ranges(positions: _PositionRows, fetch: Ints, count: int, *, forgets: bool) -> tuple[Ints, Ints, Ints]:
+    """Per fetch where it began, where it ended (unknown for one with several ranges), and its highest watermark."""
+    before, after, watermark = (np.full(count, UNKNOWN_OFFSET) for _ in range(3))
+    before[fetch], after[fetch] = positions.before, positions.after
+    np.maximum.at(watermark, fetch, positions.watermark)
+    several = (np.bincount(fetch, minlength=count) > 1) | forgets | (after < before)
+    before[several] = after[several] = UNKNOWN_OFFSET
+    return before, after, watermark
+
+
+def _reads(reads: _RecordRows, fetch: Ints) -> ReadColumns:
+    step = np.diff(fetch)
+    if np.any((step < 0) | ((step == 0) & (np.diff(reads.seq) <= 0))):
+        order = np.lexsort((reads.seq, fetch))
+        return ReadColumns(fetch[order], reads.offset[order], reads.value[order])
+    return ReadColumns(fetch, reads.offset, reads.value)

@@ -1,0 +1,270 @@
+"""The log of one partition: judged exactly, from its columns, in the time it takes to sort them.
+
+Its records have offsets, so the order in which they were appended is known, and only time must fit. The object: a
+record is appended at an offset of the log's choice, above all offsets taken before (there may be gaps: transaction
+markers, records that were compacted away). A fetch that went from `before` to `after` returns every record there, at
+its offset, and nothing else; all offsets below its watermark, its `after` and what it returns are taken by then. The
+records of one produce are taken one by one, since a client may send them in several batches.
+
+With `linearizable`, a fetch is taken to show the end of the log: no offset at or above its watermark is taken by then.
+Kafka promises that of a leader only, and not across a change of leaders; so it is an option.
+
+The history is linearizable unless an offset has two records or a record two offsets, a fetch contradicts what is known
+to lie where it read, or something that comes later in the log ended before something that comes earlier began. A send
+of unknown outcome counts if one of its records was read, and one that failed must not be read. An acknowledged record
+of unknown offset that nobody read says nothing; nor does a fetch that is not ok.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from linearizability.history.errors import HistoryError
+from linearizability.search.zones import Ending
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+UNKNOWN_OFFSET = -1
+NEVER = np.iinfo(np.int64).max
+_ALWAYS = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class SendColumns:
+    """A row per record that was sent, in any order: no value twice, `offset` UNKNOWN_OFFSET where nobody told it.
+
+    `invoke_ns`, `complete_ns` (any number where `ending` is not OK) and `ending`, of `Ending`, are those of its send.
+    """
+
+    value: Ints
+    offset: Ints
+    invoke_ns: Ints
+    complete_ns: Ints
+    ending: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchColumns:
+    """A row per fetch that is ok; `before`, `after` and `watermark` are UNKNOWN_OFFSET where nobody told them."""
+
+    invoke_ns: Ints
+    complete_ns: Ints
+    before: Ints
+    after: Ints
+    watermark: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class ReadColumns:
+    """A row per record that a fetch returned: the row of the fetch, ascending, and the record."""
+
+    fetch: npt.NDArray[np.int64]
+    offset: Ints
+    value: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class LogConflict:
+    """Why there is no order: rows of sends and fetches, two at most, that exclude each other, and a sentence."""
+
+    sends: tuple[int, ...]
+    fetches: tuple[int, ...]
+    text: str
+
+
+def find_log_conflict(
+    sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, *, linearizable: bool = False
+) -> LogConflict | None:
+    """A conflict of a partition's history, None if it is linearizable.
+
+    Raises HistoryError for a value that is sent twice, or a completion before its invocation, naming the rows.
+    """
+    _refuse_times("send", sends.invoke_ns, sends.complete_ns, sends.ending == Ending.OK)
+    _refuse_times("fetch", fetches.invoke_ns, fetches.complete_ns, np.ones(len(fetches.invoke_ns), np.bool_))
+    sender = _senders(sends, reads)
+    return (
+        _unsent(sends, reads, sender)
+        or _misplaced(sends, fetches, reads, sender)
+        or _out_of_order(_Log(sends, fetches, reads, sender), linearizable=linearizable)
+    )
+
+
+class _Log:
+    """What is known to lie in the log, by offset, once no two reads contradict each other."""
+
+    def __init__(self, sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, sender: Ints) -> None:
+        self.sends, self.fetches, self.reads = sends, fetches, reads
+        place = np.where(sends.ending == Ending.OK, sends.offset, UNKNOWN_OFFSET)
+        place[sender] = reads.offset
+        known = np.flatnonzero(place != UNKNOWN_OFFSET)
+        self.row = known[_order(place[known])]
+        """Rows of the sends."""
+        self.offset = place[self.row]
+        self.invoke_ns = sends.invoke_ns[self.row]
+        self.complete_ns = np.where(sends.ending[self.row] == Ending.OK, sends.complete_ns[self.row], NEVER)
+        self.taken = np.maximum(fetches.after, fetches.watermark)
+        """Per fetch, below which offset all are taken."""
+        last = np.flatnonzero(np.diff(reads.fetch, append=-1))  # offsets ascend within a fetch
+        self.taken[reads.fetch[last]] = np.maximum(self.taken[reads.fetch[last]], reads.offset[last] + 1)
+
+
+def _order(numbers: Ints) -> npt.NDArray[np.intp]:
+    """As a stable argsort, at once where they ascend already."""
+    if np.all(numbers[1:] >= numbers[:-1]):
+        return np.arange(len(numbers))
+    return np.argsort(numbers, kind="stable")
+
+
+def _senders(sends: SendColumns, reads: ReadColumns) -> Ints:
+    """The send of each read's value, -1 where there is none."""
+    order = _order(sends.value)
+    values = sends.value[order]
+    same = np.flatnonzero(values[1:] == values[:-1])
+    if len(same):
+        first, second = sorted((int(order[same[0]]), int(order[same[0] + 1])))
+        raise HistoryError(f"sends {first} and {second} both have value {values[same[0]]}")
+    if not len(values):
+        return np.full(len(reads.value), -1)
+    place = np.minimum(np.searchsorted(values, reads.value), len(values) - 1)
+    return np.where(values[place] == reads.value, order[place], -1)
+
+
+def _unsent(sends: SendColumns, reads: ReadColumns, sender: Ints) -> LogConflict | None:
+    unsent = np.flatnonzero(sender < 0)
+    if len(unsent):
+        return _of_read(reads, int(unsent[0]), (), "nobody sent it")
+    failed = np.flatnonzero(sends.ending[sender] == Ending.FAIL)
+    if len(failed):
+        row = int(failed[0])
+        return _of_read(reads, row, (int(sender[row]),), "its send certainly failed")
+    return None
+
+
+def _misplaced(sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, sender: Ints) -> LogConflict | None:
+    """A record of two offsets, or one that its own fetch contradicts."""
+    told = np.where(sends.ending == Ending.OK, sends.offset, UNKNOWN_OFFSET)[sender]
+    moved = np.flatnonzero((told != UNKNOWN_OFFSET) & (told != reads.offset))
+    if len(moved):
+        row = int(moved[0])
+        return _of_read(reads, row, (int(sender[row]),), f"it was acknowledged at offset {told[row]}")
+    seen = np.full(len(sends.value), UNKNOWN_OFFSET)
+    seen[sender] = reads.offset
+    moved = np.flatnonzero(seen[sender] != reads.offset)
+    if len(moved):
+        row = int(moved[0])
+        other = int(np.flatnonzero((sender == sender[row]) & (reads.offset == seen[sender[row]]))[0])
+        text = f"fetch {reads.fetch[other]} read it at offset {reads.offset[other]}"
+        return _of_read(reads, row, (int(sender[row]),), text, int(reads.fetch[other]))
+    before, after, watermark = (column[reads.fetch] for column in (fetches.before, fetches.after, fetches.watermark))
+    outside = (reads.offset < before) | ((after != UNKNOWN_OFFSET) & (reads.offset >= after))
+    outside |= (watermark != UNKNOWN_OFFSET) & (reads.offset >= watermark)
+    wrong = np.flatnonzero(outside)
+    if len(wrong):
+        return _of_read(reads, int(wrong[0]), (), "the fetch did not go there, or its watermark lies below")
+    past = np.flatnonzero((fetches.watermark != UNKNOWN_OFFSET) & (fetches.after > fetches.watermark))
+    if len(past):
+        fetch = int(past[0])
+        text = f"fetch {fetch} went to {fetches.after[fetch]}, above its own watermark {fetches.watermark[fetch]}"
+        return LogConflict((), (fetch,), text)
+    wrong = np.flatnonzero((np.diff(reads.fetch) == 0) & (np.diff(reads.offset) <= 0))
+    if len(wrong):
+        return _of_read(reads, int(wrong[0]) + 1, (), "the same fetch had returned that offset or a higher one before")
+    return None
+
+
+def _out_of_order(log: _Log, *, linearizable: bool) -> LogConflict | None:
+    same = np.flatnonzero(log.offset[1:] == log.offset[:-1])
+    if len(same):
+        rows = (int(log.row[same[0]]), int(log.row[same[0] + 1]))
+        return LogConflict(rows, (), f"sends {rows[0]} and {rows[1]} both have offset {log.offset[same[0]]}")
+    return _passed_over(log) or _too_early(log) or (_stale(log) if linearizable else None)
+
+
+def _passed_over(log: _Log) -> LogConflict | None:
+    """A fetch that went past a record and did not return it."""
+    fetches = log.fetches
+    ranged = (fetches.before != UNKNOWN_OFFSET) & (fetches.after != UNKNOWN_OFFSET)
+    begin, end = (np.searchsorted(log.offset, column) for column in (fetches.before, fetches.after))
+    returned = np.bincount(log.reads.fetch, minlength=len(fetches.before))
+    short = np.flatnonzero(ranged & (end - begin > returned))
+    if not len(short):
+        return None
+    fetch = int(short[0])
+    there = log.offset[begin[fetch] : end[fetch]]
+    lacks = np.flatnonzero(~np.isin(there, log.reads.offset[log.reads.fetch == fetch]))[0]
+    send = int(log.row[begin[fetch] + lacks])
+    text = f"fetch {fetch} went past offset {there[lacks]}, and did not return the record of send {send}"
+    return LogConflict((send,), (fetch,), text)
+
+
+def _too_early(log: _Log) -> LogConflict | None:
+    """Something ended before a record began that lies below it in the log."""
+    latest = np.append(_ALWAYS, np.maximum.accumulate(log.invoke_ns))
+    early = np.flatnonzero(log.complete_ns < latest[:-1])
+    if len(early):
+        at = int(early[0])
+        below = int(np.argmax(log.invoke_ns[:at]))
+        rows = (int(log.row[below]), int(log.row[at]))
+        text = (
+            f"send {rows[1]} was acknowledged before send {rows[0]} was invoked, and lies above it, at offset"
+            f" {log.offset[at]} instead of below {log.offset[below]}"
+        )
+        return LogConflict(rows, (), text)
+    fetches, taken = log.fetches, log.taken
+    below_it = np.searchsorted(log.offset, taken)
+    early = np.flatnonzero(fetches.complete_ns < latest[below_it])
+    if not len(early):
+        return None
+    fetch = int(early[0])
+    at = int(np.argmax(log.invoke_ns[: below_it[fetch]]))
+    send = int(log.row[at])
+    text = f"fetch {fetch} saw offsets up to {taken[fetch]} taken before send {send}, of offset {log.offset[at]}, began"
+    return LogConflict((send,), (fetch,), text)
+
+
+def _stale(log: _Log) -> LogConflict | None:
+    """A fetch that began after an offset at or above its watermark was taken; all in the order of the log."""
+    fetches = log.fetches
+    told = np.flatnonzero(fetches.watermark != UNKNOWN_OFFSET)
+    # A fetch stands before the record at its watermark, and after the one below: twice the offset leaves room.
+    place = np.concatenate([2 * log.offset, 2 * fetches.watermark[told] - 1])
+    invoke_ns = np.concatenate([log.invoke_ns, fetches.invoke_ns[told]])
+    order = np.lexsort((invoke_ns, place))
+    begun = np.append(_ALWAYS, np.maximum.accumulate(invoke_ns[order]))
+
+    early = np.flatnonzero(log.complete_ns < begun[np.searchsorted(place[order], 2 * log.offset)])
+    if len(early):
+        row, offset = int(log.row[early[0]]), int(log.offset[early[0]])
+        stale = _last_begun_below(fetches, offset)
+        return LogConflict((row,), (stale,), _behind(fetches, stale, f"send {row}, of offset {offset},"))
+    early = np.flatnonzero(fetches.complete_ns < begun[np.searchsorted(place[order], 2 * log.taken - 1)])
+    if len(early):
+        row, offset = int(early[0]), int(log.taken[early[0]]) - 1
+        stale = _last_begun_below(fetches, offset)
+        return LogConflict((), (stale, row), _behind(fetches, stale, f"fetch {row}, which saw offset {offset} taken,"))
+    return None
+
+
+def _last_begun_below(fetches: FetchColumns, offset: int) -> int:
+    """Of the fetches with a watermark that is not above an offset, the one that began last."""
+    below = np.flatnonzero((fetches.watermark != UNKNOWN_OFFSET) & (fetches.watermark <= offset))
+    return int(below[np.argmax(fetches.invoke_ns[below])])
+
+
+def _behind(fetches: FetchColumns, stale: int, what: str) -> str:
+    return f"fetch {stale} showed a watermark of {fetches.watermark[stale]}, but began after {what} had ended"
+
+
+def _of_read(reads: ReadColumns, row: int, sends: tuple[int, ...], why: str, *others: int) -> LogConflict:
+    fetch = int(reads.fetch[row])
+    text = f"fetch {fetch} returned value {reads.value[row]} at offset {reads.offset[row]}, but {why}"
+    return LogConflict(sends, (*others, fetch), text)
+
+
+def _refuse_times(what: str, invoke_ns: Ints, complete_ns: Ints, completed: Bools) -> None:
+    wrong = np.flatnonzero(completed & (complete_ns < invoke_ns))
+    if len(wrong):
+        row = int(wrong[0])
+        raise HistoryError(f"{what} {row} completes at {complete_ns[row]}, before it was invoked at {invoke_ns[row]}")

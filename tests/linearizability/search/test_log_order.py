@@ -1,0 +1,172 @@
+"""The log of a partition, judged from its columns, against every order there is."""
+
+import random
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from linearizability.history.errors import HistoryError
+from linearizability.search.log_order import UNKNOWN_OFFSET, FetchColumns, ReadColumns, SendColumns, find_log_conflict
+from linearizability.search.zones import Ending
+from tests.linearizability.search.histories import count_of
+
+OFFSETS = 5
+
+
+class History:
+    """Sends: (value, offset or -1, invoke, complete, ending); fetches: (invoke, complete, before, after, watermark)."""
+
+    def __init__(self, sends, fetches, reads):
+        self.sends, self.fetches, self.reads = sends, fetches, reads
+
+    def conflict(self, **options):
+        def columns(rows, width):
+            return [np.array([row[at] for row in rows], np.int64) for at in range(width)]
+
+        value, offset, invoke, complete, ending = columns(self.sends, 5)
+        sends = SendColumns(value, offset, invoke, complete, ending.astype(np.int8))
+        reads = [(fetch, *row) for fetch, own in enumerate(self.reads) for row in own]
+        return find_log_conflict(
+            sends, FetchColumns(*columns(self.fetches, 5)), ReadColumns(*columns(reads, 3)), **options
+        )
+
+
+def random_history(rng):
+    """Near the truth: a log, fetches of parts of it, and a few lies."""
+    log, sends, taken = {}, [], 0
+    for value in range(rng.randrange(1, 4)):
+        invoke, ending = rng.randrange(8), rng.choice([Ending.OK] * 5 + [Ending.INFO] * 2 + [Ending.FAIL])
+        offset = taken + (rng.random() < 0.2)
+        if ending is not Ending.FAIL and rng.random() < 0.9:
+            log[offset], taken = value, offset + 1
+        told = rng.choice([offset] * 8 + [UNKNOWN_OFFSET, rng.randrange(OFFSETS)]) if ending is Ending.OK else -1
+        sends.append((value, told, invoke, invoke + rng.randrange(6), ending))
+    fetches, reads = [], []
+    for _ in range(rng.randrange(1, 4)):
+        invoke, before, after = rng.randrange(8), rng.randrange(2), rng.randrange(1, OFFSETS)
+        own = [(offset, log[offset]) for offset in range(before, after) if offset in log and rng.random() < 0.95]
+        own = [(rng.randrange(OFFSETS) if rng.random() < 0.03 else at, value) for at, value in own]
+        watermark = rng.choice([UNKNOWN_OFFSET, after, after, taken, rng.randrange(OFFSETS)])
+        ranged = rng.random() < 0.7
+        bounds = (before, after) if ranged else (UNKNOWN_OFFSET, UNKNOWN_OFFSET)
+        fetches.append((invoke, invoke + rng.randrange(6), *bounds, watermark))
+        reads.append(own)
+    return History(sends, fetches, reads)
+
+
+def is_lawful(history, linearizable):
+    """Try every offset for a record of unknown offset, and then every order that time allows."""
+    choices = []
+    for _, offset, _, _, ending in history.sends:
+        if ending is Ending.FAIL:
+            choices.append([None])
+        elif ending is Ending.OK and offset != UNKNOWN_OFFSET:
+            choices.append([offset])
+        else:
+            choices.append([None, *range(OFFSETS)])
+    return any(_has_order(history, places, linearizable) for places in product(*choices))
+
+
+def _has_order(history, places, linearizable):
+    steps = [
+        (send[2], send[3] if send[4] is Ending.OK else 10**9, "append", (place, send[0]))
+        for send, place in zip(history.sends, places, strict=True)
+        if place is not None
+    ]
+    steps += [
+        (fetch[0], fetch[1], "fetch", (fetch, own)) for fetch, own in zip(history.fetches, history.reads, strict=True)
+    ]
+
+    def go(left, log, taken):
+        if not left:
+            return True
+        first_end = min(steps[at][1] for at in left)
+        for at in left:
+            if steps[at][0] <= first_end:
+                after = _apply(steps[at], log, taken, linearizable)
+                if after is not None and go(left - {at}, *after):
+                    return True
+        return False
+
+    return go(frozenset(range(len(steps))), {}, 0)
+
+
+def _apply(step, log, taken, linearizable):
+    _, _, kind, what = step
+    if kind == "append":
+        offset, value = what
+        return None if offset < taken else ({**log, offset: value}, offset + 1)
+    (_, _, before, after, watermark), own = what
+    if any(one[0] >= other[0] for one, other in pairwise(own)):
+        return None
+    if any(log.get(offset) != value for offset, value in own):
+        return None
+    if after != UNKNOWN_OFFSET and {at for at in log if before <= at < after} != {at for at, _ in own}:
+        return None
+    if watermark != UNKNOWN_OFFSET and (after > watermark or any(at >= watermark for at, _ in own)):
+        return None
+    if linearizable and watermark != UNKNOWN_OFFSET and taken > watermark:
+        return None
+    return log, max([taken, after, watermark, *(at + 1 for at, _ in own)])
+
+
+def compare(seeds):
+    seen = set()
+    for seed in seeds:
+        rng = random.Random(f"log {seed}")
+        history, linearizable = random_history(rng), rng.random() < 0.5
+        conflict = history.conflict(linearizable=linearizable)
+        lawful = is_lawful(history, linearizable)
+        assert (conflict is None) is lawful, f"seed {seed}, linearizable {linearizable}: {conflict}"
+        seen.add((linearizable, lawful))
+        if conflict is not None:
+            assert 1 <= len(conflict.sends) + len(conflict.fetches) <= 3
+    return seen
+
+
+@pytest.mark.timeout(7200)
+def test_small_histories():
+    assert compare(range(count_of(4_000))) == {*product((True, False), repeat=2)}
+
+
+def large(count, fetched=1000):
+    """A send each tick, and a fetch of what has been acknowledged every so many."""
+    tick = np.arange(count, dtype=np.int64)
+    sends = SendColumns(tick.copy(), tick.copy(), tick * 10, tick * 10 + 25, np.zeros(count, np.int8))
+    after = np.arange(fetched, count, fetched)
+    fetches = FetchColumns(after * 10 + 40, after * 10 + 60, after - fetched, after, after + 2)
+    fetch = np.repeat(np.arange(len(after)), fetched)
+    reads = ReadColumns(fetch, np.arange(len(fetch)), np.arange(len(fetch)))
+    return sends, fetches, reads
+
+
+def test_a_large_log_and_what_is_wrong_with_it():
+    sends, fetches, reads = large(100_000)
+    assert find_log_conflict(sends, fetches, reads) is None
+    for fetch, text in ((50, "went past offset"), (51, "returned value")):
+        value = reads.value.copy()
+        value[fetch * 1000 + 500] = 99_999 if text == "returned value" else value[fetch * 1000 + 500]
+        kept = np.arange(len(value)) != (fetch * 1000 + 500 if text == "went past offset" else -1)
+        wrong = ReadColumns(reads.fetch[kept], reads.offset[kept], value[kept])
+        conflict = find_log_conflict(sends, fetches, wrong)
+        assert conflict is not None
+        assert conflict.fetches == (fetch,)
+        assert text in conflict.text
+    watermark = fetches.watermark.copy()
+    watermark[70] -= 2
+    stale = replace(fetches, watermark=watermark)
+    assert find_log_conflict(sends, stale, reads) is None
+    conflict = find_log_conflict(sends, stale, reads, linearizable=True)
+    assert conflict is not None
+    assert conflict.fetches == (70,)
+
+
+def test_bad_input_is_refused_and_the_row_named():
+    twice = History([(5, 0, 0, 1, 0), (5, 1, 2, 3, 0)], [], [])
+    with pytest.raises(HistoryError, match="sends 0 and 1 both have value 5"):
+        twice.conflict()
+    backwards = History([(5, 0, 4, 1, 0)], [], [])
+    with pytest.raises(HistoryError, match="send 0 completes at 1, before it was invoked at 4"):
+        backwards.conflict()

@@ -1,0 +1,72 @@
+"""One partition of a history as a linearizable log."""
+
+import random
+
+import pytest
+
+from linearizability.history.errors import HistoryError
+from linearizability.history.reader import open_history
+from linearizability.partition_log import partition_columns
+from tests.linearizability.anomalies.histories import TOPIC, Tables
+from tests.linearizability.anomalies.trouble import Trouble
+
+
+def conflict_of(tables, folder, **options):
+    return partition_columns(open_history(tables.write(folder)), TOPIC, 0).find_conflict(**options)
+
+
+def two_in_turn(first, second, watermark):
+    """Two acknowledged records, one after the other, and a poll that begins once both are there."""
+    tables = Tables(topics={TOPIC: {}})
+    for op_id, offset in enumerate((first, second)):
+        tables.op(op_id, "produce", 10 * op_id, 10 * op_id + 5, acks=-1)
+        tables.record(op_id, 0, "send", TOPIC, 0, offset, 100 + offset)
+    op = tables.op(9, "poll", 30, 40)
+    tables.record(op, 0, "read", TOPIC, 0, 0, 100)
+    place = {"topic": TOPIC, "partition": 0, "before": 0, "after": 1, "cause": "read"}
+    tables.add("positions", op_id=op, high_watermark=watermark, **place)
+    return tables
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lawful_cluster_in_trouble_has_an_order_and_a_lost_record_takes_it_away(tmp_path, seed):
+    tables = Trouble(random.Random(seed)).run(20)
+    assert conflict_of(tables, tmp_path / "lawful") is None
+    final = tables.rows["operations"][-1]["op_id"]
+    lost = next(row for row in tables.rows["records"] if row["op_id"] == final)
+    acknowledged = any(row["offset"] == lost["offset"] and row["direction"] == "send" for row in tables.rows["records"])
+    tables.rows["records"].remove(lost)
+    conflict = conflict_of(tables, tmp_path / "lost")
+    assert conflict is None or conflict.fetches == (final,)
+    assert (conflict is not None) is acknowledged
+
+
+def test_offsets_against_time_are_a_conflict_of_two_operations(tmp_path):
+    conflict = conflict_of(two_in_turn(1, 0, 2), tmp_path)
+    assert conflict is not None
+    assert set(conflict.sends) == {0, 1}
+    assert "acknowledged before" in conflict.text
+
+
+def test_the_end_of_the_log_is_only_asked_for_as_an_option(tmp_path):
+    tables = two_in_turn(0, 1, 1)
+    assert conflict_of(tables, tmp_path / "default") is None
+    conflict = conflict_of(tables, tmp_path / "option", linearizable=True)
+    assert conflict is not None
+    assert (conflict.sends, conflict.fetches) == ((1,), (2,))
+
+
+def test_what_is_not_judged_is_refused_in_a_line(tmp_path):
+    tables = two_in_turn(0, 1, 1)
+    tables.rows["operations"][1]["txn_seq"] = 7
+    with pytest.raises(HistoryError, match="operation 1 is part of a transaction"):
+        conflict_of(tables, tmp_path / "transaction")
+    tables = two_in_turn(0, 1, 1)
+    tables.rows["records"][0]["value"] = None
+    with pytest.raises(HistoryError, match="operation 0 has a tombstone"):
+        conflict_of(tables, tmp_path / "tombstone")
+    tables = two_in_turn(0, 1, 1)
+    for row, topic_id in zip(tables.rows["records"], "ABB", strict=True):
+        row["topic_id"] = topic_id
+    with pytest.raises(HistoryError, match="created more than once"):
+        conflict_of(tables, tmp_path / "twice")
