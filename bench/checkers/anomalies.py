@@ -1,0 +1,75 @@
+"""All anomalies on large lawful histories by the local engine: time, memory, and how both grow.
+
+    .venv/bin/python bench/checkers/anomalies.py [--records 10000000] [--json FILE]
+
+Each history is judged in a process of its own, once it is written and before it has been read: validation, every
+anomaly, the verdict. `growth` is the time relative to a tenth of the records, on as many partitions: 10 is linear.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from measured import Cost, cost_of
+from rich.console import Console
+from rich.table import Table
+from synthetic import records_of
+
+from linearizability.check import judge
+from linearizability.judgement import Verdict
+
+PARTITIONS = (1, 1000)
+GOAL_RECORDS = 10_000_000
+GOAL_S, GOAL_MB, GOAL_GROWTH = 60.0, 4096.0, 12.0
+"""Seconds of processor time, megabytes, and what counts as near linear."""
+
+
+def judge_lawful(run_dir: Path) -> None:
+    judgement = judge(run_dir)
+    assert judgement.verdict is Verdict.OK, judgement.anomalies
+
+
+def measure(records: int, partitions: int) -> Cost:
+    with tempfile.TemporaryDirectory() as directory:
+        records_of(Path(directory), records, partitions)
+        command = [sys.executable, __file__, "--measure", directory]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return Cost(**json.loads(told))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=GOAL_RECORDS)
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--measure", type=Path, metavar="RUN_DIR", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        sys.stdout.write(json.dumps(asdict(cost_of(lambda: judge_lawful(arguments.measure)))))
+        return 0
+    table = Table("records", "partitions", "processor s", "clock s", "peak MB", "growth", "")
+    figures, met = [], True
+    for partitions in PARTITIONS:
+        small, large = (measure(records, partitions) for records in (arguments.records // 10, arguments.records))
+        growth = large.cpu_s / small.cpu_s
+        holds = growth <= GOAL_GROWTH and large.peak_mb <= GOAL_MB and large.cpu_s <= GOAL_S
+        met = met and holds
+        for records, cost, shown in (
+            (arguments.records // 10, small, ("", "")),
+            (arguments.records, large, (f"{growth:.1f}", "met" if holds else "missed")),
+        ):
+            costs = (f"{cost.cpu_s:.1f}", f"{cost.wall_s:.1f}", f"{cost.peak_mb:.0f}")
+            table.add_row(f"{records:,}", f"{partitions:,}", *costs, *shown)
+            figures.append({"records": records, "partitions": partitions, **asdict(cost)})
+    goals = f"Goals at {GOAL_RECORDS:,} records: {GOAL_S:g} s, {GOAL_MB:g} MB; growth at most {GOAL_GROWTH:g}."
+    Console().print(table, goals)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=2))
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
