@@ -40,6 +40,21 @@ def one_after_the_other(steps):
     return sorted((step[:3] for step in steps), key=lambda step: step[0])
 
 
+def any_steps(rng):
+    """Some transactions of a few steps."""
+    numbers, steps = range(1, rng.randrange(3, 6)), []
+    kinds = rng.choice([[SEND], [SEND, READ], [SEND, READ, READ]])
+    how = rng.choice([[None], [None, None, 1, "dirty"]])
+    for _ in range(rng.randrange(4, 12)):
+        what = rng.choice(kinds)
+        own = rng.choice(how)
+        options = (
+            () if own is None or (what == SEND and own == "dirty") else (own + rng.randrange(5) if own == 1 else own,)
+        )
+        steps.append((rng.choice(numbers), what, rng.choice("ab"), *options))
+    return steps
+
+
 CYCLE_PLANTS = {name: woven(name) for name in WEAVES}
 """Into anything."""
 
