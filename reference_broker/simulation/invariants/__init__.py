@@ -13,7 +13,10 @@ with a table of its invariants at its top.
 
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.convergence import converged
+from reference_broker.simulation.invariants.metadata import MetadataInvariants
 from reference_broker.simulation.invariants.partitions import PartitionInvariants
+from reference_broker.simulation.invariants.quorum import QuorumInvariants
+from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Watch
 
@@ -24,12 +27,18 @@ class Invariants:
     """Watches a cluster from now on.
 
     :ivar watch: what it learns of; others may observe it too.
+    :ivar is_void: the quorum itself was lost by disks that were wiped or damaged, and nothing is judged any more.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.watch = Watch(cluster)
+        self.is_void = False
         self.partitions = PartitionInvariants(self.watch)
-        self.watch.observers.append(self.partitions)
+        self.metadata = MetadataInvariants(self.partitions, cluster.properties)
+        fetch_timeout_ms = next(iter(cluster.nodes.values())).quorum.config.fetch_timeout_ms
+        voters = [node_id for node_id, role in cluster.roles.items() if "controller" in role]
+        self.quorum = QuorumWatch(QuorumInvariants(voters, 3 * fetch_timeout_ms), self._give_up)
+        self.watch.observers += [self.quorum, self.metadata, self.partitions]
 
     def acknowledged(
         self, topic: str, partition: int, offset: int, *, epoch: int | None = None, crc: int | None = None
@@ -39,7 +48,8 @@ class Invariants:
         :param epoch: of the leader, where known.
         :param crc: of the batch, where known.
         """
-        self.partitions.acknowledged((topic, partition), offset, epoch=epoch, crc=crc)
+        if not self.is_void:
+            self.partitions.acknowledged((topic, partition), offset, epoch=epoch, crc=crc)
 
     def committed_group_offset(self, group: str, topic: str, partition: int, offset: int) -> None:
         """A client was told that a group's offset is committed."""
@@ -47,7 +57,27 @@ class Invariants:
     def allow_loss(self, node_id: int) -> None:
         """A node's disk was damaged. Power cuts, wipes and unclean elections are seen without being told."""
         self.partitions.allow_loss(node_id)
+        self.quorum.forget(node_id)
+
+    def allow_unclean_elections(self) -> None:
+        """An administrator asks for some. Where a setting permits them, this need not be said."""
+        self.metadata.allows_unclean = True
 
     def check_everything(self) -> None:
         """Look at all that is not looked at after every event."""
         self.watch.look_at_everything()
+        if self.is_void:
+            return
+        for watched in self.watch.nodes.values():
+            if watched.node is not None:
+                self.quorum.check_everything(watched)
+                self.metadata.compare_all(watched)
+
+    def _give_up(self) -> None:
+        """The metadata were lost by disks that forgot: nothing that rests on them can be judged."""
+        self.is_void = True
+        self.watch.observers = [
+            observer
+            for observer in self.watch.observers
+            if observer not in (self.quorum, self.metadata, self.partitions)
+        ]

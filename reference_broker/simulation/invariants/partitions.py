@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from reference_broker.simulation.invariants.log_matching import LogMatching
 from reference_broker.simulation.invariants.log_mirror import Batch, LogChange
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, PartitionKey, Replica, Watch, Watched
@@ -36,14 +37,12 @@ class Ledger:
 
     :ivar committed: what was below the high watermark of a leader, ascending.
     :ivar given_up: what was committed, and is lost as it may be.
-    :ivar void_below_epoch: an unclean election began this epoch; what older leaders think is worth nothing.
+    :ivar void_below_epoch: records were given up when this epoch began; what older leaders think is worth nothing.
     """
 
     name: tuple[str, int]
     leaders: dict[int, int] = field(default_factory=dict)
-    written: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
-    """By base offset and epoch: last offset, checksum, epoch of the batch before (-1: not known)."""
-    epoch_starts: dict[int, int] = field(default_factory=dict)
+    matching: LogMatching = field(default_factory=lambda: LogMatching("log-matching"))
     committed: list[Batch] = field(default_factory=list)
     given_up: list[Batch] = field(default_factory=list)
     highest_start: int = 0
@@ -84,7 +83,6 @@ class PartitionInvariants:
         self.may_lose: set[int] = set()
         self._damaged: set[int] = set()
         self._failed: set[int] = set()
-        self._disks = {node_id: watched.machine.disk for node_id, watched in watch.nodes.items()}
 
     def ledger(self, key: PartitionKey, name: tuple[str, int]) -> Ledger:
         """Of a partition."""
@@ -121,9 +119,7 @@ class PartitionInvariants:
 
     def started(self, watched: Watched) -> None:
         """A machine that was wiped has another disk."""
-        disk = watched.machine.disk
-        if disk is not self._disks[watched.node_id]:
-            self._disks[watched.node_id] = disk
+        if watched.has_new_disk:
             self.may_lose.add(watched.node_id)
 
     def ended(self, watched: Watched) -> None:
@@ -173,6 +169,29 @@ class PartitionInvariants:
         if replica.is_leader:
             self._check_leader(ledger, replica, before)
 
+    # What the controller decides
+
+    def elected_uncleanly(self, key: PartitionKey, leader_epoch: int) -> None:
+        """Nothing that was promised before counts any more."""
+        ledger = self.ledgers.get(key)
+        if ledger is not None:
+            ledger.void_below_epoch = leader_epoch
+            ledger.give_up(lambda batch: False)
+
+    def joined_isr(self, key: PartitionKey, node_ids: list[int]) -> None:
+        """Who joins an ISR must have all that is committed."""
+        ledger = self.ledgers.get(key)
+        last = None if ledger is None else ledger.last_committed
+        if ledger is None or last is None:
+            return
+        for node_id in node_ids:
+            replica = self._watch.replica(node_id, key)
+            is_behind = replica is None or (last.last_offset >= replica.start_offset and not self._holds(replica, last))
+            if is_behind:
+                detail = f"{replica or node_id} joins the ISR, and lacks {last}, which was committed"
+                raise InvariantViolation("joins-isr-complete", detail)
+            ledger.lossy.discard(node_id)
+
     # One replica
 
     def _check_epochs(self, replica: Replica, before: Before) -> None:
@@ -199,7 +218,7 @@ class PartitionInvariants:
         before = batches[number - 1] if number else None
         for batch in added:
             self._check_follows(ledger, replica, before, batch)
-            self._check_matching(ledger, replica, before, batch)
+            ledger.matching.check(replica, before, batch)
             before = batch
         last, partition = added[-1], replica.partition
         assert partition is not None
@@ -219,24 +238,6 @@ class PartitionInvariants:
             raise InvariantViolation("offsets-ascend", f"{replica} has {batch} behind {before}")
         if batch.epoch < before.epoch:
             raise InvariantViolation("offsets-ascend", f"{replica} has {batch} behind {before}: its epoch is older")
-
-    def _check_matching(self, ledger: Ledger, replica: Replica, before: Batch | None, batch: Batch) -> None:
-        before_epoch = -1 if before is None else before.epoch
-        found = batch.last_offset, batch.crc, before_epoch
-        known = ledger.written.setdefault((batch.base_offset, batch.epoch), found)
-        if known[:2] != found[:2]:
-            detail = f"{replica} has {batch}, where there is one to {known[0]} (crc {known[1]:08x})"
-            raise InvariantViolation("log-matching", detail)
-        if known[2] != before_epoch:
-            if -1 not in {known[2], before_epoch}:
-                detail = f"{replica}: before {batch} is epoch {before_epoch}, elsewhere {known[2]}"
-                raise InvariantViolation("log-matching", detail)
-            if known[2] == -1:
-                ledger.written[batch.base_offset, batch.epoch] = found
-        if before is not None and before_epoch < batch.epoch:
-            start = ledger.epoch_starts.setdefault(batch.epoch, batch.base_offset)
-            if start != batch.base_offset:
-                raise InvariantViolation("log-matching", f"{replica}: {batch} begins an epoch that began at {start}")
 
     # The leader
 
@@ -277,6 +278,7 @@ class PartitionInvariants:
         """What this leader does not have is lost, and nobody is to blame."""
         ledger.give_up(lambda batch: batch.last_offset < replica.start_offset or self._holds(replica, batch))
         ledger.lossy.clear()
+        ledger.void_below_epoch = replica.leader_epoch
 
     def _check_on_isr(self, ledger: Ledger, replica: Replica) -> None:
         assert replica.isr is not None

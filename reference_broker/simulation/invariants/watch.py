@@ -17,6 +17,7 @@ from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.replication.isr import IsrState
 from reference_broker.core.replication.partition import Partition
 from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
 from reference_broker.simulation.machine import Machine
 
@@ -71,10 +72,10 @@ class Observer(Protocol):
     """Is told of changes, and raises `InvariantViolation` where one must not be."""
 
     def started(self, watched: "Watched") -> None:
-        """A node has started."""
+        """A node has started; `has_new_disk` if its machine was wiped."""
 
     def ended(self, watched: "Watched") -> None:
-        """A node is gone. `watched.node` is the one that it was."""
+        """A node is gone, or the power of a machine on which none runs. `watched.node` is the one that it was."""
 
     def quorum_changed(self, watched: "Watched") -> None:
         """A node's state, log end or high watermark in the quorum is another."""
@@ -98,6 +99,8 @@ class Watched:
 
     machine: Machine
     node_id: int
+    disk: SimulatedDisk
+    has_new_disk: bool = False
     node: Node | None = None
     replicas: dict[PartitionKey, Replica] = field(default_factory=dict)
     """Those of nodes before, too."""
@@ -127,7 +130,7 @@ class Watch:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.cluster = cluster
         self.observers: list[Observer] = []
-        self.nodes = {node_id: Watched(machine, node_id) for node_id, machine in cluster.machines.items()}
+        self.nodes = {node_id: Watched(machine, node_id, machine.disk) for node_id, machine in cluster.machines.items()}
         for watched in self.nodes.values():
             watched.machine.is_settled.append(self._looker(watched))
 
@@ -141,10 +144,14 @@ class Watch:
     def look(self, watched: Watched) -> None:
         """Something has happened to a node."""
         node = watched.machine.node
-        if node is not watched.node:
-            self._change_node(watched, node)
         if node is None:
+            self._end(watched)
             return
+        if node is not watched.node:
+            watched.node = node
+            watched.has_new_disk, watched.disk = watched.disk is not watched.machine.disk, watched.machine.disk
+            for observer in self.observers:
+                observer.started(watched)
         self._look_at_quorum(watched, node.quorum)
         offset = node.metadata.offset
         if offset != watched.metadata_offset:
@@ -157,18 +164,14 @@ class Watch:
 
     # Nodes
 
-    def _change_node(self, watched: Watched, node: Node | None) -> None:
-        if watched.node is not None:
-            for observer in self.observers:
-                observer.ended(watched)
-            for replica in watched.open:
-                replica.partition, replica.is_leader = None, False
-            watched.open, watched.quorum_state, watched.metadata_offset = [], None, -1
-            watched.hot.clear()
-        watched.node = node
-        if node is not None:
-            for observer in self.observers:
-                observer.started(watched)
+    def _end(self, watched: Watched) -> None:
+        for observer in self.observers:
+            observer.ended(watched)
+        for replica in watched.open:
+            replica.partition, replica.is_leader = None, False
+        watched.node, watched.open = None, []
+        watched.quorum_state, watched.metadata_offset = None, -1
+        watched.hot.clear()
 
     def _look_at_quorum(self, watched: Watched, quorum: QuorumNode) -> None:
         end_offset = quorum.log._log._segments[-1].end_offset

@@ -105,7 +105,7 @@ class Simulation:
                 return
         self.now_ms = end_ms
         if is_done is not None:
-            require(is_done(), "liveness", f"{LIVENESS_BOUND_MS} ms after healing: {self._summary()}")
+            require(is_done(), "liveness", lambda: f"{LIVENESS_BOUND_MS} ms after healing: {self._summary()}")
 
     def _summary(self) -> str:
         return "; ".join(
@@ -135,7 +135,6 @@ class Simulation:
         node = host.node
         effects = node.take_effects()
         self.invariants.touched(node_id, node, self.now_ms)
-        self.invariants.effects(node_id, node, effects)
         for effect in effects:
             match effect:
                 case SendRequest():
@@ -146,7 +145,7 @@ class Simulation:
                     self.elections += 1
         deadline_ms = node.deadline_ms
         if deadline_ms is not None and (host.timer_ms is None or deadline_ms < host.timer_ms):
-            require(deadline_ms > self.now_ms, "no busy loop", f"node {node_id}, {node.state}")
+            require(deadline_ms > self.now_ms, "no-busy-loop", lambda: f"node {node_id}, {node.state}")
             host.timer_ms = deadline_ms
             self._at(deadline_ms, lambda: self._timer(node_id, host.incarnation, deadline_ms))
         if host.is_stopping and node.may_stop:
@@ -317,7 +316,7 @@ class Simulation:
         host.node = None
         if loses_power:
             host.disk.cut_power(self.random)
-        self.invariants.crashed(node_id, QuorumLog(host.disk, CONFIG.log, self._now().wall_ms))
+        self.invariants.crashed(node_id, QuorumLog(host.disk, CONFIG.log, self._now().wall_ms).end_offset)
 
     def _restart(self, host: Host, node_id: int) -> None:
         if host.is_stopping:
@@ -381,5 +380,5 @@ def simulate(scenario: Scenario) -> Simulation:
     except InvariantViolation:
         raise
     except AssertionError as error:
-        raise InvariantViolation(f"the node itself: {error!r}") from error
+        raise InvariantViolation("the-node-itself", repr(error)) from error
     return simulation

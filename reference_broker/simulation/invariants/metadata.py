@@ -1,0 +1,313 @@
+"""What must hold for the metadata of the cluster: as it is committed, and as each node has it.
+
+The committed records are applied once more, batch by batch as nodes come to them, to an image that the cluster does not
+know. Each batch is judged by what it changes; each node's image is held against this one where records changed it.
+
+| name                        | what must hold                                                                        |
+|-----------------------------|---------------------------------------------------------------------------------------|
+| `metadata-agree`            | two nodes that have applied the records up to one offset have the same image          |
+| `metadata-monotone`         | what a node has applied is never taken back, in one life                              |
+| `partition-epochs-grow`     | a partition's leader epoch and partition epoch never fall, in the log of the metadata;|
+|                             | another leader comes with a greater leader epoch                                      |
+| `leader-in-isr`             | a leader is in the ISR, all of whose members are replicas, once                       |
+| `fenced-in-isr`             | who is fenced, shuts down or is not registered leads nothing, and is in no ISR but as |
+|                             | its last member, without a leader (KIP-841)                                           |
+| `clean-election`            | a leader comes from the ISR, unless unclean elections are allowed, or were asked for  |
+| `joins-isr-complete`        | who joins an ISR has all that is committed                                            |
+| `broker-epochs-grow`        | each registration of a broker has a greater epoch, the offset of its record           |
+| `ids-unique`                | names and ids of topics, ids of directories, and blocks of producer ids               |
+| `one-controller-per-epoch`  | an active controller leads the quorum, and no other one is active in its epoch        |
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator
+from operator import itemgetter
+from uuid import UUID
+
+from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.controller.elections import UNCLEAN_ELECTION
+from reference_broker.core.metadata.image import CLUSTER_DEFAULT, MetadataImage
+from reference_broker.core.node import Node
+from reference_broker.core.quorum.states import Leader
+from reference_broker.protocol.metadata_records import (
+    NO_LEADER,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    decode_metadata_record,
+)
+from reference_broker.protocol.record_batch import BatchHeader
+from reference_broker.protocol.records import decode_batches
+from reference_broker.simulation.invariants.log_mirror import LogChange
+from reference_broker.simulation.invariants.partitions import PartitionInvariants
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Before, Replica, Watched
+
+Key = tuple[Hashable, ...]
+_EVERYTHING_BYTES = 1 << 30
+
+
+class MetadataInvariants:
+    """Follows the committed metadata.
+
+    :param partitions: is told what has become of partitions.
+    :param properties: the nodes' own, for what neither topic nor cluster sets.
+    """
+
+    def __init__(self, partitions: PartitionInvariants, properties: dict[str, str]) -> None:
+        self.image = MetadataImage()
+        self.offset = -1
+        self.allows_unclean = str(properties.get(UNCLEAN_ELECTION, "false")).lower() == "true"
+        self.unclean_elections = 0
+        self._partitions = partitions
+        self._ends: list[int] = []
+        """Last offset of each batch that changed anything, ascending; and beside it, what that was."""
+        self._changes: list[tuple[Key, ...]] = []
+        self._versions: defaultdict[Key, list[tuple[int, object]]] = defaultdict(list)
+        self._topic_ids: set[UUID] = set()
+        self._active: dict[int, int] = {}
+
+    # Events
+
+    def started(self, watched: Watched) -> None:
+        """A node begins with a snapshot, or with nothing."""
+
+    def ended(self, watched: Watched) -> None:
+        """What it knew is in its log."""
+
+    def quorum_changed(self, watched: Watched) -> None:
+        """A controller may have become active, or not be so any more."""
+        assert watched.node is not None
+        controller, state = watched.node.controller, watched.quorum.state
+        if controller is None or not controller.is_active:
+            return
+        if not isinstance(state, Leader):
+            detail = f"node {watched.node_id} is the active controller as {state.role.value} of epoch {state.epoch}"
+            raise InvariantViolation("one-controller-per-epoch", detail)
+        known = self._active.setdefault(state.epoch, watched.node_id)
+        if known != watched.node_id:
+            detail = f"nodes {known} and {watched.node_id} are active in epoch {state.epoch}"
+            raise InvariantViolation("one-controller-per-epoch", detail)
+
+    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
+        """That is for others."""
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """That is for others."""
+
+    def gone(self, watched: Watched, replica: Replica) -> None:
+        """That is for others."""
+
+    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+        """See the table."""
+        to_offset = watched.metadata_offset
+        if to_offset < from_offset:
+            detail = f"node {watched.node_id} goes from offset {from_offset} back to {to_offset}"
+            raise InvariantViolation("metadata-monotone", detail)
+        assert watched.node is not None
+        if to_offset > self.offset:
+            self._go_on(watched.node, to_offset)
+        self._compare(watched, from_offset, to_offset)
+
+    # The log
+
+    def _go_on(self, node: Node, to_offset: int) -> None:
+        log = node.quorum.log
+        if log.start_offset > self.offset + 1:
+            detail = f"node {node.runtime.identity.node_id} begins at {log.start_offset}; applied is {self.offset}"
+            raise InvariantViolation("metadata-agree", detail)
+        while self.offset < to_offset:
+            data = log.read(self.offset + 1, _EVERYTHING_BYTES)
+            if not data:
+                raise InvariantViolation("metadata-agree", f"nothing is at {self.offset + 1}, which was applied")
+            self._apply_batches(data, to_offset)
+
+    def _apply_batches(self, data: bytes, to_offset: int) -> None:
+        position = 0
+        while position < len(data):
+            header = BatchHeader.parse(data, position)
+            if header.base_offset > to_offset:
+                return
+            if not header.is_control:
+                self._apply(header, data[position : position + header.size_bytes])
+            self.offset = header.last_offset
+            position += header.size_bytes
+
+    def _apply(self, header: BatchHeader, batch: bytes) -> None:
+        """One batch: all of it happens at once."""
+        before: dict[Key, object] = {}
+        for offset, raw in decode_batches(batch):
+            record = None if raw.value is None else decode_metadata_record(raw.value)
+            if record is None:
+                continue
+            for key in _keys(record, self.image):
+                before.setdefault(key, _value(self.image, key))
+            self._check_record(record, offset)
+            self.image.apply(record)
+        if not before:
+            return
+        self._ends.append(header.last_offset)
+        self._changes.append(tuple(before))
+        for key, then in before.items():
+            now = _value(self.image, key)
+            self._versions[key].append((header.last_offset, now))
+            if isinstance(now, PartitionRecord):
+                self._check_partition(then if isinstance(then, PartitionRecord) else None, now)
+            elif key[0] == "broker":
+                self._check_broker(key[1])
+
+    # Each record
+
+    def _check_record(self, record: MetadataRecord, offset: int) -> None:
+        match record:
+            case TopicRecord():
+                if record.name in self.image.topics or record.topic_id in self._topic_ids:
+                    detail = f"topic {record.name} of id {record.topic_id} is made at {offset}, and was there before"
+                    raise InvariantViolation("ids-unique", detail)
+                self._topic_ids.add(record.topic_id)
+            case RegisterBrokerRecord():
+                self._check_registration(record, offset)
+            case ProducerIdsRecord() if record.next_producer_id <= self.image.next_producer_id:
+                detail = f"the next producer id is {record.next_producer_id} after {self.image.next_producer_id}"
+                raise InvariantViolation("ids-unique", detail)
+
+    def _check_registration(self, record: RegisterBrokerRecord, offset: int) -> None:
+        known = self.image.brokers.get(record.broker_id)
+        is_same = known is not None and known.incarnation_id == record.incarnation_id
+        if record.broker_epoch != (known.broker_epoch if known is not None and is_same else offset):
+            detail = f"broker {record.broker_id} is registered at {offset} with epoch {record.broker_epoch}"
+            raise InvariantViolation("broker-epochs-grow", detail)
+        for other in self.image.brokers.values():
+            if other.broker_id != record.broker_id and set(other.log_dirs) & set(record.log_dirs):
+                detail = f"brokers {other.broker_id} and {record.broker_id} have one directory"
+                raise InvariantViolation("ids-unique", detail)
+
+    # What a batch has made
+
+    def _check_partition(self, before: PartitionRecord | None, now: PartitionRecord) -> None:
+        name = self._name(now)
+        if len(set(now.isr)) < len(now.isr) or not now.isr or not set(now.isr) <= set(now.replicas):
+            raise InvariantViolation("leader-in-isr", f"{name} has replicas {now.replicas} and the ISR {now.isr}")
+        if now.leader != NO_LEADER and now.leader not in now.isr:
+            raise InvariantViolation("leader-in-isr", f"{name} is led by {now.leader}, its ISR is {now.isr}")
+        self._check_active(name, now)
+        if before is not None and before != now:
+            self._check_change(name, before, now)
+
+    def _check_change(self, name: str, before: PartitionRecord, now: PartitionRecord) -> None:
+        has_new_leader = now.leader not in {NO_LEADER, before.leader}
+        if now.partition_epoch <= before.partition_epoch or now.leader_epoch < before.leader_epoch + has_new_leader:
+            then = before.leader, before.leader_epoch, before.partition_epoch
+            detail = f"{name}: leader and epochs are {(now.leader, now.leader_epoch, now.partition_epoch)} after {then}"
+            raise InvariantViolation("partition-epochs-grow", detail)
+        if has_new_leader and now.leader not in before.isr:
+            if not self._may_be_unclean(now):
+                detail = f"{name} is led by {now.leader}, which was not in the ISR {before.isr}"
+                raise InvariantViolation("clean-election", detail)
+            self.unclean_elections += 1
+            self._partitions.elected_uncleanly((now.topic_id, now.partition_id), now.leader_epoch)
+            return
+        joined = [member for member in now.isr if member not in before.isr]
+        self._partitions.joined_isr((now.topic_id, now.partition_id), joined)
+
+    def _check_active(self, name: str, now: PartitionRecord) -> None:
+        inactive = [member for member in now.isr if not self.image.is_active(member)]
+        if inactive and (now.leader != NO_LEADER or len(now.isr) > 1):
+            detail = f"{name}: {inactive} of the ISR {now.isr} may not be in it; it is led by {now.leader}"
+            raise InvariantViolation("fenced-in-isr", detail)
+
+    def _check_broker(self, broker_id: Hashable) -> None:
+        if isinstance(broker_id, int) and not self.image.is_active(broker_id):
+            for partition in self.image.partitions():
+                if broker_id in partition.isr:
+                    self._check_active(self._name(partition), partition)
+
+    def _name(self, partition: PartitionRecord) -> str:
+        return f"{self.image.topics_by_id[partition.topic_id].name}-{partition.partition_id}"
+
+    def _may_be_unclean(self, partition: PartitionRecord) -> bool:
+        topic = self.image.topics_by_id[partition.topic_id].name
+        for properties in (
+            self.image.topic_overrides(topic),
+            self.image.overrides(ResourceType.BROKER, CLUSTER_DEFAULT),
+        ):
+            if UNCLEAN_ELECTION in properties and properties[UNCLEAN_ELECTION].lower() == "true":
+                return True
+        return self.allows_unclean
+
+    # Each node's image
+
+    def _compare(self, watched: Watched, from_offset: int, to_offset: int) -> None:
+        assert watched.node is not None
+        first = bisect_right(self._ends, from_offset)
+        last = bisect_right(self._ends, to_offset)
+        for keys in self._changes[first:last]:
+            for key in keys:
+                self._compare_key(watched, key, to_offset)
+
+    def compare_all(self, watched: Watched) -> None:
+        """Hold a whole image against what it should be."""
+        for key in self._versions:
+            self._compare_key(watched, key, watched.metadata_offset)
+
+    def _compare_key(self, watched: Watched, key: Key, offset: int) -> None:
+        assert watched.node is not None
+        found = _value(watched.node.metadata.image, key)
+        versions = self._versions[key]
+        number = bisect_right(versions, offset, key=itemgetter(0)) - 1
+        expected = versions[number][1] if number >= 0 else None
+        if found != expected:
+            detail = f"at offset {offset} node {watched.node_id} has {found} for {key}, which is {expected}"
+            raise InvariantViolation("metadata-agree", detail)
+
+
+def _keys(record: MetadataRecord, image: MetadataImage) -> Iterator[Key]:
+    """What a record changes."""
+    match record:
+        case TopicRecord():
+            yield "topic", record.topic_id
+        case PartitionRecord() | PartitionChangeRecord():
+            yield "partition", record.topic_id, record.partition_id
+        case RemoveTopicRecord():
+            yield "topic", record.topic_id
+            for index in image.topics_by_id[record.topic_id].partitions:
+                yield "partition", record.topic_id, index
+        case ConfigRecord():
+            yield "config", record.resource_type, record.resource_name, record.name
+        case FeatureLevelRecord():
+            yield "feature", record.name
+        case ProducerIdsRecord():
+            yield ("producer-ids",)
+        case RegisterControllerRecord():
+            yield "controller", record.controller_id
+        case RegisterBrokerRecord() | UnregisterBrokerRecord() | BrokerRegistrationChangeRecord():
+            yield "broker", record.broker_id
+        case FenceBrokerRecord() | UnfenceBrokerRecord():
+            yield "broker", record.id
+
+
+_GETTERS: dict[Hashable, Callable[..., object]] = {
+    "topic": lambda image, topic_id: getattr(image.topics_by_id.get(topic_id), "name", None),
+    "partition": lambda image, topic_id, index: image.partition_by_id(topic_id, index),
+    "config": lambda image, kind, resource, name: image.overrides(kind, resource).get(name),
+    "feature": lambda image, name: image.features.get(name),
+    "producer-ids": lambda image: image.next_producer_id,
+    "controller": lambda image, node_id: image.controllers.get(node_id),
+    "broker": lambda image, node_id: image.brokers.get(node_id),
+}
+
+
+def _value(image: MetadataImage, key: Key) -> object:
+    return _GETTERS[key[0]](image, *key[1:])

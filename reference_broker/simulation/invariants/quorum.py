@@ -1,0 +1,272 @@
+"""What must hold for the quorum and its log: the seven invariants of Kafka's `RaftEventSimulationTest`, and Raft's own.
+
+| name                          | what must hold                                                                      |
+|-------------------------------|-------------------------------------------------------------------------------------|
+| `quorum-one-leader`           | one leader per epoch                                                                |
+| `quorum-epochs-grow`          | a node's epoch never falls, not by a crash either                                   |
+| `quorum-watermark-monotone`   | the newest leader's high watermark is above all before it                           |
+| `quorum-majority`             | a majority has all below the high watermark, also after a crash                     |
+| `quorum-committed-equal`      | what is committed is the same on all nodes, and stays; nothing of it is missing     |
+| `quorum-leader-no-snapshot`   | a leader never loads a snapshot, and a snapshot is of what is committed             |
+| `quorum-snapshot-at-start`    | a log begins at 0, or where its first snapshot ends                                 |
+| `quorum-log-matching`         | see `log_matching`                                                                  |
+| `quorum-leader-complete`      | who is elected has all that is committed                                            |
+| `quorum-votes`                | votes, and pre-votes, go only to logs that are not behind                           |
+| `quorum-check-quorum`         | a leader that a majority cannot reach does not stay one                             |
+
+A voter whose disk was wiped or damaged may have forgotten a vote, or what it helped to commit: from then on a violation
+of these may be its fault (`forgetful`), and nothing that rests on the metadata can be judged any more.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+
+from reference_broker.core.quorum.effects import SendResponse
+from reference_broker.core.quorum.election_state import ElectionState
+from reference_broker.core.quorum.messages import (
+    FetchRequest,
+    FetchSnapshotRequest,
+    OffsetAndEpoch,
+    Request,
+    VoteRequest,
+    VoteResponse,
+)
+from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.core.quorum.states import Leader
+from reference_broker.simulation.invariants.log_matching import LogMatching
+from reference_broker.simulation.invariants.log_mirror import Batch, LogMirror
+from reference_broker.simulation.invariants.violation import InvariantViolation
+
+_BEGINNING = -1
+
+
+def require(condition: object, name: str, detail: Callable[[], str]) -> None:
+    """Raise `InvariantViolation` where this is not so."""
+    if not condition:
+        raise InvariantViolation(name, detail())
+
+
+class QuorumInvariants:
+    """Is told of every node that something has happened to.
+
+    :param check_quorum_bound_ms: how long a leader may go on after the last contact of its majority.
+    :ivar high_watermark: all below is committed.
+    :ivar committed: the batches of that, by base offset.
+    """
+
+    def __init__(self, voter_ids: Sequence[int], check_quorum_bound_ms: int) -> None:
+        self.high_watermark = 0
+        self.committed: dict[int, Batch] = {}
+        self._voter_ids = tuple(voter_ids)
+        self._majority = len(voter_ids) // 2 + 1
+        self._check_quorum_bound_ms = check_quorum_bound_ms
+        self._matching = LogMatching("quorum-log-matching")
+        self._logs: dict[int, LogMirror] = {}
+        self._leaders: dict[int, int] = {}
+        self._epochs: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        self._applied: dict[int, int] = {}
+        self._commit_by_epoch: dict[int, int] = {}
+        self._last_contact_ms: dict[int, dict[int, int]] = {}
+
+    # Events
+
+    def started(self, node_id: int, node: QuorumNode, now_ms: int) -> None:
+        """From its disk, after a stop or a crash. `now_ms` is the node's own."""
+        self._applied[node_id] = self._ends[node_id] = node.log.start_offset
+        self._last_contact_ms.pop(node_id, None)
+        self.touched(node_id, node, now_ms)
+
+    def crashed(self, node_id: int, end_offset: int) -> None:
+        """What a disk has kept."""
+        self._ends[node_id] = end_offset
+        self._last_contact_ms.pop(node_id, None)
+        self._check_majority()
+
+    def forget(self, node_id: int) -> None:
+        """A node's disk is not what it was."""
+        self._epochs.pop(node_id, None)
+        self._logs.pop(node_id, None)
+
+    def about_to_answer(self, node_id: int, node: QuorumNode, source: int, request: Request, now_ms: int) -> None:
+        """A node has received a request of another one."""
+        if (
+            isinstance(request, FetchRequest | FetchSnapshotRequest)
+            and isinstance(node.state, Leader)
+            and request.current_leader_epoch == node.state.epoch
+        ):
+            self._last_contact_ms.setdefault(node_id, {})[source] = now_ms
+
+    @staticmethod
+    def answered(
+        node: QuorumNode, request: Request, end: OffsetAndEpoch, election: ElectionState, effects: Collection[object]
+    ) -> bool:
+        """A node whose log ended there, in an election that stood so, has answered; whether it gave its vote.
+
+        A vote that it had given may be asked for again, however far its log has come since.
+        """
+        if not isinstance(request, VoteRequest):
+            return False
+        responses = [effect.response for effect in effects if isinstance(effect, SendResponse)]
+        is_granted = any(isinstance(response, VoteResponse) and response.vote_granted for response in responses)
+        is_repeated = not request.pre_vote and (election.epoch, election.voted) == (
+            request.replica_epoch,
+            request.replica,
+        )
+        require(
+            not is_granted or is_repeated or request.last.is_at_least(end),
+            "quorum-votes",
+            lambda: f"node {node.local.id}, at {end}, votes for {request}",
+        )
+        return is_granted and not request.pre_vote
+
+    def touched(self, node_id: int, node: QuorumNode, now_ms: int) -> None:
+        """Something happened to a node."""
+        self._check_epoch_and_leader(node_id, node)
+        self._check_log(node_id, node)
+        self._check_snapshot(node_id, node.log)
+        if isinstance(node.state, Leader):
+            self._check_leader(node_id, node.state, now_ms)
+        else:
+            self._last_contact_ms.pop(node_id, None)
+        if node.log.start_offset > self._applied[node_id]:
+            self._check_installed(node_id, node)
+        if node.high_watermark > self._applied[node_id]:
+            self._check_committed(node_id, node)
+
+    # One leader, rising epochs
+
+    def _check_epoch_and_leader(self, node_id: int, node: QuorumNode) -> None:
+        epoch, leader_id = node.state.epoch, node.state.leader_id
+        require(
+            epoch >= self._epochs.get(node_id, 0),
+            "quorum-epochs-grow",
+            lambda: f"node {node_id} is in epoch {epoch} after {self._epochs.get(node_id)}",
+        )
+        self._epochs[node_id] = epoch
+        if leader_id >= 0:
+            known = self._leaders.setdefault(epoch, leader_id)
+            require(
+                known == leader_id, "quorum-one-leader", lambda: f"epoch {epoch} is led by {known} and by {leader_id}"
+            )
+
+    def _check_leader(self, node_id: int, state: Leader, now_ms: int) -> None:
+        start = state.leadership.epoch_start_offset
+        contacts = self._last_contact_ms.setdefault(node_id, {})
+        if state.epoch not in self._commit_by_epoch:
+            self._commit_by_epoch[state.epoch] = start
+            contacts.clear()
+            contacts[_BEGINNING] = now_ms
+            require(
+                start >= self.high_watermark,
+                "quorum-leader-complete",
+                lambda: f"node {node_id} leads epoch {state.epoch} from {start}; {self.high_watermark} are committed",
+            )
+        began_ms = contacts.setdefault(_BEGINNING, now_ms)
+        others = sorted((contacts.get(voter, began_ms) for voter in self._voter_ids if voter != node_id), reverse=True)
+        if others:
+            alone_ms = now_ms - others[self._majority - 2]
+            require(
+                alone_ms <= self._check_quorum_bound_ms,
+                "quorum-check-quorum",
+                lambda: f"node {node_id} still leads epoch {state.epoch}, {alone_ms} ms after its majority",
+            )
+
+    # Logs
+
+    def _check_log(self, node_id: int, node: QuorumNode) -> None:
+        mirror = self._logs.setdefault(node_id, LogMirror())
+        added = mirror.follow(node.log._log).added
+        number = len(mirror.batches) - len(added)
+        before = mirror.batches[number - 1] if number else None
+        for batch in added:
+            is_next = before is None or batch.base_offset == before.last_offset + 1
+            if not is_next and batch.base_offset > node.log.start_offset:
+                raise InvariantViolation("quorum-committed-equal", f"node {node_id} has {batch} behind {before}")
+            self._matching.check(f"node {node_id}", before, batch)
+            before = batch
+        shorter = node.log.end_offset < self._ends.get(node_id, 0)
+        self._ends[node_id] = node.log.end_offset
+        if shorter:
+            self._check_majority()
+
+    def _check_majority(self) -> None:
+        reached = [voter for voter in self._voter_ids if self._ends.get(voter, 0) >= self.high_watermark]
+        require(
+            len(reached) >= self._majority,
+            "quorum-majority",
+            lambda: f"{self.high_watermark} is reached by {reached} only",
+        )
+
+    @staticmethod
+    def _check_snapshot(node_id: int, log: QuorumLog) -> None:
+        earliest = log.snapshots.earliest
+        is_right = log.start_offset == 0 if earliest is None else log.start_offset in {0, earliest.offset}
+        if is_right and earliest is not None and log.start_offset == earliest.offset:
+            is_right = log.divergence_of(*earliest) is None
+        require(
+            is_right,
+            "quorum-snapshot-at-start",
+            lambda: f"node {node_id} starts at {log.start_offset}, its first snapshot is {earliest}",
+        )
+
+    # Committed data
+
+    def _check_committed(self, node_id: int, node: QuorumNode) -> None:
+        offset, state = node.high_watermark, node.state
+        if isinstance(state, Leader):
+            if state.epoch == max(self._commit_by_epoch):
+                require(
+                    offset >= self.high_watermark,
+                    "quorum-watermark-monotone",
+                    lambda: f"node {node_id}: {offset} after {self.high_watermark}",
+                )
+            self._commit_by_epoch[state.epoch] = offset
+        require(
+            offset <= node.log.end_offset, "quorum-committed-equal", lambda: f"node {node_id} lacks some below {offset}"
+        )
+        mirror = self._logs[node_id]
+        for batch in mirror.between(self._applied[node_id], offset):
+            known = self.committed.get(batch.base_offset)
+            if known is None:
+                known = self.committed[batch.base_offset] = batch
+                self.first_committed(node_id, batch)
+            if not known.is_same_as(batch):
+                detail = f"at {batch.base_offset}: {known}; node {node_id}: {batch}"
+                raise InvariantViolation("quorum-committed-equal", detail)
+        self._applied[node_id] = offset
+        if isinstance(state, Leader) and offset > self.high_watermark:
+            self.high_watermark = offset
+            self._check_majority()
+
+    def first_committed(self, node_id: int, batch: Batch) -> None:
+        """A node has a batch that is newly committed."""
+
+    def _check_installed(self, node_id: int, node: QuorumNode) -> None:
+        installed = node.log.snapshots.earliest
+        assert installed is not None
+        require(
+            not isinstance(node.state, Leader),
+            "quorum-leader-no-snapshot",
+            lambda: f"node {node_id} leads epoch {node.state.epoch}, and has loaded {installed}",
+        )
+        require(
+            installed.offset <= self.high_watermark,
+            "quorum-leader-no-snapshot",
+            lambda: f"node {node_id} installs {installed}, committed are {self.high_watermark}",
+        )
+        self.check_snapshot_content(node_id, node, installed)
+        self._applied[node_id] = installed.offset
+
+    def check_snapshot_content(self, node_id: int, node: QuorumNode, snapshot_id: OffsetAndEpoch) -> None:
+        """A snapshot was loaded: it must be what the committed records below its end make."""
+
+    def check_whole_log(self, node_id: int, node: QuorumNode) -> None:
+        """Everything a node has below the high watermark it knows is what was committed: once, at the end."""
+        mirror = LogMirror()
+        mirror.follow(node.log._log)
+        for batch in mirror.between(node.log.start_offset, node.high_watermark):
+            known = self.committed.get(batch.base_offset)
+            if known is None or not known.is_same_as(batch):
+                detail = f"at {batch.base_offset}: {known}; node {node_id}: {batch}"
+                raise InvariantViolation("quorum-committed-equal", detail)

@@ -1,0 +1,87 @@
+"""Shows the quorum's nodes inside of a cluster to their invariants: what they become, and how they answer requests."""
+
+from collections.abc import Callable
+from typing import Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest, Request
+from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.simulation.invariants.log_mirror import LogChange
+from reference_broker.simulation.invariants.quorum import QuorumInvariants
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Before, Replica, Watched
+
+
+class QuorumWatch:
+    """An observer of a watch.
+
+    :param became_void: called when the quorum has failed by the fault of disks that forgot.
+    """
+
+    def __init__(self, invariants: QuorumInvariants, became_void: Callable[[], None]) -> None:
+        self.invariants = invariants
+        self.forgetful: set[int] = set()
+        self._became_void = became_void
+        self._is_void = False
+
+    def forget(self, node_id: int) -> None:
+        """A node's disk was wiped or damaged."""
+        self.forgetful.add(node_id)
+        self.invariants.forget(node_id)
+
+    def started(self, watched: Watched) -> None:
+        """A node has started."""
+        quorum = watched.quorum
+        if watched.has_new_disk:
+            self.forget(watched.node_id)
+        self._show_requests(watched, quorum)
+        now_ms = watched.machine.now.monotonic_ms
+        self._judge(lambda: self.invariants.started(watched.node_id, quorum, now_ms))
+
+    def ended(self, watched: Watched) -> None:
+        """Its log is looked at when it starts again."""
+
+    def quorum_changed(self, watched: Watched) -> None:
+        """A node's state, log end or high watermark is another."""
+        now_ms = watched.machine.now.monotonic_ms
+        self._judge(lambda: self.invariants.touched(watched.node_id, watched.quorum, now_ms))
+
+    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+        """That is for others."""
+
+    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
+        """That is for others."""
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """That is for others."""
+
+    def gone(self, watched: Watched, replica: Replica) -> None:
+        """That is for others."""
+
+    def check_everything(self, watched: Watched) -> None:
+        """Once, at the end."""
+        self._judge(lambda: self.invariants.check_whole_log(watched.node_id, watched.quorum))
+
+    def _show_requests(self, watched: Watched, quorum: QuorumNode) -> None:
+        """Between a request and what is answered to it nothing else can be seen of a node."""
+        node_id, invariants, receive = watched.node_id, self.invariants, quorum.receive_request
+
+        def receive_shown(caller: Any, request: Request, now: Now) -> None:
+            end, election = quorum.log.end, quorum.election
+            if isinstance(request, FetchRequest | FetchSnapshotRequest):
+                invariants.about_to_answer(node_id, quorum, request.replica.id, request, now.monotonic_ms)
+            receive(caller, request, now)
+            self._judge(lambda: invariants.answered(quorum, request, end, election, quorum._effects))
+
+        quorum.receive_request = receive_shown  # type: ignore[method-assign]
+
+    def _judge(self, check: Callable[[], object]) -> None:
+        if self._is_void:
+            return
+        try:
+            check()
+        except InvariantViolation:
+            if not self.forgetful:
+                raise
+            self._is_void = True
+            self._became_void()
