@@ -4,7 +4,6 @@ The clients of a concurrent script have steps and a fixed leader; a load has nei
 faults do, and its raw clients follow the leader wherever it moves. All of them write the same history.
 """
 
-import threading
 from collections.abc import Iterator
 
 from conformance.concurrent.actors import Actor, actor_of
@@ -15,6 +14,7 @@ from fixtures.clients.confluent import RecordedProducer
 from fixtures.clients.outcomes import Outcome
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
+from fixtures.clients.stage import Event
 
 IDEMPOTENT_PRODUCERS = 2
 """Of librdkafka, pipelining to all partitions in turn. Beside them work a consumer of librdkafka, and for each
@@ -106,7 +106,7 @@ class _IdempotentProducer:
             properties={"max.in.flight.requests.per.connection": IN_FLIGHT_MAX},
         )
 
-    def act(self, phase: Phase, over: threading.Event) -> None:
+    def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set() and self._producer.fatal_error is None:
             for partition in self._surroundings.replicas:
                 for record in self._surroundings.records(BURST):
@@ -130,7 +130,7 @@ class _RawProducer:
         self._identity: ProducerIdentity | None = None
         self._sequence = -1
 
-    def act(self, phase: Phase, over: threading.Event) -> None:
+    def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
             client = self._leader.client()
             over.wait(PAUSE_S if client is not None and self._send(client) else _AGAIN_S)
@@ -171,7 +171,7 @@ class _LeaderReader:
         self._leader = LeaderConnection(surroundings, partition)
         self._offset = 0
 
-    def act(self, phase: Phase, over: threading.Event) -> None:
+    def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
             client = self._leader.client()
             over.wait(PAUSE_S if client is not None and self._read(client) else _AGAIN_S)

@@ -70,13 +70,13 @@ def run_under_load(target: RestartableTarget, run_dir: Path, seed: int, injectio
         surroundings = run.make_topic(TOPIC, SETTINGS, admin)
 
         def await_in_sync() -> bool:
-            return await_full_isr(admin, TOPIC, SETTINGS, IN_SYNC_TIMEOUT_S) is not None
+            return await_full_isr(admin, TOPIC, SETTINGS, target.transport, IN_SYNC_TIMEOUT_S) is not None
 
         injection = injection_of(target, surroundings, await_in_sync)
         actors: list[Actor] = []
         try:
             actors += actors_of_load(surroundings)
-            run_phase(Phase.FAULTY, actors, [injection])
+            run_phase(Phase.FAULTY, actors, [injection], target.stage)
         finally:
             for actor in actors:
                 actor.close()

@@ -9,12 +9,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from chaos.simulation.stage import SimulatedStage
 from chaos.simulation.transport import PLACE, SimulatedTransport
+from fixtures.clients.drivers import Drivers
 from fixtures.clients.transport import Transport
 from fixtures.targets.target import Capability, Listener, Lost, Node, TargetError
 from fixtures.targets.trial_properties import trial_properties
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
-from reference_broker.simulation.cluster import CLIENT, CONTROLLER, PORTS, REPLICATION, SimulatedCluster, host_of
+from reference_broker.simulation.cluster import (
+    CLIENT,
+    CONTROLLER,
+    PORTS,
+    READY_MAX_MS,
+    REPLICATION,
+    SimulatedCluster,
+    host_of,
+)
 from reference_broker.simulation.network import Condition, Cut, Link
 
 SHUTDOWN_MAX_MS = 60_000
@@ -34,6 +44,7 @@ class Simulation:
         self._properties = {name: value for name, value in given.items() if name in BROKER_CONFIG_KEYS}
         self._seed = seed
         self._cluster: SimulatedCluster | None = None
+        self._stage: SimulatedStage | None = None
         self._notes: dict[int, list[str]] = {}
 
     @property
@@ -63,7 +74,19 @@ class Simulation:
     @property
     def transport(self) -> Transport:
         """Virtual time, and simulated connections."""
-        return SimulatedTransport(self.cluster)
+        return SimulatedTransport(self.cluster, self.stage)
+
+    @property
+    def stage(self) -> SimulatedStage:
+        """Threads of which one runs at a time."""
+        if self._stage is None:
+            raise TargetError("the simulation has not started")
+        return self._stage
+
+    @property
+    def drivers(self) -> Drivers:
+        """Producers and consumers in virtual time."""
+        raise TargetError("the simulation has no producers and consumers for concurrent scripts")
 
     @property
     def bootstrap_servers(self) -> str:
@@ -83,6 +106,7 @@ class Simulation:
     def start(self) -> None:
         """Start all nodes, and let time pass until they serve."""
         self._cluster = SimulatedCluster(self._count, seed=self._seed, properties=self._properties)
+        self._stage = SimulatedStage(self._cluster.scheduler)
         if not self._cluster.await_ready():
             raise TargetError("the simulated cluster is not ready within a virtual minute")
 
@@ -90,7 +114,8 @@ class Simulation:
         """Forget it, but for what its nodes had to say."""
         if self._cluster is not None:
             self._notes = {node_id: machine.notes for node_id, machine in self._cluster.machines.items()}
-        self._cluster = None
+            self.stage.is_stopped = True
+        self._cluster = self._stage = None
 
     def collect_logs(self, directory: Path) -> None:
         """What each node had to say."""
@@ -141,8 +166,7 @@ class Simulation:
         """Let it hand over and end."""
         cluster = self.cluster
         cluster.shut_down(node)
-        end_ms = cluster.scheduler.now_ms + SHUTDOWN_MAX_MS
-        if not cluster.scheduler.run_until(lambda: cluster.has_stopped(node), end_ms=end_ms):
+        if not self.stage.wait(lambda: node not in cluster.nodes, SHUTDOWN_MAX_MS):
             raise TargetError(f"node {node} did not end within a virtual minute")
 
     def ended_nodes(self) -> Mapping[int, str]:
@@ -152,5 +176,9 @@ class Simulation:
     def restart(self, node: int) -> None:
         """Start it with the disk it has, and let time pass until it serves."""
         self.cluster.start(node)
-        if not self.cluster.await_ready():
+        if not self.stage.wait(lambda: self._serves(node), READY_MAX_MS):
             raise TargetError(f"node {node} does not serve within a virtual minute")
+
+    def _serves(self, node: int) -> bool:
+        found = self.cluster.nodes.get(node)
+        return found is None or found.is_ready

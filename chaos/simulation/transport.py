@@ -6,6 +6,7 @@ the cutting here, with the listeners' own buffer, and closes where they would.
 
 from collections.abc import Callable
 
+from chaos.simulation.stage import SimulatedStage
 from fixtures.clients.transport import Stream
 from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.framing import FrameBuffer
@@ -21,19 +22,24 @@ REQUEST_MAX_BYTES = 100 * 1024 * 1024
 class SimulatedTransport:
     """The way to the brokers of one simulated cluster, and its clock."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCluster, stage: SimulatedStage) -> None:
         self._cluster = cluster
+        self._stage = stage
 
     def connect(self, host: str, port: int, timeout_s: float) -> Stream:
         """Open a connection to a node's listener for clients."""
         node_id = next((node_id for node_id in self._cluster.machines if host_of(node_id) == host), None)
         if node_id is None or port != PORTS[CLIENT]:
             raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
-        return _SimulatedStream(self._cluster, node_id, timeout_s)
+        return _SimulatedStream(self._cluster, self._stage, node_id, timeout_s)
 
     def monotonic(self) -> float:
         """Virtual seconds since the start."""
         return self._cluster.scheduler.now_ms / 1000
+
+    def monotonic_ns(self) -> int:
+        """The same in nanoseconds, which never show one time twice."""
+        return self._cluster.scheduler.now_ns()
 
     def time(self) -> float:
         """What a wall clock that is right shows."""
@@ -41,14 +47,14 @@ class SimulatedTransport:
 
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass."""
-        self._cluster.scheduler.run(max(1, round(seconds * 1000)))
+        self._stage.wait(lambda: False, max(1, round(seconds * 1000)))
 
 
 class _SimulatedStream:
     """One connection to one node."""
 
-    def __init__(self, cluster: SimulatedCluster, node_id: int, timeout_s: float) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: SimulatedCluster, stage: SimulatedStage, node_id: int, timeout_s: float) -> None:
+        self._stage = stage
         self._requests = FrameBuffer(REQUEST_MAX_BYTES)
         self._received = bytearray()
         self._is_closed = False
@@ -85,6 +91,5 @@ class _SimulatedStream:
         self._is_closed = True
 
     def _await(self, condition: Callable[[], bool], timeout_s: float) -> None:
-        end_ms = self._cluster.scheduler.now_ms + round(timeout_s * 1000)
-        if not self._cluster.scheduler.run_until(condition, end_ms=end_ms):
+        if not self._stage.wait(condition, max(1, round(timeout_s * 1000))):
             raise TimeoutError

@@ -4,8 +4,6 @@ Writers work through the steps of a phase. Readers and watchers go on until the 
 all phases and is closed after the last, which for a pipelined producer means: after its last delivery report.
 """
 
-import threading
-import time
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import Protocol
@@ -28,8 +26,8 @@ from conformance.concurrent.script import (
 )
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.answers import ProducerIdentity
-from fixtures.clients.confluent import RecordedConsumer, RecordedProducer
 from fixtures.clients.outcomes import Outcome
+from fixtures.clients.stage import Event
 
 PRODUCE_TIMEOUT_MS = 30_000
 """How long a record may wait for its outcome: longer than any cut of a script, and than an ISR takes to shrink."""
@@ -52,7 +50,7 @@ class Actor(Protocol):
         """Whether a phase waits for its steps."""
         ...
 
-    def act(self, phase: Phase, over: threading.Event) -> None:
+    def act(self, phase: Phase, over: Event) -> None:
         """Do the steps of a phase, or go on until it is over."""
         ...
 
@@ -88,8 +86,7 @@ class _Pipelined:
     def __init__(self, client: PipelinedProducer, surroundings: Surroundings) -> None:
         self._client = client
         self._surroundings = surroundings
-        self._producer = RecordedProducer(
-            surroundings.target.bootstrap_servers,
+        self._producer = surroundings.target.drivers.producer(
             surroundings.recorder,
             next(surroundings.processes),
             topic_ids=surroundings.topic_ids,
@@ -104,7 +101,7 @@ class _Pipelined:
             },
         )
 
-    def act(self, phase: Phase, over: threading.Event) -> None:
+    def act(self, phase: Phase, over: Event) -> None:
         for step in _steps(self._client, phase):
             match step:
                 case Send():
@@ -139,7 +136,7 @@ class _OneShot:
         self._identity: ProducerIdentity | None = None
         self._sequence = -1
 
-    def act(self, phase: Phase, over: threading.Event) -> None:
+    def act(self, phase: Phase, over: Event) -> None:
         for step in _steps(self._client, phase):
             match step:
                 case Send():
@@ -147,9 +144,9 @@ class _OneShot:
                 case Trickle():
                     for _ in self._surroundings.until_moved(step):
                         self._send(_ONE)
-                        time.sleep(step.pause_ms / 1000)
+                        self._surroundings.target.transport.sleep(step.pause_ms / 1000)
                 case Pause():
-                    time.sleep(step.duration_ms / 1000)
+                    self._surroundings.target.transport.sleep(step.duration_ms / 1000)
                 case AwaitOutcomes():
                     pass  # it never does anything else
                 case AwaitStrike():
@@ -183,7 +180,7 @@ class _OneShot:
             _, identity = self._raw.init_producer_id()
             if identity is not None:
                 return identity
-            time.sleep(_INIT_PAUSE_S)
+            self._surroundings.target.transport.sleep(_INIT_PAUSE_S)
         return None
 
     def close(self) -> None:
@@ -195,8 +192,7 @@ class _Consuming:
 
     def __init__(self, client: Consumer, surroundings: Surroundings) -> None:
         self._client = client
-        self._consumer = RecordedConsumer(
-            surroundings.target.bootstrap_servers,
+        self._consumer = surroundings.target.drivers.consumer(
             surroundings.recorder,
             next(surroundings.processes),
             topic_ids=surroundings.topic_ids,
@@ -204,7 +200,7 @@ class _Consuming:
         )
         self._consumer.assign({(surroundings.topic, partition): 0 for partition in surroundings.replicas})
 
-    def act(self, phase: Phase, over: threading.Event) -> None:
+    def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
             self._consumer.poll(self._client.poll_records_max, 0.1)
 
@@ -221,7 +217,7 @@ class _WatermarkReading:
         self._raw = surroundings.raw_client(surroundings.replicas[client.partition].leader)
         self._offset = 0
 
-    def act(self, phase: Phase, over: threading.Event) -> None:
+    def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
             fetched = self._raw.fetch(
                 self._topic, self._client.partition, self._offset, max_wait_ms=50, max_bytes=self._client.max_bytes
@@ -243,7 +239,7 @@ class _Watching:
         self._topic = surroundings.topic
         self._raw = surroundings.raw_client(surroundings.node_of(client.node), timeout_s=_WATCHER_TIMEOUT_S)
 
-    def act(self, phase: Phase, over: threading.Event) -> None:
+    def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
             self._raw.metadata([self._topic])
             if self._client.cluster:
@@ -263,7 +259,7 @@ class _Creating:
         self._surroundings = surroundings
         self._raw = surroundings.raw_client(surroundings.node_of(client.node))
 
-    def act(self, phase: Phase, over: threading.Event) -> None:
+    def act(self, phase: Phase, over: Event) -> None:
         if phase is Phase.FAULTY:
             for _ in takewhile(lambda _: not self._surroundings.struck.is_set(), range(self._client.topics_max)):
                 self._create()
@@ -274,7 +270,7 @@ class _Creating:
     def _create(self) -> None:
         name = self._surroundings.new_topic()
         self._raw.create_topic(name, replication_factor=_CREATED_REPLICAS, timeout_ms=_CREATE_TIMEOUT_MS)
-        time.sleep(self._client.pause_ms / 1000)
+        self._surroundings.target.transport.sleep(self._client.pause_ms / 1000)
 
     def close(self) -> None:
         self._raw.client.close()

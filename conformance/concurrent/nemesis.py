@@ -6,8 +6,6 @@ is up), `disk` and `wipe` (until the node is up), `election` (an unclean one was
 that of any client, and so is what a wait was told.
 """
 
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -46,7 +44,7 @@ class Moves:
         self._surroundings = surroundings
         self.first = list(takewhile(lambda move: isinstance(move, moves.Cut), all_moves))
         self._others = all_moves[len(self.first) :]
-        self._holds = threading.Event()
+        self._holds = surroundings.target.stage.event()
 
     def await_hold(self) -> None:
         """Return once the cuts that stand first are in force."""
@@ -112,7 +110,7 @@ class Nemesis:
             case moves.RemoveBroker():
                 self._remove_newcomer()
             case moves.Wait():
-                time.sleep(move.duration_ms / 1000)
+                self.surroundings.target.transport.sleep(move.duration_ms / 1000)
             case _ if isinstance(move, Await):
                 self._await(move)
             case _:
@@ -218,9 +216,9 @@ class Nemesis:
 
     def _wait_for(self, answer: Callable[[], Answered]) -> Answered:
         """Ask again and again until there is an answer, or the time is over."""
-        deadline = time.monotonic() + AWAIT_TIMEOUT_S
-        while not (answered := answer()) and time.monotonic() < deadline:
-            time.sleep(_ASK_AGAIN_S)
+        deadline = self.surroundings.target.transport.monotonic() + AWAIT_TIMEOUT_S
+        while not (answered := answer()) and self.surroundings.target.transport.monotonic() < deadline:
+            self.surroundings.target.transport.sleep(_ASK_AGAIN_S)
         return answered
 
     def _condition(self, move: Await) -> Callable[[RecordedAdminClient], bool]:

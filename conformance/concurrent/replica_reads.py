@@ -4,11 +4,11 @@ So the checkers compare the replicas: a record that one of them lacks is a lost 
 divergence. Replicas are read once they have the same end, which is a moment after the last acknowledgement.
 """
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from conformance.concurrent.surroundings import Surroundings
+from fixtures.clients.transport import Transport
 from fixtures.targets.replica_logs import Replica, read_replica
 from fixtures.targets.stored_batches import segment_files
 from fixtures.targets.target import LogDirectories
@@ -27,7 +27,7 @@ def record_replicas(surroundings: Surroundings) -> None:
         directories = {
             node: target.log_directories(node)[0] / f"{surroundings.topic}-{partition}" for node in replicas.nodes
         }
-        logs = _await_equal_ends(directories)
+        logs = _await_equal_ends(directories, target.transport)
         start = max(log.start_offset for log in logs.values())
         for node, directory in directories.items():
             data = b"".join(segment.read_bytes() for segment in segment_files(directory))
@@ -35,10 +35,10 @@ def record_replicas(surroundings: Surroundings) -> None:
                 client.read_replica(surroundings.topic, partition, start, data)
 
 
-def _await_equal_ends(directories: Mapping[int, Path]) -> Mapping[int, Replica]:
-    deadline = time.monotonic() + EQUAL_TIMEOUT_S
+def _await_equal_ends(directories: Mapping[int, Path], transport: Transport) -> Mapping[int, Replica]:
+    deadline = transport.monotonic() + EQUAL_TIMEOUT_S
     while True:
         logs = {node: read_replica(str(node), directory) for node, directory in directories.items()}
-        if len({log.end_offset for log in logs.values()}) == 1 or time.monotonic() > deadline:
+        if len({log.end_offset for log in logs.values()}) == 1 or transport.monotonic() > deadline:
             return logs
-        time.sleep(_LOOK_AGAIN_S)
+        transport.sleep(_LOOK_AGAIN_S)

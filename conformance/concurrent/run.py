@@ -1,4 +1,4 @@
-"""Runs scripts on a target, with real threads, and writes one history of all of them.
+"""Runs scripts on a target, on its stage, and writes one history of all of them.
 
 A `HistoryRun` is one run directory. Each script gets a topic of its own, new processes and new values in it, goes
 through its phases, and is drained: when all is healed, the leaders are asked for their end offsets, and a fresh
@@ -6,11 +6,9 @@ consumer reads every partition from its start up to there.
 """
 
 import itertools
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -21,11 +19,12 @@ from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.script import Phase, Placement, Script, TopicSettings
 from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
 from fixtures.clients.answers import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from fixtures.clients.confluent import RecordedConsumer
 from fixtures.clients.outcomes import Outcome
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_admin import RecordedAdminClient
+from fixtures.clients.stage import Stage, Task
+from fixtures.clients.transport import Transport
 from fixtures.targets.target import Target
 from linearizability.history.recorder import Recorder
 from linearizability.history.run import RunInfo
@@ -70,7 +69,8 @@ class HistoryRun:
             versions=self.target.versions,
             cluster=self.target.cluster_properties,
         )
-        self._recorder = Recorder(self._exits.enter_context(HistoryWriter(self._run_dir, info)))
+        writer = self._exits.enter_context(HistoryWriter(self._run_dir, info))
+        self._recorder = Recorder(writer, clock=self.target.transport.monotonic_ns)
         return self
 
     def __exit__(
@@ -80,7 +80,7 @@ class HistoryRun:
 
     def run(self, script: Script) -> str:
         """Run one script. Returns the name of its topic. Raises `ScriptNotRunError`."""
-        topic = f"script-{next(self._numbers)}-{time.monotonic_ns() % 10**9:09d}"
+        topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns() % 10**9:09d}"
         with self.raw_client() as admin:
             surroundings = self.make_topic(topic, script.topic, admin)
             actors: list[Actor] = []
@@ -88,7 +88,7 @@ class HistoryRun:
                 actors += (actor_of(client, surroundings) for client in script.clients)
                 for phase in Phase:
                     injections = [Moves(surroundings, script.nemesis)] if phase is Phase.FAULTY else []
-                    run_phase(phase, actors, injections)
+                    run_phase(phase, actors, injections, self.target.stage)
             finally:
                 for actor in actors:
                     actor.close()
@@ -104,7 +104,7 @@ class HistoryRun:
         """A new process, connected to the first node."""
         node = self.target.nodes[0]
         return RecordedAdminClient(
-            RawClient(node.host, node.port),
+            RawClient(node.host, node.port, transport=self.target.transport),
             self._recorder,
             next(self._processes),
             topic_ids=self._topic_ids,
@@ -124,7 +124,7 @@ class HistoryRun:
         if created.outcome is not Outcome.OK:
             raise ScriptNotRunError(f"CreateTopics answered {created.error}")
         self._recorder.topic(topic, properties)
-        replicas = await_full_isr(admin, topic, settings)
+        replicas = await_full_isr(admin, topic, settings, self.target.transport)
         if replicas is None:
             raise ScriptNotRunError(f"after {READY_TIMEOUT_S:g} s not every partition of a new topic has a full ISR")
         return Surroundings(
@@ -135,6 +135,8 @@ class HistoryRun:
             replicas=replicas,
             processes=self._processes,
             values=self._values,
+            struck=self.target.stage.event(),
+            moved=self.target.stage.event(),
         )
 
     def _assignments(self, settings: TopicSettings, admin: RecordedAdminClient) -> Sequence[Sequence[int]]:
@@ -154,20 +156,19 @@ class HistoryRun:
 
     def drain(self, surroundings: Surroundings, settings: TopicSettings, admin: RecordedRawClient) -> None:
         """Read everything back. What is not read by then shows in the history as `unseen`."""
-        topic = surroundings.topic
-        replicas = await_full_isr(admin, topic, settings) or surroundings.replicas
-        deadline = time.monotonic() + DRAIN_TIMEOUT_S
+        topic, transport = surroundings.topic, self.target.transport
+        replicas = await_full_isr(admin, topic, settings, self.target.transport) or surroundings.replicas
+        deadline = transport.monotonic() + DRAIN_TIMEOUT_S
         starts: dict[tuple[str, int], int] = {}
         ends: dict[int, int] = {}
         for partition, of_partition in replicas.items():
             with surroundings.raw_client(of_partition.leader) as leader:
-                starts[topic, partition] = _ask_offset(leader, topic, partition, EARLIEST_TIMESTAMP, deadline)
-                ends[partition] = _ask_offset(leader, topic, partition, LATEST_TIMESTAMP, deadline)
-        with RecordedConsumer(
-            self.target.bootstrap_servers, self._recorder, next(self._processes), topic_ids=self._topic_ids
-        ) as consumer:
+                starts[topic, partition] = _ask_offset(leader, surroundings, partition, EARLIEST_TIMESTAMP, deadline)
+                ends[partition] = _ask_offset(leader, surroundings, partition, LATEST_TIMESTAMP, deadline)
+        consumer = self.target.drivers.consumer(self._recorder, next(self._processes), topic_ids=self._topic_ids)
+        with closing(consumer):
             consumer.assign(starts)
-            while time.monotonic() < deadline and any(
+            while transport.monotonic() < deadline and any(
                 consumer.position(topic, partition) < end for partition, end in ends.items()
             ):
                 consumer.poll()
@@ -176,25 +177,35 @@ class HistoryRun:
                 leader.list_offsets(topic, partition)
 
 
-def run_phase(phase: Phase, actors: Sequence[Actor], injections: Sequence[Injection]) -> None:
+def run_phase(phase: Phase, actors: Sequence[Actor], injections: Sequence[Injection], stage: Stage) -> None:
     """All actors at once; over when every writer has done its steps and every injection is healed.
 
     What holds from the beginning does so before the first step: nothing sent in this phase went through before it.
     """
-    over = threading.Event()
-    with ThreadPoolExecutor(max_workers=max(1, len(actors) + len(injections))) as pool:
-        readers = [pool.submit(actor.act, phase, over) for actor in actors if not actor.is_writer]
+    over = stage.event()
+    readers = [stage.start(partial(actor.act, phase, over)) for actor in actors if not actor.is_writer]
+    awaited: list[Task] = []
+    try:
+        awaited += (stage.start(injection) for injection in injections)
+        for injection in injections:
+            injection.await_hold()
+        awaited += (stage.start(partial(actor.act, phase, over)) for actor in actors if actor.is_writer)
+        _join(awaited)
+    finally:
+        over.set()
+        _join(readers)
+
+
+def _join(tasks: Sequence[Task]) -> None:
+    """Wait until all are done; raises what the first that failed has raised."""
+    errors = []
+    for task in tasks:
         try:
-            awaited: list[Future[None]] = [pool.submit(injection) for injection in injections]
-            for injection in injections:
-                injection.await_hold()
-            awaited += (pool.submit(actor.act, phase, over) for actor in actors if actor.is_writer)
-            for each in awaited:
-                each.result()
-        finally:
-            over.set()
-        for each in readers:
-            each.result()
+            task.result()
+        except Exception as error:  # noqa: BLE001 - the others are waited for, then it is raised
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def _rotated(nodes: Sequence[int], first: int) -> Sequence[int]:
@@ -217,25 +228,32 @@ def _find_topics(surroundings: Surroundings) -> None:
             client.metadata(surroundings.other_topics)
 
 
-def _ask_offset(leader: RecordedRawClient, topic: str, partition: int, timestamp: int, deadline: float) -> int:
+def _ask_offset(
+    leader: RecordedRawClient, surroundings: Surroundings, partition: int, timestamp: int, deadline: float
+) -> int:
     """An offset from a leader that may still be settling; 0 if it never tells, so that nothing counts as read."""
-    while (offset := leader.list_offsets(topic, partition, timestamp).offset) is None:
-        if time.monotonic() >= deadline:
+    transport = surroundings.target.transport
+    while (offset := leader.list_offsets(surroundings.topic, partition, timestamp).offset) is None:
+        if transport.monotonic() >= deadline:
             return 0
-        time.sleep(_ASK_AGAIN_S)
+        transport.sleep(_ASK_AGAIN_S)
     return offset
 
 
 def await_full_isr(
-    admin: RecordedRawClient, topic: str, settings: TopicSettings, timeout_s: float = READY_TIMEOUT_S
+    admin: RecordedRawClient,
+    topic: str,
+    settings: TopicSettings,
+    transport: Transport,
+    timeout_s: float = READY_TIMEOUT_S,
 ) -> Mapping[int, Replicas] | None:
     """The replicas by partition, once each has a leader and its ISR is full; null if that takes too long."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
+    deadline = transport.monotonic() + timeout_s
+    while transport.monotonic() < deadline:
         replicas = dict(_full_isrs(admin, topic, settings))
         if len(replicas) == settings.partitions:
             return replicas
-        time.sleep(_ASK_AGAIN_S)
+        transport.sleep(_ASK_AGAIN_S)
     return None
 
 

@@ -1,7 +1,5 @@
 """What the clients and the nemesis of one script stand on: a target, a topic, a history, and numbers of their own."""
 
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +10,7 @@ from fixtures.clients.raw import RawClient
 from fixtures.clients.record_batch import Record
 from fixtures.clients.recorded_admin import RecordedAdminClient
 from fixtures.clients.recorded_connection import TopicIds
+from fixtures.clients.stage import THREADS, Event
 from fixtures.targets.target import Target
 from linearizability.history.recorder import Recorder
 
@@ -45,9 +44,9 @@ class Surroundings:
     """Process numbers that nobody had yet."""
     values: Iterator[int]
     """Values that nobody sent yet."""
-    struck: threading.Event = field(default_factory=threading.Event)
+    struck: Event = field(default_factory=THREADS.event)
     """The nemesis has killed or paused a node, or will not do so any more."""
-    moved: threading.Event = field(default_factory=threading.Event)
+    moved: Event = field(default_factory=THREADS.event)
     """The nemesis has made its last move, and all is healed."""
     other_topics: list[str] = field(default_factory=list)
     """Those that somebody tried to create while the script ran."""
@@ -57,7 +56,7 @@ class Surroundings:
         nodes = {each.id: each for each in self.target.nodes}
         chosen = nodes[min(nodes) if node is None else node]
         return RecordedAdminClient(
-            RawClient(chosen.host, chosen.port, timeout_s=timeout_s),
+            RawClient(chosen.host, chosen.port, timeout_s=timeout_s, transport=self.target.transport),
             self.recorder,
             next(self.processes),
             topic_ids=self.topic_ids,
@@ -81,7 +80,9 @@ class Surroundings:
         """The records of one step."""
         for _ in range(step.records):
             value = next(self.values)
-            yield to_record(value, key=f"k{value % 10}", timestamp_ms=int(time.time() * 1000), size=step.size)
+            yield to_record(
+                value, key=f"k{value % 10}", timestamp_ms=int(self.target.transport.time() * 1000), size=step.size
+            )
 
     def until_moved(self, step: Trickle) -> Iterator[int]:
         """Counts the records of a trickle."""

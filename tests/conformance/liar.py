@@ -20,6 +20,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
+from fixtures.clients.drivers import ConfluentDrivers
 from fixtures.clients.raw import RawClient, RawClientError
 from fixtures.targets.target import Node
 
@@ -56,12 +57,13 @@ class Liar:
         self._connections: list[socket.socket] = []
         self.name = f"liar before {honest.name}"
         self.kind, self.version, self.versions = honest.kind, honest.version, honest.versions
-        self.transport = honest.transport
+        self.transport, self.stage = honest.transport, honest.stage
         self.capabilities, self.cluster_properties = honest.capabilities, honest.cluster_properties
         self.node_count = len(honest.nodes)
         ports = [listener.getsockname()[1] for listener in self._listeners]
         self.nodes = tuple(Node(node.id, "127.0.0.1", port) for node, port in zip(honest.nodes, ports, strict=True))
         self.bootstrap_servers = f"127.0.0.1:{self.nodes[0].port}"
+        self.drivers = ConfluentDrivers(self.bootstrap_servers)
         self._proxies = {(node.host, node.port): mine for node, mine in zip(honest.nodes, self.nodes, strict=True)}
 
     def __enter__(self) -> "Liar":

@@ -26,6 +26,8 @@ from conformance.concurrent.nemesis import Moves, Nemesis
 from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
 from fixtures.clients.answers import Answer
 from fixtures.clients.outcomes import Outcome
+from fixtures.clients.stage import THREADS
+from fixtures.clients.transport import SOCKETS
 from fixtures.faults.damage import Damage
 from fixtures.targets.target import Lost, Node, TargetError
 
@@ -34,6 +36,7 @@ class Target:
     """Writes down what is done to it, as does its recorder."""
 
     name = "fake"
+    transport, stage = SOCKETS, THREADS
     nodes = tuple(Node(id_, "127.0.0.1", 9092) for id_ in (1, 2, 3))
 
     def __init__(self, log_directory=None):
