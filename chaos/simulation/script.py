@@ -78,6 +78,7 @@ class Producer(AsPython):
 
     :param idempotent: with a producer id, epochs and sequences; needs acks -1.
     :param in_flight_max: batches that wait for an answer, by partition.
+    :param by_name: speaks the last version of Produce that names a topic by its name, not by its id.
     """
 
     steps: tuple[ProducerStep, ...] = ()
@@ -87,6 +88,7 @@ class Producer(AsPython):
     delivery_timeout_ms: int = 20_000
     request_timeout_ms: int = 5_000
     retry_backoff_ms: int = 100
+    by_name: bool = False
 
 
 # --- a consumer
@@ -131,7 +133,8 @@ class Consumer(AsPython):
 
     :param partitions: topics and partition numbers.
     :param group: where it commits offsets; empty: nowhere.
-    :param checks_epochs: says in its fetches which epochs it knows, and looks where they ended (KIP-320).
+    :param checks_epochs: says in its fetches which epoch it knows, and looks where the one before ended (KIP-320).
+    :param by_name: speaks the last version of Fetch that names a topic by its name, not by its id.
     """
 
     steps: tuple[ConsumerStep, ...] = ()
@@ -141,6 +144,7 @@ class Consumer(AsPython):
     max_bytes: int = 65_536
     max_wait_ms: int = 100
     checks_epochs: bool = True
+    by_name: bool = False
 
 
 # --- a raw client

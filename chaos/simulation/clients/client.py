@@ -1,0 +1,167 @@
+"""What every simulated client is made of: a process, what it knows of the cluster, and the rows that it writes."""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.faults import Node
+from chaos.simulation.clients import questions
+from chaos.simulation.clients.process import Answer, Ask, Process, Sleep, Wait
+from chaos.simulation.clients.view import NO_NODE, Place, View
+from fixtures.clients.messages import error_name
+from fixtures.clients.recorded_connection import known
+from linearizability.history.recorder import Recorder
+
+READ_UNCOMMITTED = "read_uncommitted"
+ISOLATION_LEVELS = {READ_UNCOMMITTED: 0, "read_committed": 1}
+METADATA_TIMEOUT_MS = 2_000
+
+Steps = Generator[Ask | Sleep | Wait, Any, Any]
+
+STALE_METADATA = frozenset(
+    {
+        "NOT_LEADER_OR_FOLLOWER",
+        "LEADER_NOT_AVAILABLE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "UNKNOWN_TOPIC_ID",
+        "INCONSISTENT_TOPIC_ID",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "KAFKA_STORAGE_ERROR",
+        "REPLICA_NOT_AVAILABLE",
+        "NETWORK_EXCEPTION",
+        "REQUEST_TIMED_OUT",
+    }
+)
+"""After these errors a client asks for metadata before it tries again (Java's `InvalidMetadataException`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all clients of a run share.
+
+    :ivar brokers: which any client knows of from the start.
+    :ivar node: of a role by now; null where there is none.
+    :ivar acknowledged: told of each batch that acks=all has acknowledged: where, its first offset, its checksum.
+    :ivar keeps_timestamps: false where a topic may have LogAppendTime.
+    """
+
+    recorder: Recorder
+    brokers: tuple[int, ...]
+    node: Callable[[Node], int | None]
+    acknowledged: Callable[[Place, int, int], None]
+    keeps_timestamps: bool = True
+
+
+class Client:
+    """Base of the simulated clients. It asks brokers by turns, beginning with one that depends on its number."""
+
+    def __init__(self, process: Process, surroundings: Surroundings) -> None:
+        self.process = process
+        self.surroundings = surroundings
+        self.recorder = surroundings.recorder
+        self.view = View()
+        self._turn = process.number % len(surroundings.brokers)
+
+    @property
+    def now_ms(self) -> int:
+        """Virtual time."""
+        return self.process.scheduler.now_ms
+
+    # Rows
+
+    def invoke(self, f: str, place: Place | None = None, **columns: Any) -> int:
+        """An operation begins."""
+        if place is not None:
+            columns |= {"topic": place[0], "topic_id": self.view.topic_id_text(place[0]), "partition": place[1]}
+        return self.recorder.invoke(self.process.number, f, **columns)
+
+    def state(self, source: str, asked_ns: int, place: Place, node: int, error: str | None, **columns: Any) -> None:
+        """What a node said of a partition."""
+        self.recorder.state(
+            source=source,
+            asked_ns=asked_ns,
+            answered_ns=self.recorder.now_ns(),
+            node=node,
+            topic=place[0],
+            topic_id=self.view.topic_id_text(place[0]),
+            partition=place[1],
+            error=error,
+            **columns,
+        )
+
+    # Metadata
+
+    def next_node(self) -> int:
+        """Whom to ask for what any broker knows."""
+        brokers = self.surroundings.brokers
+        self._turn = (self._turn + 1) % len(brokers)
+        return brokers[self._turn]
+
+    def refresh(self, topics: Sequence[str], *, node: int | None = None, tells: bool = False) -> Steps:
+        """Ask for metadata once; returns the answer.
+
+        :param tells: write down what was said of partitions.
+        """
+        asked_ns = self.recorder.now_ns() if tells else 0
+        asked = self.next_node() if node is None else node
+        answer: Answer = yield Ask(asked, questions.metadata(tuple(topics)), METADATA_TIMEOUT_MS)
+        if answer.response is not None:
+            self.view.learn(answer.response)
+            if tells:
+                self._tell(answer.response, asked_ns, asked)
+        return answer
+
+    def _tell(self, response: Any, asked_ns: int, node: int) -> None:
+        for of_topic in response.topics:
+            for of_partition in of_topic.partitions:
+                self.state(
+                    "metadata",
+                    asked_ns,
+                    (of_topic.name, of_partition.partition_index),
+                    node,
+                    error_name(of_partition.error_code),
+                    leader=known(of_partition.leader_id),
+                    leader_epoch=known(of_partition.leader_epoch),
+                    isr=[int(member) for member in of_partition.isr_nodes],
+                )
+
+    def find_leader(self, place: Place, *, deadline_ms: int, backoff_ms: int) -> Steps:
+        """Ask for metadata until somebody leads; returns whether anybody does before the deadline."""
+        while self.view.leader(place).node == NO_NODE:
+            yield from self.refresh([place[0]])
+            if self.view.leader(place).node == NO_NODE:
+                if self.now_ms + backoff_ms > deadline_ms:
+                    return False
+                yield Sleep(backoff_ms)
+        return True
+
+    # End offsets
+
+    def list_offsets(
+        self,
+        place: Place,
+        node: int,
+        *,
+        timestamp: int,
+        isolation: str = READ_UNCOMMITTED,
+        timeout_ms: int,
+        leader_epoch: int = -1,
+    ) -> Steps:
+        """One ListOffsets, with its row of `states`; returns error, offset and leader epoch, null where not told."""
+        asked_ns = self.recorder.now_ns()
+        question = questions.list_offsets(*place, timestamp, ISOLATION_LEVELS[isolation], leader_epoch)
+        answer: Answer = yield Ask(node, question, timeout_ms)
+        if answer.response is None:
+            return answer.error, None, None
+        of_partition = answer.response.topics[0].partitions[0]
+        error = error_name(of_partition.error_code)
+        offset = known(of_partition.offset) if error is None else None
+        epoch = known(of_partition.leader_epoch) if error is None else None
+        end = "high_watermark" if isolation == READ_UNCOMMITTED else "last_stable_offset"
+        column = {-1: end, -2: "log_start_offset"}.get(timestamp)
+        if column is not None:
+            # Of the log start Kafka answers the epoch of the record that stands there, not the leader's.
+            told = {column: offset, "leader_epoch": epoch if timestamp == -1 else None}
+            self.state("list_offsets", asked_ns, place, node, error, isolation=isolation, **told)
+        return error, offset, epoch

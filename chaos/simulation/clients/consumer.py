@@ -1,0 +1,327 @@
+"""A consumer that does what Kafka's Java consumer does, with partitions that it assigned itself.
+
+Each poll is one Fetch from one of its partitions, by turns, and one `poll` operation. Rules:
+
+- It fetches from the leader that it knows, in the leader epoch that it knows. An error of stale metadata makes it ask
+  anew; nothing is tried again within a poll.
+- After the leader has changed it asks for the end of the epoch of the last record that it consumed, and goes back to
+  there where that lies below its position: that part of the log was truncated (KIP-320). History: cause `reset`.
+- An offset that is out of range makes it go on at the log start (`auto.offset.reset=earliest`). The same cause.
+- Offsets of its group are committed and fetched by the group's coordinator, which it looks for anew after an error.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.simulation.clients import questions
+from chaos.simulation.clients.client import ISOLATION_LEVELS, STALE_METADATA, Client, Steps, Surroundings
+from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Sleep
+from chaos.simulation.clients.reading import fetched_partition, moved_to, passed_over, read_batches
+from chaos.simulation.clients.view import NO_EPOCH, NO_NODE, Place
+from chaos.simulation.script import Commit, FetchOffsets, Poll, Rest, Seek
+from chaos.simulation.script import Consumer as ConsumerScript
+from fixtures.clients.messages import ApiKey, error_name
+from fixtures.clients.outcomes import Outcome, outcome_of
+from fixtures.clients.record_batch import MalformedBatch
+from fixtures.clients.recorded_connection import known
+from linearizability.history.recorder import Position
+
+REQUEST_TIMEOUT_MS = 3_000
+_BACKOFF_MS = 100
+_EARLIEST, _LATEST = -2, -1
+_UNDEFINED = -1
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Where it stands in one partition.
+
+    :ivar epoch: of the last record that it consumed.
+    :ivar validated_epoch: leader epoch in which its position is known to be in the log.
+    """
+
+    place: Place
+    offset: int = 0
+    epoch: int = NO_EPOCH
+    validated_epoch: int = NO_EPOCH
+    must_reset: bool = False
+
+
+class Consumer(Client):
+    """One consumer and its steps."""
+
+    def __init__(self, process: Process, surroundings: Surroundings, script: ConsumerScript) -> None:
+        super().__init__(process, surroundings)
+        self._script = script
+        self._progress = {place: _Progress(place) for place in script.partitions}
+        self._topics = tuple(dict.fromkeys(topic for topic, _ in script.partitions))
+        self._polls = 0
+        self._is_stale = True
+        self._coordinator: int | None = None
+        self.recorder.client(process.number, {"isolation.level": script.isolation, "group.id": script.group})
+
+    def run(self) -> None:
+        """Begin."""
+        self.process.start(self._work())
+
+    def _work(self) -> Behaviour:
+        self._assign()
+        for step in self._script.steps:
+            match step:
+                case Poll():
+                    for _ in range(step.times):
+                        yield from self.poll()
+                        if step.pause_ms:
+                            yield Sleep(step.pause_ms)
+                case Commit():
+                    yield from self.commit()
+                case FetchOffsets():
+                    yield from self.fetch_offsets(list(self._progress))
+                case Seek():
+                    yield from self._seek(step)
+                case Rest(duration_ms):
+                    yield Sleep(duration_ms)
+
+    def position(self, place: Place) -> int:
+        """The next offset to read."""
+        return self._progress[place].offset
+
+    def _assign(self) -> None:
+        op_id = self.invoke("assign", isolation=self._script.isolation)
+        positions = [self._move(progress, 0, "assign") for progress in self._progress.values()]
+        self.recorder.complete(op_id, Outcome.OK, positions=positions)
+
+    def _move(self, progress: _Progress, offset: int, cause: str, epoch: int = NO_EPOCH) -> Position:
+        progress.offset, progress.epoch, progress.must_reset = offset, epoch, False
+        progress.validated_epoch = NO_EPOCH
+        return moved_to(progress.place, self.view.topic_id_text(progress.place[0]), offset, cause)
+
+    def _seek(self, step: Seek) -> Steps:
+        place = step.topic, step.partition
+        offset = step.offset
+        if offset is None:
+            offset = yield from self._end_of(place)
+        if offset is None or place not in self._progress:
+            return
+        op_id = self.invoke("seek", place, offset=offset, isolation=self._script.isolation)
+        self.recorder.complete(op_id, Outcome.OK, positions=[self._move(self._progress[place], offset, "seek")])
+
+    # Polls
+
+    def poll(self, place: Place | None = None) -> Steps:
+        """One `poll` of a partition, of the next by turns where none is said; returns Kafka's name of an error."""
+        if place is None:
+            places = list(self._progress)
+            place = places[self._polls % len(places)]
+            self._polls += 1
+        progress = self._progress[place]
+        op_id = self.invoke("poll", isolation=self._script.isolation)
+        if self._is_stale or self.view.leader(place).node == NO_NODE:
+            self._is_stale = False
+            yield from self.refresh(self._topics)
+        error, reads, positions, node = yield from self._read(progress)
+        self._note(error)
+        outcome = outcome_of(error, attempts=1)
+        self.recorder.complete(op_id, outcome, error, node=node, reads=reads, positions=positions)
+        return error
+
+    def _note(self, error: str | None) -> None:
+        if error in STALE_METADATA:
+            self._is_stale = True
+
+    def _read(self, progress: _Progress) -> Steps:
+        """Error, reads, positions and the node that was asked last."""
+        leader = self.view.leader(progress.place)
+        if leader.node == NO_NODE:
+            return "LEADER_NOT_AVAILABLE", (), (), None
+        positions: list[Position] = []
+        if progress.must_reset:
+            error = yield from self._reset(progress, leader.node, positions)
+            return error, (), positions, leader.node
+        if self._has_to_validate(progress, leader.epoch):
+            error = yield from self._validate(progress, leader.node, leader.epoch, positions)
+            if error is not None or positions or progress.must_reset:
+                return error, (), positions, leader.node
+        error, reads = yield from self._fetch(progress, leader.node, leader.epoch, positions)
+        return error, reads, positions, leader.node
+
+    def _fetch(self, progress: _Progress, node: int, epoch: int, positions: list[Position]) -> Steps:
+        place, script = progress.place, self._script
+        version = questions.newest(ApiKey.FETCH, questions.BY_NAME_MAX if script.by_name else None)
+        topic_id = self.view.topic_id_text(place[0])
+        known_epoch = epoch if script.checks_epochs else NO_EPOCH
+        question = questions.fetch(
+            place[0],
+            self.view.topic_ids.get(place[0]),
+            place[1],
+            progress.offset,
+            leader_epoch=known_epoch,
+            isolation_level=ISOLATION_LEVELS[script.isolation],
+            max_wait_ms=script.max_wait_ms,
+            max_bytes=script.max_bytes,
+            version=version,
+        )
+        asked_ns = self.recorder.now_ns()
+        answer: Answer = yield Ask(node, question, script.max_wait_ms + REQUEST_TIMEOUT_MS)
+        if answer.response is None:
+            return answer.error, ()
+        of_partition, error = fetched_partition(answer.response)
+        if error == "OFFSET_OUT_OF_RANGE":
+            progress.must_reset = True
+        if error is not None:
+            return error, ()
+        before = progress.offset
+        try:
+            reads, after, last_epoch = read_batches(of_partition.records or b"", place, topic_id, before)
+        except MalformedBatch:
+            return "CORRUPT_MESSAGE", ()
+        self._tell_fetched(place, node, known_epoch, asked_ns, of_partition)
+        progress.offset = after
+        progress.validated_epoch = known_epoch
+        if last_epoch is not None:
+            progress.epoch = last_epoch
+        positions.append(passed_over(place, topic_id, before, after, of_partition))
+        return None, reads
+
+    def _tell_fetched(self, place: Place, node: int, epoch: int, asked_ns: int, of_partition: Any) -> None:
+        """A leader that takes a fetch in this epoch is in this epoch."""
+        self.state(
+            "fetch",
+            asked_ns,
+            place,
+            node,
+            None,
+            isolation=self._script.isolation,
+            leader_epoch=known(epoch),
+            high_watermark=known(of_partition.high_watermark),
+            last_stable_offset=known(of_partition.last_stable_offset),
+            log_start_offset=known(of_partition.log_start_offset),
+        )
+
+    def drain(self) -> Steps:
+        """Read every partition up to the end that its leader answers first."""
+        self._assign()
+        yield from self.refresh(self._topics)
+        for place, progress in self._progress.items():
+            end = None
+            while end is None:
+                end = yield from self._end_of(place)
+            while progress.offset < end:
+                error = yield from self.poll(place)
+                if error is not None:
+                    yield Sleep(_BACKOFF_MS)
+
+    def _end_of(self, place: Place) -> Steps:
+        op_id = self.invoke("list_offsets", place, isolation=self._script.isolation)
+        if self._is_stale or self.view.leader(place).node == NO_NODE:
+            self._is_stale = False
+            yield from self.refresh(self._topics)
+        leader = self.view.leader(place).node
+        node = self.next_node() if leader == NO_NODE else leader
+        error, offset, _ = yield from self.list_offsets(
+            place, node, timestamp=_LATEST, isolation=self._script.isolation, timeout_ms=REQUEST_TIMEOUT_MS
+        )
+        self._note(error)
+        self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node, offset=offset)
+        if error is not None:
+            yield Sleep(_BACKOFF_MS)
+        return offset
+
+    # Truncation
+
+    def _has_to_validate(self, progress: _Progress, leader_epoch: int) -> bool:
+        if not self._script.checks_epochs or progress.epoch == NO_EPOCH:
+            return False
+        return leader_epoch not in {NO_EPOCH, progress.validated_epoch}
+
+    def _validate(self, progress: _Progress, node: int, leader_epoch: int, positions: list[Position]) -> Steps:
+        question = questions.offset_for_leader_epoch(*progress.place, progress.epoch, leader_epoch)
+        answer: Answer = yield Ask(node, question, REQUEST_TIMEOUT_MS)
+        if answer.response is None:
+            return answer.error
+        of_partition = answer.response.topics[0].partitions[0]
+        error = error_name(of_partition.error_code)
+        if error is not None:
+            return error
+        if of_partition.end_offset == _UNDEFINED:
+            progress.must_reset = True
+            return None
+        if of_partition.end_offset < progress.offset:
+            positions.append(
+                self._move(progress, int(of_partition.end_offset), "reset", int(of_partition.leader_epoch))
+            )
+        progress.validated_epoch = leader_epoch
+        return None
+
+    def _reset(self, progress: _Progress, node: int, positions: list[Position]) -> Steps:
+        error, offset, _ = yield from self.list_offsets(
+            progress.place, node, timestamp=_EARLIEST, timeout_ms=REQUEST_TIMEOUT_MS
+        )
+        if offset is not None:
+            positions.append(self._move(progress, offset, "reset"))
+        return error
+
+    # Group offsets
+
+    def commit(self) -> Steps:
+        """One `commit_offsets` of all positions, sent once."""
+        offsets = tuple((*place, progress.offset, progress.epoch) for place, progress in self._progress.items())
+        op_id = self.invoke("commit_offsets", group=self._script.group)
+        rows = [self._offset_row((topic, partition), offset, "commit") for topic, partition, offset, _ in offsets]
+        answer = yield from self._ask_coordinator(questions.offset_commit(self._script.group, offsets))
+        error, node, sent = answer.error, self._coordinator, answer.sent
+        if answer.response is not None:
+            codes = [part.error_code for topic in answer.response.topics for part in topic.partitions]
+            error = next((name for code in codes if (name := error_name(code)) is not None), None)
+        self.recorder.group_offsets(op_id, rows)
+        self.recorder.complete(op_id, outcome_of(error, attempts=1, sent=sent), error, node=node)
+        if error is not None:
+            self._coordinator = None
+
+    def fetch_offsets(self, places: Sequence[Place]) -> Steps:
+        """One `fetch_offsets`; returns an error."""
+        op_id = self.invoke("fetch_offsets", group=self._script.group)
+        answer = yield from self._ask_coordinator(questions.offset_fetch(self._script.group, tuple(places)))
+        error, node = answer.error, self._coordinator
+        if answer.response is not None:
+            of_group = answer.response.groups[0]
+            error = error_name(of_group.error_code)
+            parts = [(topic.name, part) for topic in of_group.topics for part in topic.partitions]
+            error = error or next((name for _, part in parts if (name := error_name(part.error_code))), None)
+            if error is None:
+                rows = [
+                    self._offset_row((topic, part.partition_index), known(part.committed_offset), "fetched")
+                    for topic, part in parts
+                ]
+                self.recorder.group_offsets(op_id, rows)
+        self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node)
+        if error is not None:
+            self._coordinator = None
+        return error
+
+    def _offset_row(self, place: Place, offset: int | None, direction: str) -> dict[str, Any]:
+        return {
+            "group": self._script.group,
+            "topic": place[0],
+            "topic_id": self.view.topic_id_text(place[0]),
+            "partition": place[1],
+            "offset": offset,
+            "direction": direction,
+        }
+
+    def _ask_coordinator(self, question: questions.Question) -> Steps:
+        """The coordinator's answer, or that of whoever should have known it."""
+        if self._coordinator is None:
+            found: Answer = yield Ask(
+                self.next_node(), questions.find_coordinator(self._script.group), REQUEST_TIMEOUT_MS
+            )
+            if found.response is None:
+                return Answer(error=found.error, sent=False)
+            of_group = found.response.coordinators[0]
+            error = error_name(of_group.error_code)
+            if error is not None:
+                return Answer(error=error, sent=False)
+            self._coordinator = int(of_group.node_id)
+        answer: Answer = yield Ask(self._coordinator, question, REQUEST_TIMEOUT_MS)
+        return answer

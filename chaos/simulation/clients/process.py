@@ -1,0 +1,213 @@
+"""A simulated client's process: generators that ask nodes and wait, resumed by the scheduler.
+
+    answer = yield Ask(node=1, question=question, timeout_ms=2_000)
+    yield Sleep(100)
+    yield Wait(signal)
+
+A process has one connection to each node, as Kafka's clients do, with any number of requests in flight; it may run
+several generators at once. A request that is not answered in time closes its connection, and all that wait on it lose
+their answers, so that a late answer is taken for no other's.
+"""
+
+import struct
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from chaos.simulation.clients.questions import Question
+from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
+from fixtures.clients.raw import MalformedResponse
+from reference_broker.simulation.cluster import ClientConnection, SimulatedCluster
+from reference_broker.simulation.scheduler import Scheduler
+
+_LENGTH_BYTES = 4
+_CORRELATION_ID = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a question.
+
+    :ivar response: kio's; null where none came.
+    :ivar error: Kafka's name of what kept it from coming.
+    :ivar sent: false only where it is certain that not one byte arrived.
+    """
+
+    response: Any = None
+    error: str | None = None
+    sent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Send a question to a node, and go on with its `Answer`. One that is not answered goes on at once."""
+
+    node: int
+    question: Question
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Go on later."""
+
+    duration_ms: int
+
+
+@dataclass(eq=False, slots=True)
+class Signal:
+    """What generators wait for; all of them go on when it is given."""
+
+    _waiting: list[Callable[[], None]] = field(default_factory=list)
+
+    def give(self) -> None:
+        """Let all go on."""
+        waiting, self._waiting = self._waiting, []
+        for resume in waiting:
+            resume()
+
+    def add(self, resume: Callable[[], None]) -> None:
+        """One more waits."""
+        self._waiting.append(resume)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Go on when a signal is given."""
+
+    signal: Signal
+
+
+Behaviour = Generator[Ask | Sleep | Wait, Any, None]
+"""What runs in a process: is sent an `Answer` for each `Ask`, null otherwise."""
+
+
+class MalformedAnswerError(Exception):
+    """A node has answered with bytes that are no answer."""
+
+
+class Process:
+    """One client.
+
+    :ivar number: of it in the history.
+    :ivar place: where it stands, for links.
+    """
+
+    def __init__(self, number: int, cluster: SimulatedCluster) -> None:
+        self.number = number
+        self.place = place_of(number)
+        self._cluster = cluster
+        self._connections: dict[int, _Connection] = {}
+        self._running = 0
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Whose time it lives in."""
+        return self._cluster.scheduler
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self._running == 0
+
+    def start(self, behaviour: Behaviour) -> None:
+        """Run one more generator, from the next event on."""
+        self._running += 1
+        self.scheduler.after(0, lambda: self._go_on(behaviour, None))
+
+    def close(self) -> None:
+        """End its connections."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _go_on(self, behaviour: Behaviour, sent: Answer | None) -> None:
+        try:
+            wanted = behaviour.send(sent)
+        except StopIteration:
+            self._running -= 1
+            return
+        match wanted:
+            case Ask():
+                self._connection(wanted.node).ask(wanted, partial(self._go_on, behaviour))
+            case Sleep(duration_ms):
+                self.scheduler.after(duration_ms, lambda: self._go_on(behaviour, None))
+            case Wait(signal):
+                signal.add(lambda: self.scheduler.after(0, lambda: self._go_on(behaviour, None)))
+
+    def _connection(self, node: int) -> "_Connection":
+        connection = self._connections.get(node)
+        if connection is None or connection.is_closed:
+            connection = self._connections[node] = _Connection(self, self._cluster, node)
+        return connection
+
+
+def place_of(number: int) -> str:
+    """Where the client of that number stands."""
+    return f"client-{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    question: Question
+    resume: Callable[[Answer], None]
+
+
+class _Connection:
+    """To one node. Answers come in the order of the questions."""
+
+    def __init__(self, process: Process, cluster: SimulatedCluster, node: int) -> None:
+        self.is_closed = False
+        self._scheduler = process.scheduler
+        self._pending: dict[int, _Pending] = {}
+        self._correlation_id = 0
+        self._wire: ClientConnection = cluster.connect(process.place, node, self._received, self._lost)
+
+    def ask(self, ask: Ask, resume: Callable[[Answer], None]) -> None:
+        self._correlation_id += 1
+        number = self._correlation_id
+        self._wire.send(ask.question.frame(number))
+        if not ask.question.is_answered:
+            self._scheduler.after(0, lambda: resume(Answer()))
+            return
+        self._pending[number] = _Pending(ask.question, resume)
+        self._scheduler.after(ask.timeout_ms, lambda: self._time_out(number))
+
+    def close(self, *, first: int | None = None) -> None:
+        """End it; whoever waits learns that.
+
+        :param first: whose time is over.
+        """
+        if not self.is_closed:
+            self._wire.close()
+            self._end(first)
+
+    def _received(self, data: bytes) -> None:
+        if self.is_closed:
+            return
+        (number,) = _CORRELATION_ID.unpack_from(data, _LENGTH_BYTES)
+        pending = self._pending.pop(number, None)
+        if pending is None:
+            raise MalformedAnswerError(f"an answer with correlation id {number}, which nothing asked for")
+        try:
+            response = pending.question.read(data[_LENGTH_BYTES:])
+        except MalformedResponse as error:
+            raise MalformedAnswerError(str(error)) from error
+        pending.resume(Answer(response))
+
+    def _time_out(self, number: int) -> None:
+        if number in self._pending:
+            self.close(first=number)
+
+    def _lost(self) -> None:
+        if not self.is_closed:
+            self._end(None)
+
+    def _end(self, first: int | None) -> None:
+        self.is_closed = True
+        sent = self._wire.is_established
+        pending, self._pending = self._pending, {}
+        for number, waiting in pending.items():
+            error = REQUEST_TIMED_OUT if number == first else NETWORK_EXCEPTION
+            waiting.resume(Answer(error=error, sent=sent))

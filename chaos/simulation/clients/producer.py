@@ -1,0 +1,408 @@
+"""A producer that does what Kafka's Java producer does: batches in order, several in flight, retries, idempotence.
+
+Each batch goes to one partition and is one `produce` operation, invoked when the batch is handed over. Rules:
+
+- A batch that may be tried again is, after a pause and with fresh metadata, until its delivery time is over.
+- Idempotence (KIP-98): a batch gets its sequence when it is first sent and keeps it. While one waits to be tried again,
+  only the first without an outcome may be sent, so that order and sequences hold.
+- DUPLICATE_SEQUENCE_NUMBER: the batch is in the log, nobody says where.
+- A batch whose time is over while nobody knows whether it was appended leaves the partition's sequence unresolved: no
+  new batch is sent before all others have an outcome; then, unless the last one acknowledged was the last one sent, the
+  producer takes the next epoch of its id by itself and begins again at sequence 0 (KIP-360).
+- OUT_OF_ORDER_SEQUENCE_NUMBER or UNKNOWN_PRODUCER_ID for the batch behind the last acknowledged one: acknowledged
+  records are gone. The same, and the batches without an outcome are numbered anew from 0. For a later batch it only
+  says that one before it has failed, and it is tried again.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import count, islice
+from typing import Any
+
+from chaos.simulation.clients import questions
+from chaos.simulation.clients.client import STALE_METADATA, Client, Steps, Surroundings
+from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Signal, Sleep, Wait
+from chaos.simulation.clients.view import NO_NODE, Place
+from chaos.simulation.script import AwaitOutcomes, Rest, Send
+from chaos.simulation.script import Producer as ProducerScript
+from fixtures.clients.messages import ApiKey, error_name
+from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome, outcome_of
+from fixtures.clients.payload import SIZE_MIN, to_record
+from fixtures.clients.record_batch import NO_SEQUENCE, Record, RecordBatch, encode_batch
+from linearizability.history.recorder import Send as Sent
+from reference_broker.simulation.clock import WALL_START_MS
+
+_RETRIABLE = STALE_METADATA | {
+    "NOT_ENOUGH_REPLICAS",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    "CORRUPT_MESSAGE",
+    "INVALID_PRODUCER_EPOCH",
+    "OFFSET_NOT_AVAILABLE",
+}
+_LOST_SEQUENCE = frozenset({"OUT_OF_ORDER_SEQUENCE_NUMBER", "UNKNOWN_PRODUCER_ID"})
+_EPOCH_MAX = 2**15 - 1
+_CRC = slice(17, 21)
+VALUES_PER_PROCESS = 1_000_000
+"""A record's value is its process's number times this, and a counter: unique in a run."""
+
+
+def crc_of(batch: bytes) -> int:
+    """The checksum in a batch's header, the same in every log that has it."""
+    return int.from_bytes(batch[_CRC], "big")
+
+
+@dataclass(eq=False, slots=True)
+class _Batch:
+    op_id: int
+    records: tuple[Record, ...]
+    deadline_ms: int
+    sequence: int = NO_SEQUENCE
+    producer_id: int = -1
+    producer_epoch: int = -1
+    attempts: int = 0
+    is_out: bool = False
+    """A request with it waits for an answer."""
+    not_before_ms: int = 0
+    is_renumbered: bool = False
+    is_over: bool = False
+    crc: int = 0
+    """Of the bytes that were sent last."""
+
+
+@dataclass(eq=False, slots=True)
+class _Partition:
+    """What is on its way to one partition.
+
+    :ivar waiting: never sent, in order.
+    :ivar window: sent, and without an outcome, in order.
+    :ivar acknowledged: the last sequence of the last batch that was acknowledged, -1 before.
+    """
+
+    place: Place
+    waiting: deque[_Batch] = field(default_factory=deque)
+    window: list[_Batch] = field(default_factory=list)
+    next_sequence: int = 0
+    acknowledged: int = -1
+    producer_epoch: int = -1
+    producer_id: int = -1
+    is_unresolved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a batch was last sent in. `sent_as`: its producer epoch and sequence by then."""
+
+    node: int
+    version: int
+    sent_as: tuple[int, int]
+
+
+class Producer(Client):
+    """One producer and its steps."""
+
+    def __init__(self, process: Process, surroundings: Surroundings, script: ProducerScript) -> None:
+        super().__init__(process, surroundings)
+        self._script = script
+        self._partitions: dict[Place, _Partition] = {}
+        self._values = count(process.number * VALUES_PER_PROCESS)
+        self._producer_id = -1
+        self._producer_epoch = -1
+        self._changed = Signal()
+        self._settled = Signal()
+        self._has_ended = False
+        self._stale: set[str] = set()
+        self._alarm_ms: int | None = None
+        self._refresh_after_ms = 0
+        self.refused: list[Place] = []
+        """Where a batch was not acknowledged."""
+        self.recorder.client(
+            process.number,
+            {"enable.idempotence": str(script.idempotent).lower(), "acks": str(script.acks)},
+        )
+
+    def run(self) -> None:
+        """Begin."""
+        self.process.start(self._work())
+        self.process.start(self._send_forever())
+
+    # Steps
+
+    def _work(self) -> Behaviour:
+        for step in self._script.steps:
+            match step:
+                case Send():
+                    for _ in range(step.batches):
+                        self._hand_over(step)
+                        self._changed.give()
+                        if step.pause_ms:
+                            yield Sleep(step.pause_ms)
+                case AwaitOutcomes():
+                    while self._open:
+                        yield Wait(self._settled)
+                case Rest(duration_ms):
+                    yield Sleep(duration_ms)
+        self._has_ended = True
+        self._changed.give()
+
+    @property
+    def _open(self) -> bool:
+        return any(partition.waiting or partition.window for partition in self._partitions.values())
+
+    def _hand_over(self, step: Send) -> None:
+        now_ms = self.now_ms
+        size = max(step.value_bytes, SIZE_MIN)
+        values = list(islice(self._values, step.records))
+        timestamp_ms = WALL_START_MS + now_ms
+        kept = self.surroundings.keeps_timestamps
+        records = tuple(to_record(value, timestamp_ms=timestamp_ms, size=size, timestamp_kept=kept) for value in values)
+        place = step.topic, step.partition
+        op_id = self.invoke(
+            "produce",
+            place,
+            sends=[Sent(value, None, timestamp_ms) for value in values],
+            acks=self._script.acks,
+            producer_id=-1 if self._script.idempotent else None,
+        )
+        partition = self._partitions.setdefault(place, _Partition(place))
+        partition.waiting.append(_Batch(op_id, records, now_ms + self._script.delivery_timeout_ms))
+
+    # The sender
+
+    def _send_forever(self) -> Behaviour:
+        """Send what may be sent, whenever something has changed or a pause is over."""
+        if self._script.idempotent:
+            yield from self._get_producer_id()
+        while self._open or not self._has_ended:
+            self._expire()
+            topics = self._stale | self._leaderless()
+            if topics and self.now_ms >= self._refresh_after_ms:
+                self._stale.clear()
+                yield from self.refresh(sorted(topics))
+                self._refresh_after_ms = self.now_ms + self._script.retry_backoff_ms
+                self._expire()
+            for partition in self._partitions.values():
+                self._resolve(partition)
+                self._send_ready(partition)
+            self._set_alarm()
+            yield Wait(self._changed)
+        self._settled.give()
+
+    def _set_alarm(self) -> None:
+        """Wake up when something becomes due, unless that is so already."""
+        wake_ms = self._wake_ms()
+        if wake_ms is None or (self._alarm_ms is not None and self._alarm_ms <= wake_ms):
+            return
+        self._alarm_ms = wake_ms
+
+        def ring() -> None:
+            if self._alarm_ms == wake_ms:
+                self._alarm_ms = None
+                self._changed.give()
+
+        self.process.scheduler.at(wake_ms, ring)
+
+    def _leaderless(self) -> set[str]:
+        return {
+            partition.place[0]
+            for partition in self._partitions.values()
+            if (partition.waiting or partition.window) and self.view.leader(partition.place).node == NO_NODE
+        }
+
+    def _wake_ms(self) -> int | None:
+        """When something becomes due without an answer."""
+        times = []
+        for partition in self._partitions.values():
+            for batch in (*partition.window, *partition.waiting):
+                times.append(batch.deadline_ms)
+                if batch.not_before_ms > self.now_ms and not batch.is_out:
+                    times.append(batch.not_before_ms)
+        if self._leaderless() or self._stale:
+            times.append(max(self._refresh_after_ms, self.now_ms + 1))
+        return min(times, default=None)
+
+    def _send_ready(self, partition: _Partition) -> None:
+        leader = self.view.leader(partition.place)
+        if leader.node == NO_NODE:
+            return
+        idle = [batch for batch in partition.window if not batch.is_out]
+        for batch in idle:
+            if batch.not_before_ms > self.now_ms or (self._script.idempotent and batch is not partition.window[0]):
+                return
+            self._send(partition, batch, leader.node)
+            if self._script.idempotent:
+                return
+        while partition.waiting and len(partition.window) < self._script.in_flight_max and not partition.is_unresolved:
+            batch = partition.waiting.popleft()
+            partition.window.append(batch)
+            if self._script.idempotent:
+                self._number(partition, batch)
+            self._send(partition, batch, leader.node)
+
+    def _number(self, partition: _Partition, batch: _Batch) -> None:
+        """Give a batch its sequence. A partition goes over to the producer's new epoch when none is on its way."""
+        newest = self._producer_id, self._producer_epoch
+        if len(partition.window) == 1 and (partition.producer_id, partition.producer_epoch) != newest:
+            partition.producer_id, partition.producer_epoch = newest
+            partition.next_sequence, partition.acknowledged = 0, -1
+        batch.producer_id, batch.producer_epoch = partition.producer_id, partition.producer_epoch
+        batch.sequence = partition.next_sequence
+        partition.next_sequence += len(batch.records)
+
+    def _send(self, partition: _Partition, batch: _Batch, node: int) -> None:
+        batch.is_out = True
+        batch.attempts += 1
+        self.process.start(self._exchange(partition, batch, node))
+
+    def _exchange(self, partition: _Partition, batch: _Batch, node: int) -> Behaviour:
+        topic, index = partition.place
+        script = self._script
+        version = questions.newest(ApiKey.PRODUCE, questions.BY_NAME_MAX if script.by_name else None)
+        topic_id = self.view.topic_ids.get(topic)
+        data = encode_batch(
+            RecordBatch(
+                batch.records,
+                producer_id=batch.producer_id,
+                producer_epoch=batch.producer_epoch,
+                base_sequence=batch.sequence,
+            )
+        )
+        batch.crc = crc_of(data)
+        question = questions.produce(
+            topic, topic_id, index, data, acks=script.acks, timeout_ms=script.request_timeout_ms, version=version
+        )
+        request = _Request(node, version, (batch.producer_epoch, batch.sequence))
+        answer: Answer = yield Ask(node, question, script.request_timeout_ms)
+        batch.is_out = False
+        if not batch.is_over:
+            self._answered(partition, batch, request, answer)
+        self._changed.give()
+
+    # Answers
+
+    def _answered(self, partition: _Partition, batch: _Batch, request: _Request, answer: Answer) -> None:
+        error, base_offset = answer.error, None
+        if answer.response is not None:
+            of_partition = answer.response.responses[0].partition_responses[0]
+            error = error_name(of_partition.error_code)
+            base_offset = None if error else int(of_partition.base_offset)
+        elif self._script.acks == 0:
+            self._end(partition, batch, None, request=request)
+            return
+        if error is None or error == "DUPLICATE_SEQUENCE_NUMBER":
+            if (batch.producer_epoch, batch.sequence) == request.sent_as:
+                last = batch.sequence + len(batch.records) - 1
+                partition.acknowledged = max(partition.acknowledged, last)
+            self._end(partition, batch, None, base_offset, request=request)
+        elif error in STALE_METADATA:
+            self._stale.add(partition.place[0])
+            self._again(batch)
+        elif error in _LOST_SEQUENCE and self._script.idempotent:
+            is_next = partition.acknowledged + 1 == batch.sequence
+            if is_next and not partition.is_unresolved and not batch.is_renumbered:
+                self._take_next_epoch(partition)
+            self._again(batch)
+        elif error in _RETRIABLE:
+            self._again(batch)
+        else:
+            self._end(partition, batch, error, request=request)
+            self._close_gap(partition, batch)
+
+    def _again(self, batch: _Batch) -> None:
+        batch.not_before_ms = self.now_ms + self._script.retry_backoff_ms
+
+    def _end(
+        self,
+        partition: _Partition,
+        batch: _Batch,
+        error: str | None,
+        base_offset: int | None = None,
+        *,
+        request: _Request | None = None,
+    ) -> None:
+        """The batch has its outcome."""
+        batch.is_over = True
+        if batch in partition.window:
+            partition.window.remove(batch)
+        outcome = outcome_of(error, acks=self._script.acks, attempts=batch.attempts, sent=batch.attempts > 0)
+        columns: dict[str, Any] = {} if request is None else {"node": request.node, "api_version": request.version}
+        if self._script.idempotent and batch.attempts:
+            columns |= {"producer_id": batch.producer_id, "producer_epoch": batch.producer_epoch}
+        self.recorder.complete(
+            batch.op_id,
+            outcome,
+            error,
+            base_offset=base_offset if base_offset is not None and base_offset >= 0 else None,
+            attempts=batch.attempts,
+            topic_id=self.view.topic_id_text(partition.place[0]),
+            **columns,
+        )
+        if outcome is not Outcome.OK:
+            self.refused.append(partition.place)
+        if base_offset is not None and base_offset >= 0 and self._script.acks == -1:
+            self.surroundings.acknowledged(partition.place, base_offset, batch.crc)
+        self._settled.give()
+
+    def _expire(self) -> None:
+        """Give up what has had its time."""
+        now_ms = self.now_ms
+        for partition in self._partitions.values():
+            late = [batch for batch in (*partition.window, *partition.waiting) if batch.deadline_ms <= now_ms]
+            for batch in late:
+                if batch in partition.window:
+                    partition.is_unresolved = self._script.idempotent
+                else:
+                    partition.waiting.remove(batch)
+                self._end(partition, batch, REQUEST_TIMED_OUT)
+
+    # Sequences
+
+    def _resolve(self, partition: _Partition) -> None:
+        """All that was sent has an outcome: go on with the sequences, or begin anew."""
+        if partition.is_unresolved and not partition.window:
+            partition.is_unresolved = False
+            if partition.acknowledged + 1 != partition.next_sequence:
+                self._take_next_epoch(partition)
+
+    def _take_next_epoch(self, partition: _Partition) -> None:
+        """Begin at sequence 0 in the next epoch of the same id, with what has no outcome yet."""
+        if self._producer_epoch == _EPOCH_MAX:
+            return
+        self._producer_epoch += 1
+        partition.producer_id, partition.producer_epoch = self._producer_id, self._producer_epoch
+        partition.next_sequence, partition.acknowledged = 0, -1
+        self._renumber(partition, partition.window)
+
+    def _close_gap(self, partition: _Partition, failed: _Batch) -> None:
+        """A batch was refused for good, so those behind it are moved up."""
+        if self._script.idempotent and failed.attempts:
+            later = [batch for batch in partition.window if batch.sequence > failed.sequence]
+            partition.next_sequence = failed.sequence
+            self._renumber(partition, later)
+
+    def _renumber(self, partition: _Partition, batches: list[_Batch]) -> None:
+        for batch in batches:
+            batch.producer_id, batch.producer_epoch = partition.producer_id, partition.producer_epoch
+            batch.sequence = partition.next_sequence
+            batch.is_renumbered = True
+            partition.next_sequence += len(batch.records)
+
+    def _get_producer_id(self) -> Steps:
+        """Ask until somebody hands out an id."""
+        while not (self._has_ended and not self._open):
+            op_id = self.invoke("init_producer_id")
+            node = self.next_node()
+            answer: Answer = yield Ask(node, questions.init_producer_id(), self._script.request_timeout_ms)
+            error = answer.error
+            handed_out: dict[str, Any] = {}
+            if answer.response is not None:
+                error = error_name(answer.response.error_code)
+                if error is None:
+                    self._producer_id = int(answer.response.producer_id)
+                    self._producer_epoch = int(answer.response.producer_epoch)
+                    handed_out = {"producer_id": self._producer_id, "producer_epoch": self._producer_epoch}
+            outcome = Outcome.OK if error is None else Outcome.INFO
+            self.recorder.complete(op_id, outcome, error, node=node, **handed_out)
+            if error is None:
+                return
+            self._expire()
+            yield Sleep(self._script.retry_backoff_ms)

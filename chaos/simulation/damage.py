@@ -1,0 +1,71 @@
+"""Damage to a simulated disk whose node is down, as `fixtures.faults.damage` does it to a real log directory."""
+
+from fixtures.faults.damage import Damage
+from reference_broker.simulation.disk import SimulatedDisk
+
+_GARBAGE = bytes(range(7, 100))
+_METADATA = "__cluster_metadata-0/"
+_BITS = 8
+_SUFFIXES = {
+    Damage.INDEXES: (".index", ".timeindex"),
+    Damage.SNAPSHOTS: (".snapshot",),
+    Damage.CHECKPOINTS: ("leader-epoch-checkpoint",),
+}
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+
+
+def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
+    """Damage the files of a topic, and checkpoints."""
+    own = [path for path in sorted(disk.files) if _is_of(path, topic)]
+    match what:
+        case Damage.REPLICA:
+            for path in own:
+                disk.lose(path)
+            for directory in sorted({path.rpartition("/")[0] for path in own}):
+                disk.delete_directory(directory)
+        case Damage.TORN_TAIL:
+            logs = [path for path in own if path.endswith(".log")]
+            for directory in sorted({path.rpartition("/")[0] for path in logs}):
+                active = max(path for path in logs if path.startswith(f"{directory}/"))
+                disk.files[active] = bytearray(disk.files[active] + _GARBAGE)
+        case _:
+            for path in own:
+                if path.endswith(_SUFFIXES[what]):
+                    disk.lose(path)
+    if what is Damage.CHECKPOINTS:
+        for path in [path for path in sorted(disk.files) if "/" not in path and path.endswith("-checkpoint")]:
+            disk.lose(path)
+
+
+def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bool:
+    """Flip a bit in the last such file of a topic's first partition, and forget the recovery point.
+
+    So the next start looks at every batch, as after a crash of the machine; a bit that nobody looks at is found by no
+    Kafka either. False where there is no such file.
+    """
+    paths = [path for path in sorted(disk.files) if path.startswith(f"{topic}-0/") and path.endswith(suffix)]
+    found = [path for path in paths if disk.files[path]]
+    if not found:
+        return False
+    data = bytearray(disk.files[found[-1]])
+    place = len(data) * per_mille // 1000
+    data[place] ^= 1 << place % _BITS
+    disk.files[found[-1]] = data
+    if RECOVERY_POINTS in disk.files:
+        disk.lose(RECOVERY_POINTS)
+    return True
+
+
+def wipe(disk: SimulatedDisk) -> None:
+    """Take every topic away, but not what makes it a node of the quorum."""
+    lost = [path for path in sorted(disk.files) if "/" in path and not path.startswith(_METADATA)]
+    checkpoints = [path for path in sorted(disk.files) if path.endswith("-checkpoint") and "/" not in path]
+    for path in (*lost, *checkpoints):
+        disk.lose(path)
+    for directory in sorted({path.rpartition("/")[0] for path in lost}):
+        disk.delete_directory(directory)
+
+
+def _is_of(path: str, topic: str) -> bool:
+    directory, _, _ = path.partition("/")
+    return "/" in path and directory.rpartition("-")[0] == topic

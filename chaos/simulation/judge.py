@@ -1,0 +1,87 @@
+"""The verdict on a simulated run's history and on what lies on its disks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from linearizability.check import judge_history
+from linearizability.history.reader import History
+from linearizability.judgement import Judgement, Verdict, in_report_order
+from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.disk import SimulatedDisk
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What a run has shown that must never be.
+
+    :ivar name: of an anomaly or an invariant; `exception`; `not-converged`.
+    :ivar text: a sentence for a person.
+    :ivar at_ms: in virtual time; of what the history shows, when the first operation of the evidence was invoked.
+    :ivar evidence: op_ids.
+    """
+
+    name: str
+    text: str
+    at_ms: int
+    evidence: tuple[int, ...] = ()
+
+
+def judge(history: History) -> Violation | None:
+    """The worst anomaly of a history that is a violation; null where there is none."""
+    judgement: Judgement = judge_history(history)
+    for anomaly in in_report_order(judgement.anomalies):
+        if anomaly.verdict is Verdict.VIOLATION:
+            evidence = anomaly.evidence[0] if anomaly.evidence else None
+            op_ids = () if evidence is None else evidence.op_ids
+            text = anomaly.name if evidence is None else evidence.text
+            return Violation(anomaly.name, text, _invoked_ms(history, op_ids), op_ids)
+    return None
+
+
+def _invoked_ms(history: History, op_ids: tuple[int, ...]) -> int:
+    table = history.table("operations", ["op_id", "invoke_ns"]).to_pydict()
+    invoked = dict(zip(table["op_id"], table["invoke_ns"], strict=True))
+    return min((invoked[op_id] // 1_000_000 for op_id in op_ids if op_id in invoked), default=0)
+
+
+def replicas_differ(cluster: SimulatedCluster) -> str | None:
+    """Where two replicas hold different bytes on disk between the higher start and the lower end; null: nowhere."""
+    image = next(iter(cluster.nodes.values())).metadata.image
+    for topic in image.topics.values():
+        for index, partition in topic.partitions.items():
+            logs: Mapping[int, tuple[tuple[int, bytes], ...]] = {
+                node_id: tuple(_batches(cluster.machines[node_id].disk, f"{topic.name}-{index}"))
+                for node_id in partition.replicas
+            }
+            for one, other in combinations(sorted(logs), 2):
+                differs_at = _first_difference(logs[one], logs[other])
+                if differs_at is not None:
+                    return f"{topic.name}-{index}: nodes {one} and {other} hold different batches at {differs_at}"
+    return None
+
+
+def _first_difference(one: tuple[tuple[int, bytes], ...], other: tuple[tuple[int, bytes], ...]) -> int | None:
+    if one == other or not one or not other:
+        return None
+    start = max(one[0][0], other[0][0])
+    first = [batch for batch in one if batch[0] >= start]
+    second = [batch for batch in other if batch[0] >= start]
+    return next((min(a[0], b[0]) for a, b in zip(first, second, strict=False) if a != b), None)
+
+
+def _batches(disk: SimulatedDisk, directory: str) -> list[tuple[int, bytes]]:
+    """Base offset and bytes of each batch of a partition."""
+    found: list[tuple[int, bytes]] = []
+    for path in sorted(path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(".log")):
+        data = bytes(disk.files[path])
+        position = 0
+        while position + _PREFIX <= len(data):
+            end = position + _PREFIX + int.from_bytes(data[position + 8 : position + _PREFIX], "big")
+            found.append((int.from_bytes(data[position : position + 8], "big"), data[position:end]))
+            position = end
+    return found
+
+
+_PREFIX = 12
+"""Bytes of a batch's base offset and length."""

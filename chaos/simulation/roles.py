@@ -1,0 +1,72 @@
+"""Who plays a role in a simulated cluster at this moment. Nobody asks over the wire: the simulation looks."""
+
+from chaos.faults import Node, Role
+from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
+from reference_broker.protocol.metadata_records import PartitionRecord
+from reference_broker.simulation.cluster import SimulatedCluster
+
+
+class Roles:
+    """Of one cluster. Those of replicas are about partition 0 of `topic`."""
+
+    def __init__(self, cluster: SimulatedCluster, topic: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+
+    def node(self, name: Node) -> int | None:
+        """The node of that name by now; null where there is none."""
+        match name:
+            case int():
+                return name if name in self._cluster.machines else None
+            case Role.LEADER:
+                return self._leader(self._topic)
+            case Role.COORDINATOR:
+                return self._leader(CONSUMER_OFFSETS_TOPIC)
+            case Role.FOLLOWER:
+                partition = self._partition(self._topic)
+                followers = () if partition is None else partition.isr
+                return next((node for node in sorted(followers) if node != self._leader(self._topic)), None)
+            case Role.LAST_FOLLOWER:
+                partition = self._partition(self._topic)
+                followers = () if partition is None else partition.replicas
+                return next((node for node in reversed(followers) if node != self._leader(self._topic)), None)
+            case Role.CONTROLLER:
+                return self._controller()
+            case Role.STANDBY:
+                voters = (node_id for node_id, role in self._cluster.roles.items() if "controller" in role)
+                return next((node_id for node_id in voters if node_id != self._controller()), None)
+            case Role.CLIENTS:
+                return None
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """Ids of all brokers."""
+        return tuple(node_id for node_id, role in self._cluster.roles.items() if "broker" in role)
+
+    def image(self) -> MetadataImage | None:
+        """The newest metadata that a node which runs has."""
+        newest = max(self._cluster.nodes.values(), key=lambda node: node.metadata.offset, default=None)
+        return None if newest is None else newest.metadata.image
+
+    def is_alone_in_sync(self, node_id: int) -> bool:
+        """Whether a node is all that is left of some partition's in-sync replicas."""
+        image = self.image()
+        return image is not None and any(partition.isr == (node_id,) for partition in image.partitions())
+
+    def _partition(self, topic: str) -> PartitionRecord | None:
+        image = self.image()
+        return None if image is None else image.partition(topic, 0)
+
+    def _leader(self, topic: str) -> int | None:
+        partition = self._partition(topic)
+        return None if partition is None or partition.leader < 0 else partition.leader
+
+    def _controller(self) -> int | None:
+        """The active one; of two, of which one does not know yet that it is deposed, the newer."""
+        active = [
+            (node.quorum.state.epoch, node_id)
+            for node_id, node in self._cluster.nodes.items()
+            if node.controller is not None and node.controller.is_active
+        ]
+        return max(active)[1] if active else None

@@ -1,0 +1,300 @@
+"""Runs a script in virtual time and judges it: `run(script)`.
+
+1. *ready*: the nodes start, the topics are made, all replicas are in sync.
+2. *steady*: clients begin.
+3. *faulty*: the schedule's faults come and go. The phase ends when all are over and every client is through.
+4. *healed*: the cluster must come to order within `CONVERGE_MS`, take a write to every partition, and come to order
+   again (liveness).
+5. *drained*: a fresh consumer reads every partition to its end, the groups' offsets are fetched, disks are compared.
+
+After every event the invariants hold, or the run ends there; otherwise its history is judged as that of any run. An
+error that the core raises and that is no failure of a node's surroundings is a bug: the violation `exception`.
+"""
+
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from chaos.simulation.clients.administration import Request
+from chaos.simulation.clients.client import Surroundings
+from chaos.simulation.clients.consumer import Consumer
+from chaos.simulation.clients.process import Behaviour, MalformedAnswerError, Process, Sleep
+from chaos.simulation.clients.producer import Producer
+from chaos.simulation.clients.raw import RawClient
+from chaos.simulation.clients.view import Place
+from chaos.simulation.history import HistoryInMemory
+from chaos.simulation.inject import Injector
+from chaos.simulation.judge import Violation, judge, replicas_differ
+from chaos.simulation.roles import Roles
+from chaos.simulation.script import Client as ClientScript
+from chaos.simulation.script import Consumer as ConsumerScript
+from chaos.simulation.script import CreateTopic, Script, Send
+from chaos.simulation.script import Producer as ProducerScript
+from chaos.simulation.script import RawClient as RawClientScript
+from fixtures.targets.trial_properties import trial_properties
+from linearizability.history.reader import History
+from linearizability.history.recorder import Recorder
+from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
+from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
+from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.coverage import Coverage
+from reference_broker.simulation.invariants import Invariants, InvariantViolation, converged
+from reference_broker.simulation.trace import Trace, TraceEvent
+
+READY_MS = 60_000
+CLIENTS_MS = 120_000
+"""How long clients may go on once the last fault is over."""
+CONVERGE_MS = 60_000
+DRAIN_MS = 60_000
+_LOOK_MS = 50
+_FIRST_CLIENT = 1
+_FIRST_HELPER = 1_000
+"""Processes that are no client of the script count from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a run.
+
+    :ivar digest: of the trace: equal runs have equal ones.
+    :ivar operations: rows of the history.
+    :ivar coverage: how often each state and transition was reached.
+    :ivar violation: null where all is as it must be.
+    :ivar trace: the events, where they were to be kept.
+    """
+
+    digest: str
+    events: int
+    virtual_ms: int
+    operations: int
+    coverage: Mapping[str, int]
+    violation: Violation | None
+    history: History
+    trace: tuple[TraceEvent, ...] = field(default=(), repr=False)
+
+
+class _Failed(Exception):  # noqa: N818 - a verdict, no error of the program
+    """The run shows a violation."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        self.name = name
+
+
+def run(script: Script, *, keep_trace: bool = False) -> Outcome:
+    """Run a script and judge it. The same script gives the same outcome.
+
+    :param keep_trace: for a diagram.
+    """
+    live = _Run(script, Trace(keep=keep_trace))
+    violation = live.violation()
+    history = live.take_history()
+    if violation is None:
+        violation = judge(history)
+    cluster = live.cluster
+    return Outcome(
+        digest=cluster.trace.digest,
+        events=cluster.scheduler.events,
+        virtual_ms=cluster.scheduler.now_ms,
+        operations=live.writer.operations,
+        coverage=dict(live.coverage.counts),
+        violation=violation,
+        history=history,
+        trace=tuple(cluster.trace.events),
+    )
+
+
+class _Run:
+    """One run while it goes."""
+
+    def __init__(self, script: Script, trace: Trace) -> None:
+        self.script = script
+        given = script.cluster
+        trial = {name: value for name, value in trial_properties(given.nodes).items() if name in BROKER_CONFIG_KEYS}
+        properties = trial | dict(given.properties)
+        self.cluster = SimulatedCluster(
+            given.nodes, seed=script.seed, roles=dict(given.roles), properties=properties, trace=trace
+        )
+        self.writer = HistoryInMemory(f"seed-{script.seed}")
+        self.writer.cluster = properties
+        self.recorder = Recorder(self.writer, self.cluster.scheduler.now_ns)
+        self.roles = Roles(self.cluster, script.topics[0].name)
+        self.invariants = Invariants(self.cluster)
+        self.coverage = Coverage(self.cluster, self.invariants.watch)
+        self.surroundings = Surroundings(
+            self.recorder, self.roles.brokers, self.roles.node, self._acknowledged, _keeps_timestamps(script)
+        )
+        self._helpers = 0
+
+    def violation(self) -> Violation | None:
+        """Live through all phases; what must not be, if that is seen on the way."""
+        try:
+            self._get_ready()
+            self._break()
+            self._heal()
+            self._drain()
+            self.invariants.check_everything()
+        except _Failed as failed:
+            return self._violation(failed.name, str(failed))
+        except InvariantViolation as violation:
+            return self._violation(violation.name, violation.detail)
+        except MalformedAnswerError as error:
+            return self._violation("malformed-answer", str(error))
+        except Exception as error:  # noqa: BLE001 - whatever the core raises is what this looks for
+            return self._violation("exception", _described(error))
+        return None
+
+    def take_history(self) -> History:
+        """All that clients have seen."""
+        return self.writer.take(complete=True)
+
+    def _violation(self, name: str, text: str) -> Violation:
+        return Violation(name, text, self.cluster.scheduler.now_ms)
+
+    def _acknowledged(self, place: Place, offset: int, crc: int) -> None:
+        self.invariants.acknowledged(*place, offset, crc=crc)
+
+    # Phases
+
+    def _get_ready(self) -> None:
+        if not self.cluster.await_ready(READY_MS):
+            raise _Failed("not-converged", "the cluster did not become ready")
+        for topic in self.script.topics:
+            properties = {"replication.factor": str(topic.replication_factor), **dict(topic.properties)}
+            self.writer.set_topic(topic.name, properties)
+            step = CreateTopic(topic.name, topic.partitions, topic.replication_factor, topic.properties)
+            helper = self._raw()
+            self._do(_until_done(helper, step), READY_MS, f"topic {topic.name} was not created")
+        self._await_order("before any fault")
+
+    def _break(self) -> None:
+        script = self.script
+        processes = [self._start(number, client) for number, client in enumerate(script.clients, start=_FIRST_CLIENT)]
+        injector = Injector(
+            self.cluster,
+            self.recorder,
+            self.roles,
+            script.topics[0].name,
+            clients=[process.number for process in processes],
+            administer=self._administer,
+            lost=self.invariants.allow_loss,
+        )
+        self.cluster.scheduler.run(script.steady_ms)
+        injector.schedule(script.schedule)
+        end_ms = self.cluster.scheduler.now_ms + CLIENTS_MS
+        end_ms += max((timed.at_ms + timed.for_ms for timed in script.schedule), default=0)
+        self.cluster.scheduler.run_until(
+            lambda: injector.is_over and all(process.is_done for process in processes), end_ms=end_ms
+        )
+        self.cluster.network.heal_all()
+        injector.start_all()
+        for process in processes:
+            process.close()
+
+    def _heal(self) -> None:
+        self._await_order("after the faults")
+        places = [place for place in self._places() if place[0] != CONSUMER_OFFSETS_TOPIC]
+        probe = ProducerScript(
+            steps=tuple(Send(topic=topic, partition=partition) for topic, partition in places), idempotent=False
+        )
+        process = self._process()
+        producer = Producer(process, self.surroundings, probe)
+        producer.run()
+        self._await(process, CONVERGE_MS)
+        if producer.refused:
+            raise _Failed("not-converged", f"a write to {producer.refused[0]} is not taken after the faults")
+        self._await_order("after a write to each partition")
+
+    def _drain(self) -> None:
+        places = [place for place in self._places() if place[0] != CONSUMER_OFFSETS_TOPIC]
+        if places:
+            consumer = Consumer(self._process(), self.surroundings, ConsumerScript(partitions=tuple(places)))
+            self._do(consumer.drain(), DRAIN_MS, "a fresh consumer did not get to the end of every partition")
+        for script in self.script.clients:
+            if isinstance(script, ConsumerScript) and script.group:
+                reader = Consumer(self._process(), self.surroundings, ConsumerScript(group=script.group))
+                for _ in range(2):
+                    steps = _until_fetched(reader, script.partitions)
+                    self._do(steps, DRAIN_MS, f"nobody tells the offsets of group {script.group}")
+        difference = replicas_differ(self.cluster)
+        if difference is not None:
+            raise _Failed("not-converged", difference)
+
+    # What phases are made of
+
+    def _await_order(self, when: str) -> None:
+        """Let time pass until the cluster is whole, and write down who leads then."""
+        scheduler = self.cluster.scheduler
+        end_ms = scheduler.now_ms + CONVERGE_MS
+        reason = converged(self.cluster)
+        while reason is not None:
+            if scheduler.now_ms >= end_ms:
+                raise _Failed("not-converged", f"{CONVERGE_MS} ms {when}: {reason}")
+            scheduler.run(_LOOK_MS)
+            reason = converged(self.cluster)
+        topics = list(dict.fromkeys(topic for topic, _ in self._places()))
+        if topics:
+            self._do(self._raw().ask_metadata(topics), READY_MS, "nobody tells metadata")
+
+    def _places(self) -> list[Place]:
+        image = self.roles.image()
+        assert image is not None
+        return [(topic.name, index) for topic in image.topics.values() for index in sorted(topic.partitions)]
+
+    def _start(self, number: int, script: ClientScript) -> Process:
+        process = Process(number, self.cluster)
+        match script:
+            case ProducerScript():
+                Producer(process, self.surroundings, script).run()
+            case ConsumerScript():
+                Consumer(process, self.surroundings, script).run()
+            case RawClientScript():
+                RawClient(process, self.surroundings, script).run()
+        return process
+
+    def _process(self) -> Process:
+        self._helpers += 1
+        return Process(_FIRST_HELPER + self._helpers, self.cluster)
+
+    def _raw(self) -> RawClient:
+        return RawClient(self._process(), self.surroundings, RawClientScript())
+
+    def _do(self, steps: Behaviour, within_ms: int, otherwise: str) -> None:
+        """Let a helper do something."""
+        process = self._process()
+        process.start(steps)
+        if not self._await(process, within_ms):
+            raise _Failed("not-converged", otherwise)
+
+    def _await(self, process: Process, within_ms: int) -> bool:
+        end_ms = self.cluster.scheduler.now_ms + within_ms
+        done = self.cluster.scheduler.run_until(lambda: process.is_done, end_ms=end_ms)
+        process.close()
+        return done
+
+    def _administer(self, request: Request) -> None:
+        """A fault asks the cluster for something."""
+        helper = self._raw()
+        helper.process.start(helper.administer(request))
+
+
+def _until_done(client: RawClient, step: CreateTopic) -> Behaviour:
+    """Create a topic, however often that has to be asked for."""
+    while (yield from client.administer_step(step)) not in {None, "TOPIC_ALREADY_EXISTS"}:
+        yield Sleep(100)
+
+
+def _until_fetched(reader: Consumer, places: Iterable[Place]) -> Behaviour:
+    """Fetch group offsets, however often that has to be asked for."""
+    while (yield from reader.fetch_offsets(list(places))) is not None:
+        yield Sleep(100)
+
+
+def _keeps_timestamps(script: Script) -> bool:
+    return "LogAppendTime" not in repr(script)
+
+
+def _described(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = " < ".join(f"{frame.name} ({frame.filename.rpartition('/')[2]}:{frame.lineno})" for frame in frames[:-5:-1])
+    return f"{type(error).__name__}: {error} in {where}"
