@@ -15,7 +15,7 @@ All of this is linear but for G-single, which asks for a way back for many edges
 each component; where it runs out before any cycle was found, G-single is unknown.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -57,21 +57,34 @@ class Found:
     cycle: Cycle | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Components by the edges of G0 (0), of G1c (1), or of G-single and G2 (2)."""
+
+    number: int
+    plain: Components
+    timed: Indexes
+    """Per node, with process and real-time edges."""
+
+
 def classify(graph: Graph) -> tuple[Graph, list[Found]]:
     """What there is, and the part of the graph that its cycles are told in."""
-    whole = components(len(graph), graph.source, graph.target)
-    graph = _cyclic(graph, with_real_time(whole, graph.source, graph.target, graph.begin_ns, graph.end_ns))
+    whole = _components(graph, Kind)
+    timed = _with_real_time(graph, whole, Kind)
+    kept = np.bincount(timed)[timed] > 1
+    graph, whole, timed = _part(graph, kept, timed), Components(whole.of[kept]), timed[kept]
     if not len(graph):
         return graph, []
-    plain = [_components(graph, kinds) for kinds in _DEPENDENCIES]
-    found = [*_of_one_kind(graph, G0, plain[0], 0), *_write_reads(graph, plain[1]), *_read_writes(graph, plain)]
-    return graph, [*found, *_in_real_time(graph, plain)]
+    in_process = bool((graph.kind == Kind.PROCESS).any())
+    levels = [_level(graph, 0), _level(graph, 1)]
+    levels.append(_Level(2, _components(graph, _DEPENDENCIES[2]) if in_process else whole, timed))
+    found = [*_of_one_kind(graph, G0, levels[0]), *_write_reads(graph, levels[1]), *_read_writes(graph, levels)]
+    return graph, [*found, *_in_real_time(graph, levels)]
 
 
-def _cyclic(graph: Graph, component: Indexes) -> Graph:
-    """The nodes and edges inside components of several nodes."""
-    kept = np.bincount(component)[component] > 1
-    edges = np.flatnonzero(graph.inside(component, np.ones(len(Kind), np.bool_)))
+def _part(graph: Graph, kept: Flags, component: Indexes) -> Graph:
+    """Some nodes, whole components, and the edges inside components."""
+    edges = np.flatnonzero(graph.inside(component, _flags(Kind)))
     number = np.cumsum(kept) - 1
     return replace(
         graph,
@@ -85,6 +98,13 @@ def _cyclic(graph: Graph, component: Indexes) -> Graph:
     )
 
 
+def _level(graph: Graph, number: int) -> _Level:
+    plain = _components(graph, _DEPENDENCIES[number])
+    kinds = (*_DEPENDENCIES[number], Kind.PROCESS)
+    explicit = _components(graph, kinds) if (graph.kind == Kind.PROCESS).any() else plain
+    return _Level(number, plain, _with_real_time(graph, explicit, kinds))
+
+
 def _flags(kinds: Iterable[Kind]) -> Flags:
     flags = np.zeros(len(Kind), np.bool_)
     flags[list(kinds)] = True
@@ -96,38 +116,45 @@ def _components(graph: Graph, kinds: Iterable[Kind]) -> Components:
     return components(len(graph), graph.source[edges], graph.target[edges])
 
 
+def _with_real_time(graph: Graph, explicit: Components, kinds: Iterable[Kind]) -> Indexes:
+    edges = np.flatnonzero(_flags(kinds)[graph.kind])
+    return with_real_time(explicit, graph.source[edges], graph.target[edges], graph.begin_ns, graph.end_ns)
+
+
 def _lowest(component: Indexes, nodes: Indexes) -> Indexes:
     """Of each component that has some of these nodes, the lowest of them."""
     nodes = np.sort(nodes)
     return nodes[np.unique(component[nodes], return_index=True)[1]]
 
 
-def _of_one_kind(graph: Graph, name: str, of: Components, depth: int) -> Iterator[Found]:
+def _of_one_kind(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
     """Per component with an edge of the class's own kinds: a shortest cycle from the lowest that one leaves."""
-    own = np.flatnonzero(graph.inside(of.of, _flags(_OWN[depth])))
-    inside = Inside(graph, of.of, _flags(_DEPENDENCIES[depth]), real_time=False)
-    for start in _lowest(of.of, graph.source[own]).tolist():
-        yield Found(name, Verdict.PERMITTED, start, inside.shortest(start, Sought(_OWN[depth])))
+    of, own = level.plain.of, _OWN[level.number]
+    starts = graph.source[np.flatnonzero(graph.inside(of, _flags(own)))]
+    inside = Inside(graph, of, _flags(_DEPENDENCIES[level.number]), real_time=False)
+    for start in _lowest(of, starts).tolist():
+        yield Found(name, Verdict.PERMITTED, start, inside.shortest(start, Sought(own)))
 
 
-def _write_reads(graph: Graph, of: Components) -> Iterator[Found]:
+def _write_reads(graph: Graph, level: _Level) -> Iterator[Found]:
     """G1c: a violation where read_committed reads alone go in a circle, and then for each such circle."""
-    promised = _components(graph, (Kind.COMMITTED_WRITE_READ,))
-    flags = _flags((Kind.COMMITTED_WRITE_READ,))
-    broken = graph.source[np.flatnonzero(graph.inside(promised.of, flags))]
-    inside = Inside(graph, promised.of, flags, real_time=False)
-    for start in _lowest(promised.of, broken).tolist():
+    of, flags = level.plain.of, _flags((Kind.COMMITTED_WRITE_READ,))
+    edges = np.flatnonzero(graph.inside(of, flags))
+    promised = components(len(graph), graph.source[edges], graph.target[edges]).of
+    broken = graph.source[np.flatnonzero(graph.inside(promised, flags))]
+    inside = Inside(graph, promised, flags, real_time=False)
+    for start in _lowest(promised, broken).tolist():
         cycle = inside.shortest(start, Sought(frozenset((Kind.COMMITTED_WRITE_READ,))))
         yield Found(G1C, Verdict.VIOLATION, start, cycle)
-    told = np.isin(of.of, of.of[broken])
-    for found in _of_one_kind(graph, G1C, of, 1):
+    told = np.isin(of, of[broken])
+    for found in _of_one_kind(graph, G1C, level):
         if not told[found.start]:
             yield found
 
 
-def _read_writes(graph: Graph, plain: list[Components]) -> Iterator[Found]:
+def _read_writes(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
     """G-single and G2."""
-    of, before = plain[2].of, plain[1].of
+    of, before = levels[2].plain.of, levels[1].plain.of
     own = np.flatnonzero(graph.inside(of, _flags(_OWN[2])))
     source, target = graph.source[own], graph.target[own]
     inside = Inside(graph, of, _flags(_DEPENDENCIES[2]), real_time=False)
@@ -177,30 +204,22 @@ def _singles(graph: Graph, of: Indexes, inside: Inside, starts: _Starts, sought:
             yield Found(G2 + suffix, Verdict.PERMITTED, lowest, cycle)
 
 
-def _in_real_time(graph: Graph, plain: list[Components]) -> Iterator[Found]:
+def _in_real_time(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
     """The realtime classes."""
     before = np.zeros(len(graph), np.bool_)
-    for depth, kinds in enumerate(_DEPENDENCIES):
-        of = _timed_components(graph, plain[depth], depth)
+    for level in levels:
+        of = level.timed
         by_time = _goes_by_time(graph, of)
         fresh = np.flatnonzero(by_time & ~before)
-        inside = Inside(graph, of, _flags((*kinds, Kind.PROCESS)), real_time=True)
-        if depth < 2:
+        inside = Inside(graph, of, _flags((*_DEPENDENCIES[level.number], Kind.PROCESS)), real_time=True)
+        if level.number < 2:
             for start in _lowest(of, fresh).tolist():
                 cycle = inside.shortest(start, Sought(_TIMED))
-                yield Found((G0, G1C)[depth] + REAL_TIME, Verdict.PERMITTED, start, cycle)
+                yield Found((G0, G1C)[level.number] + REAL_TIME, Verdict.PERMITTED, start, cycle)
         else:
             sure = _lowest(of, _missed_the_past(graph, of, by_time & ~before))
             yield from _singles(graph, of, inside, _Starts(fresh, fresh, sure), Sought(_TIMED, read_writes=1))
         before = by_time
-
-
-def _timed_components(graph: Graph, plain: Components, depth: int) -> Indexes:
-    edges = np.flatnonzero(_flags((*_DEPENDENCIES[depth], Kind.PROCESS))[graph.kind])
-    if (graph.kind[edges] == Kind.PROCESS).any():
-        plain = components(len(graph), graph.source[edges], graph.target[edges])
-    of = with_real_time(plain, graph.source[edges], graph.target[edges], graph.begin_ns, graph.end_ns)
-    return np.unique(of, return_inverse=True)[1].reshape(-1)
 
 
 def _goes_by_time(graph: Graph, of: Indexes) -> Flags:

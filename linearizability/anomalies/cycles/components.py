@@ -25,11 +25,6 @@ class Components:
     of: Indexes
     """Per node, its component."""
 
-    @property
-    def sizes(self) -> Indexes:
-        """Per component, how many nodes it has."""
-        return np.bincount(self.of)
-
 
 def components(count: int, source: Indexes, target: Indexes) -> Components:
     """The strongly connected components of nodes 0 … count - 1; the edges are sorted by source."""
@@ -93,7 +88,8 @@ def with_real_time(explicit: Components, source: Indexes, target: Indexes, begin
     lo, hi = low[first], reached[np.append(first[1:], len(spans)) - 1]
     union = np.searchsorted(lo, highest_begin, side="left") - 1
     belongs = (union >= 0) & (lowest_end < hi[union])
-    return np.where(belongs, len(begin_ns) + union, explicit.of)
+    merged = np.where(belongs, len(begin_ns) + union, explicit.of)
+    return np.unique(merged, return_inverse=True)[1].reshape(-1)
 
 
 def _reaches(

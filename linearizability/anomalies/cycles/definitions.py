@@ -6,12 +6,12 @@ read yet, however old. So of all cycles only one whose every edge is a read_comm
 transactions would have to commit before the next one reads, which it does before it commits itself.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from linearizability.anomalies.cycles.classes import G0, G1C, G2, G_SINGLE, REAL_TIME, Found, classify
-from linearizability.anomalies.cycles.explain import evidence_of, text_of, text_of_unknown
+from linearizability.anomalies.cycles.explain import evidence_of, evidence_of_unknown, text_of
 from linearizability.anomalies.cycles.graph import Graph, graph_of
 from linearizability.anomalies.finding import Finding, evidence_order
 from linearizability.anomalies.whole_run import RunDefinition, WholeRun
@@ -34,25 +34,18 @@ def _finder(name: str) -> Callable[[WholeRun], Iterable[Finding]]:
     return find
 
 
-def _lowest_told(run: WholeRun, graph: Graph, found: Iterable[Found]) -> tuple[Evidence, ...]:
+def _lowest_told(run: WholeRun, graph: Graph, found: Sequence[Found]) -> tuple[Evidence, ...]:
     transactions = run.context.transactions
-
-    def shown(own: Found) -> Evidence:
-        if own.cycle is None:
-            first = int(transactions.first_op_id[graph.transaction[own.start]])
-            return Evidence((first,), None, None, None, None, "")
-        return evidence_of(own.cycle, graph, transactions)
-
-    pairs = [(shown(own), own) for own in found]
+    with_cycle = [own.cycle for own in found if own.cycle is not None]
+    told = iter(evidence_of(with_cycle, graph, transactions))
+    pairs = [
+        (evidence_of_unknown(own.start, graph, transactions) if own.cycle is None else next(told), own.cycle)
+        for own in found
+    ]
     pairs.sort(key=lambda pair: evidence_order(pair[0]))
     return tuple(
-        replace(
-            evidence,
-            text=text_of_unknown(own.start, graph, transactions)
-            if own.cycle is None
-            else text_of(own.cycle, graph, transactions),
-        )
-        for evidence, own in pairs[:EVIDENCE_MAX]
+        evidence if cycle is None else replace(evidence, text=text_of(cycle, graph, transactions))
+        for evidence, cycle in pairs[:EVIDENCE_MAX]
     )
 
 

@@ -1,7 +1,9 @@
 """A cycle of transactions as evidence, and in words: who they are, and for each edge why it is one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+import pyarrow as pa
 
 from linearizability.anomalies.cycles.edges import Kind
 from linearizability.anomalies.cycles.graph import Graph
@@ -13,13 +15,15 @@ _STEPS_SHOWN: Final = 6
 """Of a longer cycle, so many edges are told."""
 
 
-def evidence_of(cycle: Cycle, graph: Graph, transactions: Transactions) -> Evidence:
-    """The evidence without its text: transactions by their first operations, the record of the first edge with one."""
-    nodes = graph.transaction[[step.source for step in cycle]]
-    op_ids = tuple(transactions.first_op_id[nodes].tolist())
-    told = next(step.row for step in cycle if step.row >= 0)
-    row = _fact(graph, told)
-    return Evidence(op_ids, row["topic"], row["partition"], row["offset"], row["value"], "")
+def evidence_of(cycles: Sequence[Cycle], graph: Graph, transactions: Transactions) -> list[Evidence]:
+    """The evidence of each, without its text: transactions by their first operations, the first edge's record."""
+    told = [next(step.row for step in cycle if step.row >= 0) for cycle in cycles]
+    rows = graph.facts.select(["topic", "partition", "offset", "value"]).take(pa.array(told, pa.int64())).to_pylist()
+    first = transactions.first_op_id[graph.transaction].tolist()
+    return [
+        Evidence(tuple(first[step.source] for step in cycle), **row, text="")
+        for cycle, row in zip(cycles, rows, strict=True)
+    ]
 
 
 def text_of(cycle: Cycle, graph: Graph, transactions: Transactions) -> str:
@@ -33,12 +37,13 @@ def text_of(cycle: Cycle, graph: Graph, transactions: Transactions) -> str:
     return f"a cycle of {len(cycle)} transactions, {people} and so on: {clauses}; and so on, back to T1"
 
 
-def text_of_unknown(start: int, graph: Graph, transactions: Transactions) -> str:
+def evidence_of_unknown(start: int, graph: Graph, transactions: Transactions) -> Evidence:
     """What is said of a component in which the budget ran out."""
-    return (
+    text = (
         f"{_who(start, graph, transactions)} lies on a cycle with read-write edges; the search ended before it was"
         " known whether one of them has just one"
     )
+    return Evidence((int(transactions.first_op_id[graph.transaction[start]]),), None, None, None, None, text)
 
 
 def _who(node: int, graph: Graph, transactions: Transactions) -> str:
