@@ -14,7 +14,7 @@ trial: .venv/.synced    ## run the conformance suite on the reference broker, an
 test: .venv/.synced     ## everything that CI runs
 	@$(BIN)/python make.py test
 
-nightly: .venv/.synced  ## what takes minutes: ten of killed nodes
+nightly: .venv/.synced  ## what takes minutes, and hours: ten of killed nodes, hundreds of thousands of histories
 	@$(BIN)/pytest -m nightly -o faulthandler_timeout=0
 
 lint: .venv/.synced

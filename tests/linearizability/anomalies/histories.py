@@ -9,6 +9,8 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from linearizability.history.reader import history_of_tables
+from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
 
 
@@ -53,6 +55,11 @@ class Tables:
             value=value,
             **columns,
         )
+
+    def in_memory(self, source):
+        """The history that `write` would make of it."""
+        tables = {name: pa.Table.from_pylist(rows, schema=SCHEMAS[name]) for name, rows in self.rows.items() if rows}
+        return history_of_tables(source, RunInfo.of(source, self.run), tables)
 
     def write(self, folder, files=1):
         history = folder / "history"

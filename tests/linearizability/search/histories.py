@@ -1,9 +1,5 @@
-"""Small random histories, lawful and not, for every model: a plan for what is asked, and times that overlap a lot.
+"""Small random histories, lawful and not, for every model: a plan for what is asked, and times that overlap a lot."""
 
-How many a test takes is for a test run that others wait for; KAFKATRIAL_HISTORIES=200000 sets it for all of them.
-"""
-
-import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,11 +19,6 @@ from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outc
 
 Ask = Callable[[random.Random], tuple]
 Answers = Callable[[tuple], list]
-
-
-def count_of(short: int) -> int:
-    """How many histories a test is to take."""
-    return int(os.environ.get("KAFKATRIAL_HISTORIES", short))
 
 
 def two_coins() -> Model:

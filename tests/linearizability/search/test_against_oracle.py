@@ -9,7 +9,8 @@ from linearizability.model import Model
 from linearizability.operation import Operation
 from linearizability.search.contest import EngineName
 from linearizability.verify import BOTH, Budget, check
-from tests.linearizability.search.histories import PLANS, as_events, count_of, random_history
+from tests.linearizability.many import takes
+from tests.linearizability.search.histories import PLANS, as_events, random_history
 from tests.linearizability.search.oracle import earliest_blocked, is_linearizable
 
 FRONTIER, DEPTH_FIRST = (EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,)
@@ -43,10 +44,10 @@ def compare(plan: str, seeds: range) -> set[Verdict]:
     return seen
 
 
-@pytest.mark.timeout(7200)
+@takes(5_000, nightly=200_000)
 @pytest.mark.parametrize("plan", PLANS)
-def test_every_model(plan: str):
-    assert compare(plan, range(count_of(5_000) // len(PLANS))) == {Verdict.OK, Verdict.VIOLATION}
+def test_every_model(plan: str, count: int):
+    assert compare(plan, range(count // len(PLANS))) == {Verdict.OK, Verdict.VIOLATION}
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST, BOTH])

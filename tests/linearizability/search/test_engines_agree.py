@@ -6,7 +6,8 @@ import pytest
 
 from linearizability.search.contest import EngineName
 from linearizability.verify import BOTH, Budget, check
-from tests.linearizability.search.histories import PLANS, count_of, random_history
+from tests.linearizability.many import takes
+from tests.linearizability.search.histories import PLANS, random_history
 
 BUDGET = Budget(time_s=None, memory_mb=None)
 
@@ -28,7 +29,7 @@ def compare(plan: str, seeds: range) -> set[str]:
     return seen
 
 
-@pytest.mark.timeout(7200)
+@takes(1_200, nightly=100_000)
 @pytest.mark.parametrize("plan", PLANS)
-def test_longer_histories(plan: str):
-    assert compare(plan, range(count_of(1_200) // len(PLANS))) == {"ok", "violation"}
+def test_longer_histories(plan: str, count: int):
+    assert compare(plan, range(count // len(PLANS))) == {"ok", "violation"}

@@ -10,7 +10,7 @@ import pytest
 from linearizability.history.errors import HistoryError
 from linearizability.search.log_order import UNKNOWN_OFFSET, FetchColumns, ReadColumns, SendColumns, find_log_conflict
 from linearizability.search.zones import Ending
-from tests.linearizability.search.histories import count_of
+from tests.linearizability.many import takes
 
 OFFSETS = 5
 
@@ -126,9 +126,9 @@ def compare(seeds):
     return seen
 
 
-@pytest.mark.timeout(7200)
-def test_small_histories():
-    assert compare(range(count_of(4_000))) == {*product((True, False), repeat=2)}
+@takes(4_000, nightly=200_000)
+def test_small_histories(count: int):
+    assert compare(range(count)) == {*product((True, False), repeat=2)}
 
 
 def large(count, fetched=1000):

@@ -12,7 +12,7 @@ from linearizability.operation import Operation, Outcome
 from linearizability.search.contest import EngineName
 from linearizability.search.zones import NEVER, Ending, RegisterColumns, find_conflict
 from linearizability.verify import Budget, check
-from tests.linearizability.search.histories import count_of
+from tests.linearizability.many import takes
 
 ENDING = {Outcome.OK: Ending.OK, Outcome.FAIL: Ending.FAIL, Outcome.INFO: Ending.INFO}
 
@@ -69,9 +69,9 @@ def compare(seeds: range) -> set[bool]:
     return seen
 
 
-@pytest.mark.timeout(7200)
-def test_small_histories():
-    assert compare(range(count_of(4_000))) == {True, False}
+@takes(4_000, nightly=200_000)
+def test_small_histories(count: int):
+    assert compare(range(count)) == {True, False}
 
 
 def test_a_million_operations_of_one_register():
