@@ -85,7 +85,7 @@ def _serve(mutant: Mutant | None, seconds: float, answers: Connection) -> None:
 def _attempts() -> Iterator[Callable[[], str]]:
     """Scripts without end; each says what is wrong, or nothing."""
     from chaos.simulation.run import run
-    from chaos.simulation.strategies import script_of
+    from chaos.simulation.seeds import script_of
 
     def campaign(seed: int) -> str:
         violation = run(script_of(seed)).violation
