@@ -4,10 +4,10 @@ import contextlib
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from linearizability.check import judge
-from linearizability.history.reader import HistoryError
+from linearizability.history.reader import HistoryError, open_history
 from linearizability.history.schema import SCHEMAS
 from reports.spark.check import judge_with_spark
 from reports.spark.session import EngineUnavailableError, spark_session
@@ -98,7 +98,7 @@ def test_broken_history_is_refused_with_the_line_of_the_local_engine(spark, tmp_
 
 def test_killed_run_is_judged_as_the_local_engine_does(spark, tmp_path):
     program = f"""
-        import os, signal
+        import signal
         from pathlib import Path
         from linearizability.history.recorder import Read, Recorder, Send
         from linearizability.history.run import RunInfo
@@ -111,15 +111,24 @@ def test_killed_run_is_judged_as_the_local_engine_does(spark, tmp_path):
             op = recorder.invoke(2, "poll")
             recorder.complete(op, "ok", reads=[Read("t", None, number % 3, number // 3, number, None, 0, 0)])
         recorder.invoke(1, "produce", [Send(4000)], topic="t", partition=1, acks=-1)
-        import time
-        time.sleep(1.5)
-        os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause()
     """
-    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], timeout=60, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 60
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)]) as child:
+        while _operations_on_disk(tmp_path / "run") < 8001 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        child.kill()
     judgement = judge_with_spark(tmp_path / "run")
     assert judgement == judge(tmp_path / "run")
     assert (judgement.operations, judgement.records) == (8001, 8001)
+
+
+def _operations_on_disk(run):
+    """As many as are there now, while they are being written; 0 where a file went while it was read."""
+    try:
+        return open_history(run).table("operations").num_rows
+    except HistoryError:
+        return 0
 
 
 def test_spark_derives_positions_and_decides_transactions_as_the_local_engine_does(spark, tmp_path):
