@@ -78,9 +78,9 @@ def explain(prepared: Prepared, timeline: Timeline, model: Model, blocked: int, 
     """The evidence against a timeline in which `blocked` cannot be placed, found within about so many steps."""
     small = shrink(timeline, blocked, steps)
     return Explanation(
-        blocked=prepared.operation(timeline.origins[blocked]),
+        blocked=prepared.operations[timeline.origins[blocked]],
         partial_linearizations=_longest(prepared, timeline, model, blocked, steps),
-        shrunk=tuple(prepared.operation(timeline.origins[number]) for number in small.operations),
+        shrunk=tuple(prepared.operations[timeline.origins[number]] for number in small.operations),
         minimal=small.minimal,
         model=model,
     )
@@ -109,7 +109,7 @@ def _longest(
     ranked = sorted(longest.items(), key=lambda item: (-item[1][0], item[0]))
     for number, (length, first, path) in ranked[:PATHS_MAX]:
         state = search.states.states[number]
-        operations = tuple(prepared.operation(timeline.origins[op]) for op in path)
+        operations = tuple(prepared.operations[timeline.origins[op]] for op in path)
         reason = model.reason(state, kind.input, kind.output) or "it is possible here, but came too late"
         begun = search.states.states[first[0] & STATE_MASK]
         found.append(

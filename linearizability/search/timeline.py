@@ -8,7 +8,7 @@ difference. An info operation has no completion.
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from linearizability.history.errors import HistoryError
@@ -83,12 +83,21 @@ class Prepared:
         self.timelines = _split(model, raw)
 
     def operation(self, number: int) -> Operation:
-        """The operation as it was given, or as its events make it; without times, its places in the list are."""
-        return self.operations[number]
+        """One of `operations`, without making them all."""
+        if not self._events:
+            return self._operations[number]
+        begins = (place for place, event in enumerate(self._events) if event.kind is INVOKE)
+        begin = next(islice(begins, number, None))
+        op_id = self._events[begin].op_id
+        ends = (place for place, event in enumerate(self._events) if event.kind is not INVOKE and event.op_id == op_id)
+        return _operation_of(self._events, begin, next(ends, None))
 
     @cached_property
     def operations(self) -> Sequence[Operation]:
-        """All of them, by number; those that make no difference too."""
+        """All of them, by number, as they were given or as their events make them; without times, places are times.
+
+        Those that make no difference too.
+        """
         return _operations_of(self._events) if self._events else self._operations
 
 
