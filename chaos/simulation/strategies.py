@@ -57,7 +57,6 @@ _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "auto.leader.rebalance.enable": ("false",),
     "leader.imbalance.check.interval.seconds": ("2", "5"),
     "unclean.leader.election.interval.ms": ("1000",),
-    "offsets.topic.segment.bytes": ("300", "2000"),
     "producer.id.expiration.ms": ("2000", "10000"),
 }
 """The same of the nodes."""
