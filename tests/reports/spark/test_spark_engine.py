@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -288,6 +289,7 @@ def test_five_million_records_with_a_driver_of_512_megabytes(tmp_path):
         text=True,
         timeout=280,
         check=False,
+        cwd=Path(__file__).parents[3],
     )
     assert done.returncode == 0, done.stderr
     verdict, records, peak_mb = done.stdout.split()
