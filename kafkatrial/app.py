@@ -13,6 +13,7 @@ from kafkatrial.commands.check import check
 from kafkatrial.commands.export import export
 from kafkatrial.commands.requirements import requirements
 from kafkatrial.commands.run import run
+from kafkatrial.commands.simulate import simulate
 from kafkatrial.commands.targets import targets_app
 from kafkatrial.errors import complain
 from kafkatrial.exit_codes import ExitCode
@@ -42,6 +43,7 @@ def _build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.command()(run)
+    app.command()(simulate)
     app.command()(check)
     app.command()(export)
     app.add_typer(targets_app, name="targets")

@@ -31,6 +31,9 @@ KNOWN_ERRORS = {
     "linearizability.history.errors.NotARunError": ExitCode.USAGE,
     "linearizability.history.errors.HistoryError": ExitCode.INTERNAL,
     "conformance.expectations.ExpectationsError": ExitCode.USAGE,
+    "chaos.defects.registry.UnknownDefectError": ExitCode.USAGE,
+    "chaos.simulation.saved.SavedFailureError": ExitCode.USAGE,
+    "chaos.simulation.workers.WorkerError": ExitCode.INTERNAL,
     "reports.results.ResultsError": ExitCode.INTERNAL,
     "reports.spark.session.EngineUnavailableError": ExitCode.USAGE,
 }

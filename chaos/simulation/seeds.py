@@ -4,7 +4,7 @@ One seed gives one script, in any process and on any machine with this version o
 to be kept for longer is the script itself.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from random import Random
 from typing import Final
@@ -20,25 +20,13 @@ _BYTES: Final = 8_192
 
 
 def script_of(seed: int) -> Script:
-    """The script of a seed."""
-    return next(_scripts(seed))[1]
-
-
-def bytes_of(seed: int) -> bytes:
-    """From which Hypothesis draws the script of a seed."""
-    return next(_scripts(seed))[0]
-
-
-def _scripts(seed: int) -> Iterator[tuple[bytes, Script]]:
-    """Bytes that are no script, since a filter refused what they gave, are passed over."""
+    """The script of a seed. Bytes that are no script, since a filter refused what they gave, are passed over."""
     random = Random(seed)
     draw, drawn = _drawing()
-    while True:
-        data = random.randbytes(_BYTES)
-        drawn.clear()
-        draw(data)
-        if drawn:
-            yield data, drawn[0]
+    drawn.clear()
+    while not drawn:
+        draw(random.randbytes(_BYTES))
+    return drawn.pop()
 
 
 @cache
@@ -50,10 +38,5 @@ def _drawing() -> tuple[Callable[[bytes], bytes | None], list[Script]]:
     def collect(script: Script) -> None:
         drawn.append(script)
 
-    return fuzzing(collect), drawn
-
-
-def fuzzing(test: Callable[[], None]) -> Callable[[bytes], bytes | None]:
-    """Hypothesis's function that runs a test on the example of some bytes."""
-    handle: HypothesisHandle = test.hypothesis  # type: ignore[attr-defined]  # put there by `given`
-    return handle.fuzz_one_input
+    handle: HypothesisHandle = collect.hypothesis  # type: ignore[attr-defined]  # put there by `given`
+    return handle.fuzz_one_input, drawn

@@ -9,6 +9,7 @@ No orphan: a worker ends when its parent is gone, and all end when the results a
 """
 
 import itertools
+import math
 import multiprocessing
 import os
 import signal
@@ -65,7 +66,9 @@ class _Worker:
     place: int | None = None
     """The place of what it works on, in the order of results; null while it has nothing to do."""
     number: int = 0
-    since_s: float = 0.0
+    since_s: float = math.inf
+    """When it began with that; a process that is still starting has not."""
+    is_ready: bool = False
     done: int = 0
 
     def end(self) -> None:
@@ -115,7 +118,8 @@ class _Pool(Generic[T]):
             if number is None:
                 return
             worker = idle.pop() if idle else self._start()
-            worker.place, worker.number, worker.since_s = next(self.places), number, time.monotonic()
+            worker.place, worker.number = next(self.places), number
+            worker.since_s = time.monotonic() if worker.is_ready else math.inf
             worker.connection.send(number)
             busy.append(worker)
             ahead += 1
@@ -134,7 +138,8 @@ class _Pool(Generic[T]):
     def _await(self, busy: list[_Worker]) -> None:
         """Take in what has come, and give up what takes too long."""
         first_due_s = min(worker.since_s for worker in busy) + self.limit_s
-        ready = wait([worker.connection for worker in busy], max(0.0, first_due_s - time.monotonic()))
+        timeout_s = None if first_due_s == math.inf else max(0.0, first_due_s - time.monotonic())
+        ready = wait([worker.connection for worker in busy], timeout_s)
         for worker in busy:
             if worker.connection in ready:
                 self._take(worker)
@@ -151,6 +156,9 @@ class _Pool(Generic[T]):
             raise WorkerError(f"seed {worker.number}: its process died with exit code {code}") from None
         if failed is not None:
             raise WorkerError(f"seed {worker.number}: {failed}")
+        if not worker.is_ready:
+            worker.is_ready, worker.since_s = True, time.monotonic()
+            return
         self._conclude(worker, value)
         worker.done += 1
         if worker.done >= self.recycled_after:
@@ -181,6 +189,7 @@ def _work(connection: Connection, opening: Opening[object]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with opening() as work:
+            connection.send((None, None))
             while True:
                 number = connection.recv()
                 connection.send((None, work(number)))

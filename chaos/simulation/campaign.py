@@ -1,0 +1,167 @@
+"""A campaign: seeds by the thousand over worker processes, until so many fail; then their scripts are made small.
+
+Saved failures run first. Seeds are reported in their order, and the first that fails is the lowest that fails, however
+many workers there are; the same seeds give the same events, but for times.
+
+Of several seeds that violate the same, the first is shrunk.
+"""
+
+import itertools
+import time
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+from chaos.simulation.campaign_events import (
+    CampaignEnded,
+    CampaignStarted,
+    FailureReplayed,
+    SeedRan,
+    ShrinkingStarted,
+    Shrunk,
+    Standing,
+)
+from chaos.simulation.counterexample import Counterexample
+from chaos.simulation.saved import Saved
+from chaos.simulation.seeds import script_of
+from chaos.simulation.work import ENDLESS, RunScripts, RunSeeds, ShrinkSeeds
+from chaos.simulation.workers import in_order
+from conformance.events import Event
+
+SEED_SECONDS_MAX: Final = 120.0
+"""Of one script, which takes a tenth of a second."""
+_SHRUNK_MAX: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a campaign is to do.
+
+    :param last: the last seed; null: until the time is over.
+    :param seconds_max: after which no seed begins; null: without end.
+    :param defect: by name; empty: none.
+    :param failures_max: how many failing seeds end it; null: none does.
+    :param shrink_runs_max: scripts to shrink one failure by.
+    """
+
+    first: int = 0
+    last: int | None = None
+    seconds_max: float | None = None
+    workers: int = 1
+    defect: str = ""
+    failures_max: int | None = 1
+    shrink_runs_max: int = 600
+    shrink_seconds_max: float = 60.0
+
+
+def run_campaign(plan: Plan, saved: Sequence[Saved] = ()) -> Generator[Event, None, None]:
+    """Run the saved failures that are the plan's, then the seeds; yield what happens.
+
+    Ctrl-C ends it: the last event says so. Raises `WorkerError`.
+    """
+    began_s = time.monotonic()
+    yield CampaignStarted(plan.first, plan.last, plan.seconds_max, plan.workers, plan.defect, plan.failures_max)
+    complete = False
+    try:
+        failures = yield from _replay(plan, [each for each in saved if each.defect == plan.defect])
+        if plan.failures_max is None or failures < plan.failures_max:
+            failing = yield from _run_seeds(plan, failures, began_s)
+            yield from _shrink(plan, failing)
+        complete = True
+    except KeyboardInterrupt:
+        pass
+    yield CampaignEnded(complete, time.monotonic() - began_s)
+
+
+def _replay(plan: Plan, saved: Sequence[Saved]) -> Generator[Event, None, int]:
+    """Run saved failures; how many of them still fail."""
+    failures = 0
+    results = in_order(
+        RunScripts(plan.defect, tuple(each.script for each in saved)),
+        iter(range(len(saved))),
+        workers=min(plan.workers, max(1, len(saved))),
+        limit_s=SEED_SECONDS_MAX,
+        overdue=lambda _: (ENDLESS, _endless()),
+    )
+    with closing(results):
+        for each, (name, text) in zip(saved, results, strict=True):
+            failures += bool(name)
+            standing = Standing.FAILS if name == each.name else Standing.CHANGED if name else Standing.FIXED
+            yield FailureReplayed(str(each.directory), each.name, standing, name, text)
+    return failures
+
+
+def _run_seeds(plan: Plan, failures: int, began_s: float) -> Generator[Event, None, list[SeedRan]]:
+    """Run seeds until there are none left, or enough have failed; those that did."""
+
+    def has_time(_seed: int) -> bool:
+        return plan.seconds_max is None or time.monotonic() - began_s < plan.seconds_max
+
+    seeds = itertools.count(plan.first) if plan.last is None else iter(range(plan.first, plan.last + 1))
+    results = in_order(
+        RunSeeds(plan.defect),
+        itertools.takewhile(has_time, seeds),
+        workers=plan.workers,
+        limit_s=SEED_SECONDS_MAX,
+        overdue=_overdue,
+    )
+    failing: list[SeedRan] = []
+    with closing(results):
+        for ran in results:
+            yield ran
+            failing += [ran] if ran.name else []
+            if plan.failures_max is not None and failures + len(failing) >= plan.failures_max:
+                break
+    return failing
+
+
+def _shrink(plan: Plan, failing: Sequence[SeedRan]) -> Generator[Event, None, None]:
+    """Shrink the first failing seed of each name. One that does not end is not tried again and again."""
+    first: dict[str, SeedRan] = {}
+    for ran in failing:
+        first.setdefault(ran.name, ran)
+    for ran in first.values():
+        if ran.name == ENDLESS:
+            yield Shrunk(_unshrunk(plan, ran))
+    shrunk = [ran for ran in first.values() if ran.name != ENDLESS][:_SHRUNK_MAX]
+    if not shrunk:
+        return
+    by_seed = {ran.seed: ran for ran in shrunk}
+    yield ShrinkingStarted(tuple(by_seed), plan.shrink_seconds_max)
+    results = in_order(
+        ShrinkSeeds(
+            plan.defect,
+            tuple((ran.seed, ran.name) for ran in shrunk),
+            plan.shrink_runs_max,
+            plan.shrink_seconds_max,
+        ),
+        iter(by_seed),
+        workers=plan.workers,
+        limit_s=plan.shrink_seconds_max + SEED_SECONDS_MAX,
+        overdue=lambda seed: _unshrunk(plan, by_seed[seed]),
+    )
+    with closing(results):
+        for counterexample in results:
+            yield Shrunk(counterexample)
+
+
+def _unshrunk(plan: Plan, ran: SeedRan) -> Counterexample:
+    return Counterexample(
+        script=script_of(ran.seed),
+        name=ran.name,
+        text=ran.text,
+        seed=ran.seed,
+        defect=plan.defect,
+        at_ms=ran.at_ms,
+        digest=ran.digest,
+        is_confirmed=False,
+    )
+
+
+def _overdue(seed: int) -> SeedRan:
+    return SeedRan(seed, "", 0, 0, 0, SEED_SECONDS_MAX, {}, ENDLESS, _endless())
+
+
+def _endless() -> str:
+    return f"the script has not ended after {SEED_SECONDS_MAX:.0f} s of real time"

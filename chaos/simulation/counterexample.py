@@ -1,0 +1,114 @@
+"""A script that shows a violation, as a program for a person to read, change and start."""
+
+import sys
+from dataclasses import dataclass
+from textwrap import fill
+
+from chaos.simulation.run import Outcome, run
+from chaos.simulation.script import Client, Poll, Script, Send
+from chaos.simulation.seeding import seeded
+from chaos.simulation.source import printed
+
+_WIDTH = 118
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A violation and the smallest script found that shows it.
+
+    :param seed: from which it was found; null for a script that was written.
+    :param defect: with which it violates; empty: with none.
+    :param at_ms: when, in virtual time.
+    :param digest: of the run, the same whenever it runs again.
+    :param is_confirmed: it ran twice, to the same digest.
+    :param runs: how many scripts shrinking took.
+    """
+
+    script: Script
+    name: str
+    text: str
+    seed: int | None
+    defect: str = ""
+    at_ms: int = 0
+    digest: str = ""
+    is_confirmed: bool = True
+    runs: int = 0
+
+    @property
+    def command(self) -> str:
+        """The command line that finds it again."""
+        return f"kafkatrial simulate --seeds {self.seed}" + (f" --defect {self.defect}" if self.defect else "")
+
+    @property
+    def size(self) -> str:
+        """`2 clients, 5 operations, 1 fault`."""
+        script = self.script
+        operations = sum(map(operations_of, script.clients))
+        counts = ((len(script.clients), "client"), (operations, "operation"), (len(script.schedule), "fault"))
+        return ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
+
+
+def operations_of(client: Client) -> int:
+    """How many operations a client's steps ask for, at least."""
+    return sum(
+        step.batches if isinstance(step, Send) else step.times if isinstance(step, Poll) else 1 for step in client.steps
+    )
+
+
+_PROGRAM = '''\
+"""{title}
+
+{story}
+"""
+
+import kafkatrial.suite
+
+kafkatrial.suite.activate()
+
+from chaos.faults import *
+from chaos.simulation.counterexample import run_program
+from chaos.simulation.script import *
+
+script = {script}
+
+if __name__ == "__main__":
+    raise SystemExit(run_program(script{defect}))
+'''
+
+
+def program_of(counterexample: Counterexample) -> str:
+    """The source of a program that runs the script, says what happened, and exits 1 where that is a violation."""
+    found = counterexample
+    story = [found.text] if found.text else []
+    story.append(f"Shrunk to {found.size}. The run's digest is {found.digest}.")
+    if found.seed is not None:
+        story.append(f"Found by: {found.command}")
+    return _PROGRAM.format(
+        title=f"{found.name}, {found.at_ms} virtual milliseconds after the start of the cluster.",
+        story="\n\n".join(fill(_plain(paragraph), _WIDTH) for paragraph in story),
+        script=printed(found.script, used=len("script = ")),
+        defect=f", defect={found.defect!r}" if found.defect else "",
+    )
+
+
+def _plain(text: str) -> str:
+    """What can stand in a docstring."""
+    return text.replace("\\", "\\\\").replace('"""', "'''")
+
+
+def run_program(script: Script, *, defect: str = "") -> int:
+    """Run a script and say what happened; the exit code: 0, or 1 where something is violated."""
+    with seeded(defect):
+        outcome = run(script)
+    sys.stdout.write(f"{told(outcome)}\n")
+    return 0 if outcome.violation is None else 1
+
+
+def told(outcome: Outcome) -> str:
+    """What happened in a run, in two lines."""
+    violation = outcome.violation
+    found = "no violation" if violation is None else f"{violation.name} at {violation.at_ms} ms: {violation.text}"
+    return (
+        f"{found}\n{outcome.operations} operations, {outcome.events} events, "
+        f"{outcome.virtual_ms / 1000:.1f} virtual seconds, digest {outcome.digest}"
+    )

@@ -1,0 +1,186 @@
+"""From the record of a run to its space-time diagram, cut to what matters.
+
+A run of seconds has thousands of messages. Shown are those that say something, and of these the ones nearest in time to
+what matters: the violation, faults, elections, truncations. Heartbeats, and fetches that bring nothing, say nothing.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from chaos.simulation.counterexample import Counterexample, program_of
+from chaos.simulation.recording import Lasting, Passed, Record, Told
+from linearizability.picture.space_time import Happening, Mark, Message, Moment, SpaceTime, Stretch
+
+MESSAGES_MAX: Final = 90
+NOTES_MAX: Final = 60
+_SILENT: Final = frozenset({"BrokerHeartbeat", "ApiVersions", "FetchSnapshot"})
+_EMPTY_FETCH_SLACK_BYTES: Final = 24
+_BREAK_MS: Final = 400
+_CLIENT: Final = "client"
+_MATTERS: Final = (Happening.ELECTION, Happening.TRUNCATION, Happening.END, Happening.START)
+
+
+def diagram_of(found: Counterexample, record: Record, nodes: int) -> SpaceTime:
+    """The diagram of a counterexample's run."""
+    focus = _focus(found, record)
+    messages = _chosen_messages(record.messages, focus)
+    told = _chosen_told(record.told, focus)
+    places = _places(messages, told, record.faults)
+    by_place = {place: number for number, place in enumerate(places)}
+    clients = {place for passed in messages for place in (passed.source, passed.destination) if _is_client(place)}
+    lanes = (*sorted(clients, key=_client_number), *map(str, range(1, nodes + 1)))
+    marks = [Mark(_lane(each.lane), by_place[each.place], each.text, each.kind) for each in told]
+    last = max((number for place, number in by_place.items() if places[place] <= found.at_ms), default=0)
+    marks.append(Mark(_lane(lanes[0]), last, f"{found.name}: {found.text}", Happening.VIOLATION))
+    left_out = len(record.messages) - len(messages)
+    return SpaceTime(
+        title=found.name,
+        statement=found.text,
+        facts=_facts(found),
+        lanes=tuple(_lane(lane) for lane in lanes),
+        moments=tuple(_moments(places, messages, record.messages)),
+        messages=tuple(_message(passed, by_place) for passed in messages),
+        marks=tuple(marks),
+        faults=tuple(
+            Stretch(None, by_place[fault.place], None if fault.healed is None else by_place[fault.healed], fault.text)
+            for fault in record.faults
+        ),
+        downs=tuple(_downs(told, by_place)),
+        program=program_of(found),
+        notes=(f"{left_out:,} of {len(record.messages):,} messages",) if left_out else (),
+    )
+
+
+def _facts(found: Counterexample) -> tuple[tuple[str, str], ...]:
+    return (
+        ("Found by", "a script that was written" if found.seed is None else found.command),
+        ("Defect", found.defect or "none"),
+        ("Script", found.size),
+        ("Digest", found.digest),
+    )
+
+
+# --- what is shown
+
+
+def _focus(found: Counterexample, record: Record) -> list[int]:
+    """The moments that matter, in milliseconds."""
+    faults = (ms for fault in record.faults for ms in (fault.at_ms, fault.healed_ms) if ms is not None)
+    first_ms = min((fault.at_ms for fault in record.faults), default=0)
+    told = (told.at_ms for told in record.told if told.kind in _MATTERS and told.at_ms >= first_ms)
+    return sorted({found.at_ms, *faults, *told})
+
+
+def _chosen_messages(messages: list[Passed], focus: list[int]) -> list[Passed]:
+    """A request and its answer go together."""
+    least = _least_sizes(messages)
+    requests = [passed for passed in messages if passed.of is None and _speaks(passed, least)]
+    requests.sort(key=lambda passed: (_distance(passed.at_ms, focus), -passed.place))
+    chosen: list[Passed] = []
+    for request in requests:
+        pair = [request] if request.answer is None else [request, request.answer]
+        if len(chosen) + len(pair) > MESSAGES_MAX:
+            break
+        chosen += pair
+    return sorted(chosen, key=lambda passed: passed.place)
+
+
+def _least_sizes(messages: Iterable[Passed]) -> dict[tuple[str, str], int]:
+    """Of answered fetches, by who fetched on which listener: the size of an answer without records."""
+    least: dict[tuple[str, str], int] = {}
+    for passed in messages:
+        if passed.of is not None and passed.api == "Fetch":
+            key = passed.destination, passed.listener
+            least[key] = min(least.get(key, passed.size_bytes), passed.size_bytes)
+    return least
+
+
+def _speaks(request: Passed, least: dict[tuple[str, str], int]) -> bool:
+    if request.api in _SILENT:
+        return False
+    if request.api == "Fetch":
+        if request.answer is None:
+            return False
+        empty_bytes = least[request.source, request.listener] + _EMPTY_FETCH_SLACK_BYTES
+        return request.listener != "CONTROLLER" and request.answer.size_bytes > empty_bytes
+    return True
+
+
+def _chosen_told(told: list[Told], focus: list[int]) -> list[Told]:
+    notes = [each for each in told if each.kind is Happening.NOTE]
+    notes = sorted(notes, key=lambda each: (_distance(each.at_ms, focus), -each.place))[:NOTES_MAX]
+    return sorted([*notes, *(each for each in told if each.kind is not Happening.NOTE)], key=lambda each: each.place)
+
+
+def _distance(at_ms: int, focus: list[int]) -> int:
+    return min(abs(at_ms - ms) for ms in focus)
+
+
+# --- where it stands
+
+
+def _places(messages: Iterable[Passed], told: Iterable[Told], faults: Iterable[Lasting]) -> dict[int, int]:
+    """Every event that is shown, with its time."""
+    places: dict[int, int] = {}
+    for passed in messages:
+        places[passed.place] = passed.at_ms
+        if passed.arrived is not None and passed.arrived_ms is not None:
+            places[passed.arrived] = passed.arrived_ms
+    places |= {each.place: each.at_ms for each in told}
+    for fault in faults:
+        places[fault.place] = fault.at_ms
+        if fault.healed is not None and fault.healed_ms is not None:
+            places[fault.healed] = fault.healed_ms
+    return dict(sorted(places.items()))
+
+
+def _moments(places: dict[int, int], shown: list[Passed], messages: list[Passed]) -> Iterable[Moment]:
+    """Where time passes that is not shown, it is said how much is missing."""
+    kept = {passed.place for passed in shown}
+    missing = [passed.place for passed in messages if passed.place not in kept]
+    passed_by = said = 0
+    before_ms = next(iter(places.values()), 0)
+    for place, at_ms in places.items():
+        while passed_by < len(missing) and missing[passed_by] < place:
+            passed_by += 1
+        if at_ms - before_ms < _BREAK_MS:
+            yield Moment(at_ms)
+        else:
+            yield Moment(at_ms, passed_by - said)
+        said, before_ms = passed_by, at_ms
+
+
+def _message(passed: Passed, by_place: dict[int, int]) -> Message:
+    return Message(
+        source=_lane(passed.source),
+        destination=_lane(passed.destination),
+        sent_at=by_place[passed.place],
+        arrived_at=None if passed.arrived is None else by_place[passed.arrived],
+        text=passed.api or f"{passed.size_bytes} bytes",
+        is_answer=passed.of is not None,
+    )
+
+
+def _downs(told: Iterable[Told], by_place: dict[int, int]) -> Iterable[Stretch]:
+    down: dict[str, Told] = {}
+    for each in told:
+        if each.kind is Happening.END:
+            down.setdefault(each.lane, each)
+        elif each.kind is Happening.START and each.lane in down:
+            since = down.pop(each.lane)
+            yield Stretch(_lane(each.lane), by_place[since.place], by_place[each.place], since.text)
+    for lane, since in sorted(down.items()):
+        yield Stretch(_lane(lane), by_place[since.place], None, since.text)
+
+
+def _is_client(place: str) -> bool:
+    return not place.isdecimal()
+
+
+def _client_number(place: str) -> int:
+    digits = place.removeprefix(f"{_CLIENT}-")
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _lane(place: str) -> str:
+    return f"node {place}" if place.isdecimal() else place.replace("-", " ")

@@ -1,0 +1,115 @@
+"""What the worker processes of a campaign do: run the script of a seed, run a saved script, shrink.
+
+Each is a value that opens the work in its process, with the defect that is seeded there as long as it lives.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from chaos.simulation.campaign_events import SeedRan
+from chaos.simulation.counterexample import Counterexample
+from chaos.simulation.run import Outcome, run
+from chaos.simulation.script import Script
+from chaos.simulation.seeding import seeded
+from chaos.simulation.seeds import script_of
+from chaos.simulation.shrinking import smallest
+
+ENDLESS = "endless"
+"""What is violated by a script that does not end: an event that goes on for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeeds:
+    """Run the script of each seed."""
+
+    defect: str
+
+    @contextmanager
+    def __call__(self) -> Iterator[Callable[[int], SeedRan]]:
+        """The function of a seed."""
+        with seeded(self.defect):
+            yield _run_seed
+
+
+@dataclass(frozen=True, slots=True)
+class RunScripts:
+    """Run one of some scripts, by its place."""
+
+    defect: str
+    scripts: tuple[Script, ...]
+
+    @contextmanager
+    def __call__(self) -> Iterator[Callable[[int], tuple[str, str]]]:
+        """The function of a place: what is violated, and how."""
+
+        def run_at(place: int) -> tuple[str, str]:
+            violation = run(self.scripts[place]).violation
+            return ("", "") if violation is None else (violation.name, violation.text)
+
+        with seeded(self.defect):
+            yield run_at
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkSeeds:
+    """Make the scripts of violating seeds small. `names` has what each violates."""
+
+    defect: str
+    names: tuple[tuple[int, str], ...]
+    runs_max: int
+    seconds_max: float
+
+    @contextmanager
+    def __call__(self) -> Iterator[Callable[[int], Counterexample]]:
+        """The function of a seed."""
+        names = dict(self.names)
+        with seeded(self.defect):
+            yield lambda seed: self._shrink(seed, names[seed])
+
+    def _shrink(self, seed: int, name: str) -> Counterexample:
+        deadline_s = time.process_time() + self.seconds_max
+
+        def violates(script: Script) -> bool:
+            violation = run(script).violation
+            return violation is not None and violation.name == name
+
+        found = smallest(
+            script_of(seed), violates, runs_max=self.runs_max, time_is_up=lambda: time.process_time() >= deadline_s
+        )
+        first, second = run(found.script), run(found.script)
+        violation = second.violation
+        return Counterexample(
+            script=found.script,
+            name=name,
+            text="" if violation is None else violation.text,
+            seed=seed,
+            defect=self.defect,
+            at_ms=0 if violation is None else violation.at_ms,
+            digest=second.digest,
+            is_confirmed=violation is not None and violation.name == name and first.digest == second.digest,
+            runs=found.runs,
+        )
+
+
+def _run_seed(seed: int) -> SeedRan:
+    began_s = time.perf_counter()
+    return seed_ran(seed, run(script_of(seed)), time.perf_counter() - began_s)
+
+
+def seed_ran(seed: int, outcome: Outcome, seconds: float) -> SeedRan:
+    """The event of an outcome."""
+    violation = outcome.violation
+    return SeedRan(
+        seed=seed,
+        digest=outcome.digest,
+        events=outcome.events,
+        virtual_ms=outcome.virtual_ms,
+        operations=outcome.operations,
+        seconds=seconds,
+        coverage=dict(outcome.coverage),
+        name="" if violation is None else violation.name,
+        text="" if violation is None else violation.text,
+        at_ms=0 if violation is None else violation.at_ms,
+    )

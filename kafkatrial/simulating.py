@@ -1,0 +1,139 @@
+"""One simulation campaign from its command line to its reports.
+
+Each counterexample is run once more here, with its trace kept, and saved: its program, its diagram, and its history as
+a run directory that `kafkatrial check` judges again.
+"""
+
+import json
+import os
+import re
+import secrets
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.simulation.campaign import Plan, run_campaign
+from chaos.simulation.campaign_events import SeedRan, Shrunk
+from chaos.simulation.counterexample import Counterexample
+from chaos.simulation.saved import load_saved, save
+from chaos.simulation.seeding import seeded
+from chaos.simulation.work import ENDLESS
+from kafkatrial.console import show, stdout_console
+from kafkatrial.errors import UsageError, complain
+from kafkatrial.exit_codes import ExitCode
+from kafkatrial.interruption import interruptible
+from kafkatrial.simulation_pictures import draw_counterexample
+from kafkatrial.simulation_progress import simulation_progress
+from kafkatrial.simulation_results import SimulationResults
+from kafkatrial.simulation_tables import render_simulation
+from reference_broker.simulation import coverage
+
+FAILURES = Path(".kafkatrial") / "simulation" / "failures"
+_DEFAULT_LAST = 999
+_SEED_BITS = 32
+_SEEDS = re.compile(r"(\d+)(?:\.\.(\d+))?")
+_SEEDS_MAX = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The command line. `failures_max` is null where all seeds run, whatever fails."""
+
+    seeds: str | None
+    minutes: float | None
+    defect: str
+    workers: int | None
+    failures_max: int | None
+
+
+def plan_simulation(choices: Choices) -> Plan:
+    """Check every choice before anything starts.
+
+    Raises:
+        UsageError: a choice is wrong.
+        UnknownDefectError: there is no such defect.
+    """
+    if choices.minutes is not None and not 0 < choices.minutes < float("inf"):
+        raise UsageError(f"--minutes: {choices.minutes:g} is no time to run for")
+    with seeded(choices.defect):
+        pass
+    first, last = _range(choices.seeds, timed=choices.minutes is not None)
+    workers = choices.workers or len(os.sched_getaffinity(0))
+    return Plan(
+        first=first,
+        last=last,
+        seconds_max=None if choices.minutes is None else choices.minutes * 60,
+        workers=workers if last is None else min(workers, last - first + 1),
+        defect=choices.defect,
+        failures_max=choices.failures_max,
+    )
+
+
+def _range(seeds: str | None, *, timed: bool) -> tuple[int, int | None]:
+    if seeds is None:
+        return (secrets.randbits(_SEED_BITS), None) if timed else (0, _DEFAULT_LAST)
+    found = _SEEDS.fullmatch(seeds.strip())
+    if found is None:
+        raise UsageError(f"--seeds: {seeds} is no range; write 0..999, or one seed")
+    first, last = int(found[1]), int(found[2] or found[1])
+    if first > last:
+        raise UsageError(f"--seeds: {seeds} is empty; the first seed is above the last")
+    if last >= _SEEDS_MAX:
+        raise UsageError(f"--seeds: {seeds} is beyond 2^63 - 1")
+    return first, last
+
+
+class Simulating:
+    """Runs a plan. `run` returns the exit code; the counterexamples are saved."""
+
+    def __init__(self, plan: Plan, out: Path | None, *, as_json: bool, digests: bool) -> None:
+        self._plan = plan
+        self._failures = out or FAILURES
+        self._as_json = as_json
+        self._digests: dict[int, str] | None = {} if digests else None
+        self._console = stdout_console(quiet=as_json)
+        self._results = SimulationResults()
+        self._saved = load_saved(self._failures)
+
+    def run(self) -> ExitCode:
+        """Run to the end, or until an interruption, and say what came of it."""
+        with interruptible():
+            try:
+                self._follow_campaign()
+            except KeyboardInterrupt:
+                complain("interrupted")
+        never_reached = [state for state in getattr(coverage, "STATES", ()) if state not in self._results.coverage]
+        if self._as_json:
+            said = self._results.as_json(never_reached)
+            if self._digests is not None:
+                said["digests"] = self._digests
+            print(json.dumps(said))  # noqa: T201  the command's output
+        else:
+            show(self._console, render_simulation(self._results, never_reached))
+        return self._results.exit_code
+
+    def _follow_campaign(self) -> None:
+        results, events = self._results, run_campaign(self._plan, self._saved)
+        with (
+            simulation_progress(self._console, digests=self._digests is not None) as progress,
+            closing(events),
+        ):
+            for event in events:
+                results.handle(event)
+                if isinstance(event, Shrunk):
+                    results.directories.append(self._save(event.counterexample))
+                if isinstance(event, SeedRan) and self._digests is not None:
+                    self._digests[event.seed] = event.digest
+                progress.handle(event, results)
+
+    def _save(self, found: Counterexample) -> Path:
+        try:
+            directory = save(self._failures, found)
+        except OSError as error:
+            raise UsageError(f"{self._failures}: a failure cannot be saved there: {error.strerror}") from error
+        if found.name != ENDLESS:
+            try:
+                draw_counterexample(found, directory)
+            except Exception as error:  # noqa: BLE001  a picture is a help, the lack of it is no error
+                complain(f"no picture of {found.name}: {' '.join(str(error).split())}")
+        return directory

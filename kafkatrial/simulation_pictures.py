@@ -1,0 +1,29 @@
+"""The files beside a saved counterexample: its space-time diagram and its history, from one more run of its script."""
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+from chaos.simulation.counterexample import Counterexample
+from chaos.simulation.diagram import diagram_of
+from chaos.simulation.recording import Record
+from chaos.simulation.run import run
+from chaos.simulation.seeding import seeded
+from linearizability.history.saving import save as save_history
+from reports.picture.space_time import space_time_page
+
+DIAGRAM_NAME: Final = "diagram.html"
+HISTORY_NAME: Final = "history"
+
+
+def draw_counterexample(found: Counterexample, directory: Path) -> None:
+    """Run it again with everything recorded, and write both files. Raises `OSError` and `HistoryError`."""
+    record = Record()
+    with seeded(found.defect):
+        outcome = run(found.script, record=record)
+    page = space_time_page(diagram_of(found, record, found.script.cluster.nodes))
+    (directory / DIAGRAM_NAME).write_text(page, encoding="utf-8")
+    history = directory / HISTORY_NAME
+    if history.exists():
+        shutil.rmtree(history)
+    save_history(outcome.history, history)

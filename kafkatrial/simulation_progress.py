@@ -1,0 +1,180 @@
+"""What a person sees while a simulation campaign runs: one live line on a terminal, a line now and then elsewhere."""
+
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from chaos.simulation.campaign_events import (
+    CampaignStarted,
+    FailureReplayed,
+    SeedRan,
+    ShrinkingStarted,
+    Standing,
+)
+from chaos.simulation.seeds import script_of
+from chaos.simulation.source import printed
+from conformance.events import Event
+from kafkatrial.simulation_results import SimulationResults
+
+_PLAIN_PERIOD_S = 10.0
+
+
+class SimulationProgress(Protocol):
+    """A context manager that is told every event, with the results so far."""
+
+    def handle(self, event: Event, results: SimulationResults) -> None:
+        """Show it."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc_info: object) -> None: ...
+
+
+class PlainProgress:
+    """A line for each thing that happened, and every ten seconds how far it is."""
+
+    def __init__(self, console: Console, *, digests: bool = False) -> None:
+        self._console = console
+        self._digests = digests
+        self._total: int | None = None
+        self._began_s = self._said_s = console.get_time()
+
+    def handle(self, event: Event, results: SimulationResults) -> None:
+        """Print a line, if the event is worth one."""
+        match event:
+            case CampaignStarted():
+                self._total = total_of(event)
+                self._say(banner(event))
+            case SeedRan():
+                if self._digests or event.name:
+                    self._say(seed_line(event, digest=self._digests))
+                now_s = self._console.get_time()
+                if now_s - self._said_s >= _PLAIN_PERIOD_S:
+                    self._said_s = now_s
+                    self._say(Text(how_far(results, self._total, now_s - self._began_s)))
+            case FailureReplayed():
+                self._say(replayed_line(event))
+            case ShrinkingStarted():
+                self._say(shrinking_line(event))
+            case _:
+                pass
+
+    def _say(self, text: Text) -> None:
+        self._console.print(text, soft_wrap=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+
+class LiveProgress:
+    """A line that says how far it is; failures scroll above it."""
+
+    def __init__(self, console: Console, *, digests: bool = False) -> None:
+        self._console = console
+        self._digests = digests
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = Live(self, console=console, refresh_per_second=8, transient=True)
+        self._total: int | None = None
+        self._doing = Text("starting")
+        self._results: SimulationResults | None = None
+        self._began_s = console.get_time()
+
+    def handle(self, event: Event, results: SimulationResults) -> None:
+        """Change the live line, or print above it."""
+        self._results = results
+        match event:
+            case CampaignStarted():
+                self._total = total_of(event)
+                self._console.print(banner(event), soft_wrap=True)
+            case SeedRan():
+                self._doing = Text("")
+                if self._digests or event.name:
+                    self._console.print(seed_line(event, digest=self._digests), soft_wrap=True)
+            case FailureReplayed():
+                self._console.print(replayed_line(event), soft_wrap=True)
+            case ShrinkingStarted():
+                self._doing = shrinking_line(event)
+            case _:
+                pass
+
+    def __rich__(self) -> Table:
+        line = Table.grid(padding=(0, 1))
+        elapsed_s = self._console.get_time() - self._began_s
+        far = "" if self._results is None else how_far(self._results, self._total, elapsed_s)
+        clock = f"{int(elapsed_s) // 60}:{int(elapsed_s) % 60:02d}"
+        line.add_row(self._spinner, self._doing or Text(far), Text(clock, "dim"))
+        return line
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._live.stop()
+
+
+def simulation_progress(console: Console, *, digests: bool) -> SimulationProgress:
+    """The live line where somebody watches, plain lines elsewhere."""
+    if console.is_terminal and console.is_interactive:
+        return LiveProgress(console, digests=digests)
+    return PlainProgress(console, digests=digests)
+
+
+def total_of(event: CampaignStarted) -> int | None:
+    """How many seeds there are; null where time says so."""
+    return None if event.last is None else event.last - event.first + 1
+
+
+def banner(event: CampaignStarted) -> Text:
+    """Everything that was drawn or chosen, before anything happens; of a single seed its whole script."""
+    seeds = f"seeds {event.first}..{'' if event.last is None else event.last}"
+    if event.last == event.first:
+        seeds = f"seed {event.first}"
+    limit = "" if event.seconds_max is None else f", for {event.seconds_max / 60:g} minutes"
+    stop = "all of them run" if event.failures_max is None else f"stops after {event.failures_max} failing"
+    workers = "1 worker" if event.workers == 1 else f"{event.workers} workers"
+    text = f"{seeds}{limit}, {workers}, {stop}, defect: {event.defect or 'none'}"
+    if event.last == event.first:
+        text += f"\n{printed(script_of(event.first))}"
+    return Text(text)
+
+
+def how_far(results: SimulationResults, total: int | None, elapsed_s: float) -> str:
+    """`312 of 1,000 seeds, 21.3 a second, 5,900 times real time`."""
+    of_total = "" if total is None else f" of {total:,}"
+    failing = f", {len(results.failing)} failing" if results.failing else ""
+    return (
+        f"{results.seeds:,}{of_total} seeds, {results.seeds / max(elapsed_s, 0.001):.1f} a second, "
+        f"{results.times_real:,.0f} times real time on a core{failing}"
+    )
+
+
+def seed_line(event: SeedRan, *, digest: bool) -> Text:
+    """A seed, its digest where asked for, and what it violates."""
+    line = Text(f"seed {event.seed}")
+    if digest:
+        line.append(f" {event.digest}")
+    if event.name:
+        line.append(" ✘ violation ", "bold red").append(f"{event.name} at {event.at_ms} ms: {event.text}")
+    return line
+
+
+def replayed_line(event: FailureReplayed) -> Text:
+    """What became of a saved failure."""
+    line = Text(f"saved failure {event.directory} ({event.saved_name}): ")
+    if event.standing is Standing.FIXED:
+        return line.append(f"{event.standing}; delete it if it is to be forgotten", "green")
+    return line.append(str(event.standing), "bold red").append(f": {event.name}: {event.text}")
+
+
+def shrinking_line(event: ShrinkingStarted) -> Text:
+    """What takes a while now."""
+    seeds = ", ".join(map(str, event.seeds))
+    return Text(f"shrinking {'seed' if len(event.seeds) == 1 else 'seeds'} {seeds}: {event.seconds_max:.0f} s at most")

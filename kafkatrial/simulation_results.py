@@ -1,0 +1,116 @@
+"""What a simulation campaign came to, folded from its events."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chaos.simulation.campaign_events import CampaignEnded, FailureReplayed, SeedRan, Shrunk, Standing
+from chaos.simulation.counterexample import Counterexample, program_of
+from conformance.events import Event
+from kafkatrial.exit_codes import ExitCode
+
+
+@dataclass(slots=True)
+class SimulationResults:
+    """So far.
+
+    :ivar worker_seconds: of all workers together.
+    :ivar failing: the seeds that violate something.
+    :ivar directories: where each counterexample was saved, in their order.
+    """
+
+    seeds: int = 0
+    events: int = 0
+    operations: int = 0
+    virtual_ms: int = 0
+    worker_seconds: float = 0.0
+    coverage: Counter[str] = field(default_factory=Counter)
+    failing: list[SeedRan] = field(default_factory=list)
+    replayed: list[FailureReplayed] = field(default_factory=list)
+    counterexamples: list[Counterexample] = field(default_factory=list)
+    directories: list[Path] = field(default_factory=list)
+    complete: bool = False
+    seconds: float = 0.0
+
+    def handle(self, event: Event) -> None:
+        """Take one event in."""
+        match event:
+            case SeedRan():
+                self._add(event)
+            case FailureReplayed():
+                self.replayed.append(event)
+            case Shrunk():
+                self.counterexamples.append(event.counterexample)
+            case CampaignEnded():
+                self.complete, self.seconds = event.complete, event.seconds
+            case _:
+                pass
+
+    def _add(self, ran: SeedRan) -> None:
+        self.seeds += 1
+        self.events += ran.events
+        self.operations += ran.operations
+        self.virtual_ms += ran.virtual_ms
+        self.worker_seconds += ran.seconds
+        self.coverage.update(ran.coverage)
+        if ran.name:
+            self.failing.append(ran)
+
+    @property
+    def times_real(self) -> float:
+        """Virtual time over the time of one worker."""
+        return self.virtual_ms / 1000 / self.worker_seconds if self.worker_seconds else 0.0
+
+    @property
+    def events_per_s(self) -> float:
+        """Of one worker."""
+        return self.events / self.worker_seconds if self.worker_seconds else 0.0
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command says to its caller."""
+        if self.failing or any(replayed.standing is not Standing.FIXED for replayed in self.replayed):
+            return ExitCode.VIOLATION
+        if not self.complete:
+            return ExitCode.INTERRUPTED
+        return ExitCode.OK if self.seeds or self.replayed else ExitCode.NOTHING_RAN
+
+    def as_json(self, never_reached: Sequence[str]) -> dict[str, Any]:
+        """One JSON object."""
+        code = self.exit_code
+        return {
+            "verdict": "violation" if code is ExitCode.VIOLATION else "ok" if code is ExitCode.OK else "unknown",
+            "complete": self.complete,
+            "seeds": self.seeds,
+            "seconds": round(self.seconds, 3),
+            "seeds_per_s": round(self.seeds / self.seconds, 2) if self.seconds else 0.0,
+            "virtual_over_real": round(self.times_real, 1),
+            "events": self.events,
+            "events_per_s": round(self.events_per_s),
+            "operations": self.operations,
+            "coverage": dict(sorted(self.coverage.items())),
+            "never_reached": list(never_reached),
+            "replayed": [replayed.as_json() for replayed in self.replayed],
+            "failing": [
+                {"seed": ran.seed, "name": ran.name, "text": ran.text, "at_ms": ran.at_ms, "digest": ran.digest}
+                for ran in self.failing
+            ],
+            "counterexamples": [
+                {
+                    "name": found.name,
+                    "text": found.text,
+                    "seed": found.seed,
+                    "defect": found.defect,
+                    "size": found.size,
+                    "at_ms": found.at_ms,
+                    "digest": found.digest,
+                    "is_confirmed": found.is_confirmed,
+                    "program": program_of(found),
+                    "command": found.command,
+                    "directory": str(directory),
+                }
+                for found, directory in zip(self.counterexamples, self.directories, strict=True)
+            ],
+        }

@@ -1,0 +1,93 @@
+"""The end of a simulation campaign on a terminal: figures, coverage, and each counterexample."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.columns import Columns
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from chaos.simulation.counterexample import Counterexample, program_of
+from kafkatrial.exit_codes import ExitCode
+from kafkatrial.simulation_results import SimulationResults
+from reports.printable import printable
+
+_TOLD_MAX = 10
+
+
+def render_simulation(results: SimulationResults, never_reached: Sequence[str]) -> RenderableType:
+    """The whole picture."""
+    parts: list[RenderableType] = []
+    if results.seeds:
+        parts += [_figures(results), _coverage(results, never_reached)]
+    if len(results.failing) > 1:
+        parts.append(_failing(results))
+    found = zip(results.counterexamples, results.directories, strict=True)
+    parts += [_counterexample(counterexample, directory) for counterexample, directory in found]
+    parts.append(_last_line(results))
+    return Group(*(line for part in parts for line in (Text(), part)))
+
+
+def _figures(results: SimulationResults) -> RenderableType:
+    rate = results.seeds / results.seconds if results.seconds else 0.0
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for heading in ("Seeds", "Seconds", "Seeds/s", "Virtual over real", "Events/s", "Operations", "Failing"):
+        table.add_column(heading, justify="right")
+    table.add_row(
+        f"{results.seeds:,}",
+        f"{results.seconds:.1f}",
+        f"{rate:.1f}",
+        f"{results.times_real:,.0f} times",
+        f"{results.events_per_s:,.0f}",
+        f"{results.operations:,}",
+        Text(f"{len(results.failing):,}", "bold red" if results.failing else "green"),
+    )
+    return Group(table, Text("virtual over real, and events, are those of one core", "dim"))
+
+
+def _coverage(results: SimulationResults, never_reached: Sequence[str]) -> RenderableType:
+    counts = [Text(f"{name} {count:,}") for name, count in sorted(results.coverage.items())]
+    parts: list[RenderableType] = [Text("Reached", "bold"), Padding(Columns(counts, padding=(0, 3)), (0, 0, 0, 2))]
+    if never_reached:
+        parts.append(Text.assemble(("Never reached  ", "bold yellow"), ", ".join(never_reached)))
+    return Group(*parts)
+
+
+def _failing(results: SimulationResults) -> RenderableType:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    table.add_column("Violated")
+    table.add_column("Seeds", overflow="fold")
+    by_name: dict[str, list[int]] = {}
+    for ran in results.failing:
+        by_name.setdefault(ran.name, []).append(ran.seed)
+    for name, seeds in by_name.items():
+        told = ", ".join(map(str, seeds[:_TOLD_MAX]))
+        table.add_row(name, f"{told}, and {len(seeds) - _TOLD_MAX} more" if len(seeds) > _TOLD_MAX else told)
+    return table
+
+
+def _counterexample(found: Counterexample, directory: Path) -> RenderableType:
+    title = Text.assemble(("✘ violation ", "bold red"), (found.name, "bold"), f"  at {found.at_ms} ms of virtual time")
+    if not found.is_confirmed:
+        title.append("  not confirmed: it did not come back", "yellow")
+    files = ", ".join(sorted(path.name for path in directory.iterdir())) if directory.is_dir() else "nothing"
+    shrunk = f"  Shrunk in {found.runs} runs to {found.size}:"
+    return Group(
+        title,
+        Text(f"  {printable(found.text)}"),
+        Text(shrunk, "dim"),
+        Padding(Syntax(printable(program_of(found).rstrip()), "python", background_color="default"), (0, 0, 0, 4)),
+        Text(f"  Kept in    {directory} ({files})"),
+        Text.assemble("  Reproduce: ", (found.command, "bold"), no_wrap=True, overflow="ignore"),
+    )
+
+
+def _last_line(results: SimulationResults) -> Text:
+    code = results.exit_code
+    style = "green" if code is ExitCode.OK else "bold red" if code is ExitCode.VIOLATION else "yellow"
+    meanings = {ExitCode.OK: f"no violation in {results.seeds:,} seeds", ExitCode.VIOLATION: "a violation"}
+    return Text(f"exit code {int(code)}: {meanings.get(code, code.meaning)}", style)

@@ -1,0 +1,197 @@
+"""A space-time diagram as one self-contained HTML page: lanes side by side, time downwards.
+
+Every event has a line of its own, in the order of the run; between two moments there is room by the logarithm of the
+time that passed. A message goes from the line of its sending to that of its arrival, so that one line above another is
+always earlier. Nothing is fetched, and nothing needs a script.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from linearizability.picture.drawing import short
+from linearizability.picture.space_time import Happening, Mark, Message, SpaceTime, Stretch
+from reports.printable import printable
+
+_TEMPLATES = Path(__file__).parent.parent / "templates"
+_HEAD: Final = 34
+_LINE: Final = 15
+"""Of an event that has words beside it."""
+_BARE_LINE: Final = 7
+_BREAK: Final = 34
+_TIMES: Final = 84
+"""The width of the column of times."""
+_FAULT: Final = 26
+"""Of the column of one fault, when several last at once."""
+_LANE: Final = 190
+_CHARACTER: Final = 6.3
+_MARK_MAX: Final = 60
+_SIGNS: Final = {
+    Happening.START: "▲",
+    Happening.END: "✝",
+    Happening.ELECTION: "★",
+    Happening.TRUNCATION: "✂",
+    Happening.NOTE: "·",
+    Happening.VIOLATION: "✗",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A message in its place; one that never arrived ends in the middle, with a cross."""
+
+    message: Message
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    label_x: float
+    anchor: str
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it never arrived."""
+        return self.message.arrived_at is None
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A mark in its place."""
+
+    mark: Mark
+    x: float
+    y: float
+    text: str
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A stretch in its place."""
+
+    stretch: Stretch
+    x: float
+    y1: float
+    y2: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A time beside its line, or how much is left out."""
+
+    y: float
+    text: str
+    is_break: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceTimePlane:
+    """The whole drawing, in pixels."""
+
+    width: float
+    height: float
+    head: float
+    lanes: tuple[tuple[str, float], ...]
+    arrows: tuple[Arrow, ...]
+    flags: tuple[Flag, ...]
+    faults: tuple[Bar, ...]
+    downs: tuple[Bar, ...]
+    ticks: tuple[Tick, ...]
+    left: float
+
+
+def space_time_page(diagram: SpaceTime) -> str:
+    """The page."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["printable"] = printable
+    return environment.get_template("space_time.html.j2").render(diagram=diagram, plane=lay_out_space_time(diagram))
+
+
+def lay_out_space_time(diagram: SpaceTime) -> SpaceTimePlane:
+    """The drawing of a diagram."""
+    ys = _ys(diagram)
+    end_y = (ys[-1] if ys else _HEAD) + _LINE
+    columns = _columns(diagram.faults, len(diagram.moments))
+    left = _TIMES + _FAULT * (max(columns, default=-1) + 1) + 12
+    xs = {lane: left + _LANE * (place + 0.5) for place, lane in enumerate(diagram.lanes)}
+
+    def bar(stretch: Stretch, x: float) -> Bar:
+        return Bar(stretch, x, ys[stretch.begin], end_y if stretch.end is None else ys[stretch.end])
+
+    return SpaceTimePlane(
+        width=left + _LANE * len(diagram.lanes) + _LANE,
+        height=end_y + 8,
+        head=_HEAD,
+        lanes=tuple(xs.items()),
+        arrows=tuple(_arrow(message, xs, ys) for message in diagram.messages),
+        flags=tuple(
+            Flag(mark, xs[mark.lane], ys[mark.at], short(mark.text, _MARK_MAX), _SIGNS[mark.kind])
+            for mark in diagram.marks
+        ),
+        faults=tuple(
+            bar(fault, _TIMES + _FAULT * column) for fault, column in zip(diagram.faults, columns, strict=True)
+        ),
+        downs=tuple(bar(down, xs[down.lane]) for down in diagram.downs if down.lane is not None),
+        ticks=tuple(_ticks(diagram, ys)),
+        left=left,
+    )
+
+
+def _ys(diagram: SpaceTime) -> list[float]:
+    """Of every event: below the one before, the further the longer that was ago."""
+    worded = {message.sent_at for message in diagram.messages} | {mark.at for mark in diagram.marks}
+    worded |= {place for fault in diagram.faults for place in (fault.begin, fault.end) if place is not None}
+    ys: list[float] = []
+    y = float(_HEAD)
+    before_ms = diagram.moments[0].at_ms if diagram.moments else 0
+    for place, moment in enumerate(diagram.moments):
+        y += _LINE if place in worded else _BARE_LINE
+        y += 5 * math.log2(1 + moment.at_ms - before_ms)
+        y += _BREAK if moment.left_out else 0
+        ys.append(y)
+        before_ms = moment.at_ms
+    return ys
+
+
+def _arrow(message: Message, xs: dict[str, float], ys: list[float]) -> Arrow:
+    x1, x2 = xs[message.source], xs[message.destination]
+    y1 = ys[message.sent_at]
+    y2 = y1 + _LINE if message.arrived_at is None else ys[message.arrived_at]
+    if message.arrived_at is None:
+        x2 = x1 + (x2 - x1) / 2
+    goes_right = x2 >= x1
+    return Arrow(message, x1, y1, x2, y2, x1 + (6 if goes_right else -6), "start" if goes_right else "end")
+
+
+def _columns(stretches: tuple[Stretch, ...], last: int) -> list[int]:
+    """A column for each, so that no two that overlap share one."""
+    free: list[int] = []
+    columns: list[int] = []
+    for stretch in stretches:
+        column = next((column for column, until in enumerate(free) if until < stretch.begin), len(free))
+        free[column : column + 1] = [last if stretch.end is None else stretch.end]
+        columns.append(column)
+    return columns
+
+
+def _ticks(diagram: SpaceTime, ys: list[float]) -> list[Tick]:
+    """The time of every moment that has room, and what is left out."""
+    ticks: list[Tick] = []
+    free_y, before_ms = 0.0, -1
+    for moment, y in zip(diagram.moments, ys, strict=True):
+        if moment.left_out:
+            noun = "message" if moment.left_out == 1 else "messages"
+            ticks.append(Tick(y - _BREAK / 2 - 4, f"⋯ {moment.left_out:,} {noun} left out ⋯", True))
+        if moment.at_ms != before_ms and y >= free_y:
+            ticks.append(Tick(y, f"{moment.at_ms:,} ms", False))
+            free_y, before_ms = y + 13, moment.at_ms
+    return ticks
