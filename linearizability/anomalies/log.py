@@ -2,8 +2,9 @@
 
 A record is a value; a tombstone, which has none, is a key at an offset. A tombstone that was sent and not acknowledged
 cannot be matched with a read, nor can one that was acknowledged by less than acks=all (another of its key may stand
-there by now), nor several of one key that were acknowledged at one offset. Where a broken history
-sends a value twice, the first send by (op_id, seq) stands for it.
+there by now), nor several of one key that were acknowledged at one offset, nor any of a log that could have lost its
+end, since one that is gone may have had that key and offset. Where a broken history sends a value twice, the first send
+by (op_id, seq) stands for it.
 """
 
 from collections.abc import Callable
@@ -93,7 +94,8 @@ class PartitionLog:
     """The rows of a log and what follows from them, each computed once and only if asked for."""
 
     def __init__(self, rows: LogColumns, context: Context, explained_values: Int64s | None = None) -> None:
-        self.rows = replace(rows, sends=_without_doubtful_tombstones(rows))
+        keeps_content = context.keeps_content(rows.topic)
+        self.rows = replace(rows, sends=_without_doubtful_tombstones(rows, keeps_content=keeps_content))
         self.context = context
         self.rules = context.rules(rows.topic)
         self.ambiguous = context.is_ambiguous(rows.topic, rows.topic_id)
@@ -182,7 +184,7 @@ class PartitionLog:
         )
 
 
-def _without_doubtful_tombstones(rows: LogColumns) -> RecordColumns:
+def _without_doubtful_tombstones(rows: LogColumns, *, keeps_content: bool) -> RecordColumns:
     """The sends, with the offset forgotten of tombstones that a read at it need not have returned."""
     sends = rows.sends
     tombstones = np.flatnonzero(
@@ -190,7 +192,9 @@ def _without_doubtful_tombstones(rows: LogColumns) -> RecordColumns:
     )
     keys = np.stack([sends.key[tombstones].astype(np.int64), sends.offset[tombstones]])
     _, group, times = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
-    doubtful = tombstones[(times[group] > 1) | (rows.operations.acks[sends.operation[tombstones]] != -1)]
+    doubtful = tombstones[
+        (times[group] > 1) | (rows.operations.acks[sends.operation[tombstones]] != -1) | (not keeps_content)
+    ]
     if not len(doubtful):
         return sends
     offset = sends.offset.copy()

@@ -75,9 +75,11 @@ class Oracle:
             acked = row["direction"] == "send" and self.op[row["op_id"]]["outcome"] == "ok"
             return (row["key"], row["offset"]) if acked and row["value"] is None and row["offset"] is not None else None
 
-        claims = [tombstone(row) for row in rows]
+        claims, kept = [tombstone(row) for row in rows], self.keeps_content(log[0])
         return [
-            {**row, "offset": None} if claim and (claims.count(claim) > 1 or not self.acks_all(row["op_id"])) else row
+            {**row, "offset": None}
+            if claim and (claims.count(claim) > 1 or not self.acks_all(row["op_id"]) or not kept)
+            else row
             for row, claim in zip(rows, claims, strict=True)
         ]
 

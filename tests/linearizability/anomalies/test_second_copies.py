@@ -39,3 +39,20 @@ def test_the_copy_that_one_leader_alone_acknowledged_may_be_truncated(tmp_path, 
         tables.add("faults", fault_id=0, kind="kill", target="1", inject_ns=40, heal_ns=50)
     read(tables, 60, [(0, 10)], upto=4)
     assert ("offset-mismatch", verdict) in found(tmp_path, tables)
+
+
+def test_a_tombstone_is_none_that_an_unclean_election_had_taken_from_its_place(tmp_path):
+    """It has the key and the offset of one that was read, and is not in the log any more."""
+    tables = Tables(topics={TOPIC: {"unclean.leader.election.enable": "true"}})
+    lost = tables.op(1, "produce", 10, 15, "info", acks=-1)
+    tables.record(lost, 0, "send", TOPIC, 0, None, None, key="b")
+    op = tables.op(2, "produce", 20, 25, acks=-1)
+    tables.record(op, 0, "send", TOPIC, 0, 1, 10)
+    early = tables.op(4, "poll", 30, 35, isolation="read_uncommitted")
+    tables.record(early, 0, "read", TOPIC, 0, 0, None, key="b")
+    tables.record(early, 1, "read", TOPIC, 0, 1, 10)
+    tables.add("faults", fault_id=0, kind="kill", target="1", inject_ns=40, heal_ns=50)
+    again = tables.op(3, "produce", 60, 65, acks=-1)
+    tables.record(again, 0, "send", TOPIC, 0, 0, None, key="b")
+    read(tables, 70, [(0, None)], upto=1, key="b")
+    assert {verdict for _, verdict in found(tmp_path, tables)} <= {"permitted"}
