@@ -55,8 +55,8 @@ def _definition(name: str, text: str, levels: str, begins: str) -> RunDefinition
         text=text,
         levels=levels,
         counted="strongly connected components",
-        evidence="the first operation of each transaction of a shortest cycle, in the order of the cycle, which begins"
-        f" with the lowest transaction that {begins}",
+        evidence="of each edge of a shortest cycle, in order, the two operations that make it (of process and real-time"
+        f" edges the first ones of both transactions); the cycle begins with the lowest transaction that {begins}",
         find=_finder(name),
     )
 

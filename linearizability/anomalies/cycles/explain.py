@@ -16,14 +16,21 @@ _STEPS_SHOWN: Final = 6
 
 
 def evidence_of(cycles: Sequence[Cycle], graph: Graph, transactions: Transactions) -> list[Evidence]:
-    """The evidence of each, without its text: transactions by their first operations, the first edge's record."""
-    told = [next(step.row for step in cycle if step.row >= 0) for cycle in cycles]
-    rows = graph.facts.select(["topic", "partition", "offset", "value"]).take(pa.array(told, pa.int64())).to_pylist()
+    """The evidence of each, without its text: two operations for each edge, the record of the first that has one."""
+    told = [step.row for cycle in cycles for step in cycle if step.row >= 0]
+    facts = dict(zip(told, graph.facts.take(pa.array(told, pa.int64())).to_pylist(), strict=True))
     first = transactions.first_op_id[graph.transaction].tolist()
-    return [
-        Evidence(tuple(first[step.source] for step in cycle), **row, text="")
-        for cycle, row in zip(cycles, rows, strict=True)
-    ]
+    found = []
+    for cycle in cycles:
+        rows = [facts.get(step.row, _first_operations(step, first)) for step in cycle]
+        record = next(row for row in rows if "topic" in row)
+        op_ids = tuple(row[end] for row in rows for end in ("source_op", "target_op"))
+        found.append(Evidence(op_ids, record["topic"], record["partition"], record["offset"], record["value"], ""))
+    return found
+
+
+def _first_operations(step: Step, first: Sequence[int]) -> dict[str, Any]:
+    return {"source_op": first[step.source], "target_op": first[step.target]}
 
 
 def text_of(cycle: Cycle, graph: Graph, transactions: Transactions) -> str:

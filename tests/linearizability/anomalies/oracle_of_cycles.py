@@ -133,8 +133,9 @@ def judge_cycles(o, logs):
     places = {(age[source], age[target], kind): min(rows) for (source, target, kind), rows in told.items()}
     for name, verdict, cycle in name_cycles(sorted(times), edges):
         topic, partition, offset, _, _, value = next(places[edge] for edge in cycle if edge in places)
+        op_ids = [op_id for edge in cycle for op_id in (places[edge][3:5] if edge in places else edge[:2])]
         row = (
-            tuple(edge[0] for edge in cycle),
+            tuple(op_ids),
             topic,
             partition,
             *(None if n == FOREVER else n for n in (offset, value)),
