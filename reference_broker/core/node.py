@@ -170,13 +170,17 @@ class Node:
         self._is_stopped = True
 
     def close(self) -> None:
-        """Make everything durable, and say on disk that this was a clean end."""
-        broker_epoch = UNKNOWN_EPOCH
+        """Make everything durable, and say on disk that this was a clean end.
+
+        It was not where a crash came before it, and the logs have not been opened since, to be recovered.
+        """
+        broker_epoch: int | None = UNKNOWN_EPOCH
         if self.broker is not None:
-            broker_epoch = self.broker.epoch
+            broker_epoch = self.broker.epoch if self._has_caught_up else self.runtime.previous_epoch
             self.broker.close()
         self.quorum.log.close()
-        write_marker(self.runtime.disk, broker_epoch)
+        if broker_epoch is not None:
+            write_marker(self.runtime.disk, broker_epoch)
 
     # What the shell asks
 

@@ -5,7 +5,8 @@ a log is never taken for that of a later topic of the same name (KIP-516). A log
 any more, once the metadata is known, goes: it strayed while the broker was down.
 
 Three checkpoints lie beside the directories: how far each log is flushed, where it starts, and its high watermark. They
-are written now and then and at a clean stop, whose last act is the marker that says that no log needs recovery.
+are written now and then and at a clean stop, whose last act is the marker that says that no log needs recovery. Logs
+are opened once the metadata is known; of one that is not open yet, what was read is what is written.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -52,7 +53,8 @@ class Logs:
     def open(self, topic: str, topic_id: UUID, index: int, config: LogConfig, now: Now) -> PartitionLog:
         """Open a log, or make an empty one; what another topic of this name left is deleted."""
         directory = f"{topic}-{index}"
-        self._clear_if_other_topic(directory, topic_id)
+        if self._is_of_other_topic(directory, topic_id):
+            self.delete([(topic, index)], ())
         log = PartitionLog.open(
             self._disk,
             directory,
@@ -66,19 +68,19 @@ class Logs:
             self._disk.replace(f"{directory}/{_PARTITION_METADATA}", _partition_metadata(topic_id))
         return log
 
-    def _clear_if_other_topic(self, directory: str, topic_id: UUID) -> None:
-        """A log of another topic id is left of a topic that was deleted while this broker was down."""
+    def _is_of_other_topic(self, directory: str, topic_id: UUID) -> bool:
+        """Whether a log is left of a topic that was deleted, and made again, while this broker was down."""
         path = f"{directory}/{_PARTITION_METADATA}"
-        if self._disk.exists(path):
-            found = self._disk.read(path, 0, self._disk.size(path)).split()
-            if found and found[-1] != format_uuid(topic_id).encode():
-                self._disk.delete_directory(directory)
+        if not self._disk.exists(path):
+            return False
+        found = self._disk.read(path, 0, self._disk.size(path)).split()
+        return bool(found) and found[-1] != format_uuid(topic_id).encode()
 
     def delete_strays(self, left: Collection[Partition]) -> None:
         """Delete the logs of replicas that were taken away while this broker was down; `left` are all it has."""
         here = {partition.key for partition in left}
-        strays = [key for key in self._on_disk() if key not in here]
-        if strays:
+        known = {*self._on_disk(), *self._recovery_points, *self._high_watermarks}
+        if strays := sorted(known - here):
             self.delete(strays, left)
 
     def _on_disk(self) -> Iterator[tuple[str, int]]:
@@ -89,25 +91,31 @@ class Logs:
                 yield topic, int(index)
 
     def delete(self, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
-        """Delete logs. The checkpoints go first: what they say must never be taken for a later topic of that name."""
+        """Delete logs. The checkpoints go first: what they say must never be taken for a later topic of that name.
+
+        Of some there may be no more than that.
+        """
         if not self._recovery_points.keys().isdisjoint(gone):
+            _forget(gone, self._recovery_points, self._log_starts)
             self.checkpoint(left)
         if not self._high_watermarks.keys().isdisjoint(gone):
-            self.checkpoint_high_watermarks(left)
+            _forget(gone, self._high_watermarks)
+            write_offsets(self._disk, HIGH_WATERMARK_FILE, self._high_watermarks)
         for topic, index in gone:
-            self._disk.delete_directory(f"{topic}-{index}")
+            if self._disk.exists(f"{topic}-{index}"):
+                self._disk.delete_directory(f"{topic}-{index}")
 
     def checkpoint(self, partitions: Iterable[Partition]) -> None:
         """Write down how far logs are flushed and where they start."""
-        partitions = tuple(partitions)
-        self._recovery_points = {partition.key: partition.log.recovery_point for partition in partitions}
-        self._log_starts = {partition.key: partition.log_start_offset for partition in partitions}
+        for partition in partitions:
+            self._recovery_points[partition.key] = partition.log.recovery_point
+            self._log_starts[partition.key] = partition.log_start_offset
         write_offsets(self._disk, RECOVERY_POINT_FILE, self._recovery_points)
         write_offsets(self._disk, LOG_START_FILE, self._log_starts)
 
     def checkpoint_high_watermarks(self, partitions: Iterable[Partition]) -> None:
         """Write the high watermarks down, if one has changed."""
-        high_watermarks = {partition.key: partition.high_watermark for partition in partitions}
+        high_watermarks = self._high_watermarks | {partition.key: partition.high_watermark for partition in partitions}
         if high_watermarks != self._high_watermarks:
             self._high_watermarks = high_watermarks
             write_offsets(self._disk, HIGH_WATERMARK_FILE, high_watermarks)
@@ -117,6 +125,12 @@ class Logs:
         close_logs(self._disk, (partition.log for partition in partitions))
         self.checkpoint(partitions)
         self.checkpoint_high_watermarks(partitions)
+
+
+def _forget(gone: Iterable[tuple[str, int]], *offsets: dict[tuple[str, int], int]) -> None:
+    for known in offsets:
+        for key in gone:
+            known.pop(key, None)
 
 
 def _partition_metadata(topic_id: UUID) -> bytes:
