@@ -13,12 +13,15 @@ with a table of its invariants at its top.
 
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.convergence import converged
+from reference_broker.simulation.invariants.group_offsets import GroupOffsetInvariants
+from reference_broker.simulation.invariants.health import HealthInvariants, check_idle
 from reference_broker.simulation.invariants.metadata import MetadataInvariants
+from reference_broker.simulation.invariants.oracle import check_checkpoints, check_log
 from reference_broker.simulation.invariants.partitions import PartitionInvariants
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Watch
+from reference_broker.simulation.invariants.watch import Watch, Watched
 
 __all__ = ["InvariantViolation", "Invariants", "converged"]
 
@@ -38,7 +41,9 @@ class Invariants:
         fetch_timeout_ms = next(iter(cluster.nodes.values())).quorum.config.fetch_timeout_ms
         voters = [node_id for node_id, role in cluster.roles.items() if "controller" in role]
         self.quorum = QuorumWatch(QuorumInvariants(voters, 3 * fetch_timeout_ms), self._give_up)
-        self.watch.observers += [self.quorum, self.metadata, self.partitions]
+        self.groups = GroupOffsetInvariants(self.watch, self.partitions)
+        self.health = HealthInvariants()
+        self.watch.observers += [self.quorum, self.metadata, self.partitions, self.health]
 
     def acknowledged(
         self, topic: str, partition: int, offset: int, *, epoch: int | None = None, crc: int | None = None
@@ -53,11 +58,14 @@ class Invariants:
 
     def committed_group_offset(self, group: str, topic: str, partition: int, offset: int) -> None:
         """A client was told that a group's offset is committed."""
+        if not self.is_void:
+            self.groups.acknowledged(group, topic, partition, offset)
 
     def allow_loss(self, node_id: int) -> None:
         """A node's disk was damaged. Power cuts, wipes and unclean elections are seen without being told."""
         self.partitions.allow_loss(node_id)
         self.quorum.forget(node_id)
+        self.health.damaged.add(node_id)
 
     def allow_unclean_elections(self) -> None:
         """An administrator asks for some. Where a setting permits them, this need not be said."""
@@ -72,6 +80,25 @@ class Invariants:
             if watched.node is not None:
                 self.quorum.check_everything(watched)
                 self.metadata.compare_all(watched)
+                self._check_logs(watched)
+        self.groups.check_everything()
+
+    def check_idle(self) -> None:
+        """The same, and that nothing is left of what clients asked for, when they are gone and all is whole."""
+        self.check_everything()
+        for watched in self.watch.nodes.values():
+            if watched.node is not None:
+                check_idle(watched)
+
+    def _check_logs(self, watched: Watched) -> None:
+        if watched.node_id in self.health.damaged:
+            return
+        wall_ms = watched.machine.now.wall_ms
+        for replica in watched.open:
+            assert replica.partition is not None
+            check_log(replica, replica.partition.log, replica.log, wall_ms)
+        ends = {replica.name: replica.end_offset for replica in watched.open}
+        check_checkpoints(f"node {watched.node_id}", watched.machine.disk, ends)
 
     def _give_up(self) -> None:
         """The metadata were lost by disks that forgot: nothing that rests on them can be judged."""

@@ -82,6 +82,15 @@ class LogMirror:
         last = bisect_right(self.batches, end_offset - 1, key=_base_offset)
         return self.batches[first:last]
 
+    def not_durable_below(self, log: PartitionLog, end_offset: int) -> Batch | None:
+        """The last batch below an offset, if its disk would lose it in a power cut."""
+        last = self.before(end_offset)
+        if last is None:
+            return None
+        file = cast("MemoryDisk", log._disk).files[_path(log.directory, last.segment)]
+        is_durable = getattr(file, "flushed_bytes", len(file)) >= last.position + last.size_bytes
+        return None if is_durable else last
+
     def follow(self, log: PartitionLog) -> LogChange:
         """Take in what has become of the files.
 

@@ -12,6 +12,9 @@
 | `committed-stays`           | what was below a leader's high watermark is there in every later one that was elected |
 |                             | cleanly, and no replica truncates it                                                  |
 | `epochs-fit-log`            | the epochs that a log remembers are those of its batches                              |
+| `recovery-point`            | all below it is durable                                                               |
+| `recovery-keeps`            | a log that is opened after a stop or a kill is what it was                            |
+| `acknowledged-is-committed` | what a client is told under acks=all was below a leader's high watermark              |
 
 A replica whose disk has *lost content*, with permission, need not have what it lost: it leaves the ISR when it starts
 again (KIP-841), unless nobody else is in it. Then what it has is what counts from its next election on, which is what
@@ -165,6 +168,8 @@ class PartitionInvariants:
         if before.log.added:
             self._check_added(ledger, replica, before.log.added)
         _check_bounds(replica)
+        if replica.recovery_point != before.recovery_point:
+            _check_durable(replica)
         ledger.highest_start = max(ledger.highest_start, replica.start_offset)
         if replica.is_leader:
             self._check_leader(ledger, replica, before)
@@ -317,3 +322,11 @@ def _check_bounds(replica: Replica) -> None:
     if not replica.start_offset <= replica.high_watermark <= replica.end_offset:
         bounds = f"start {replica.start_offset}, high watermark {replica.high_watermark}, end {replica.end_offset}"
         raise InvariantViolation("watermark-within-log", f"{replica}: {bounds}")
+
+
+def _check_durable(replica: Replica) -> None:
+    """What a log counts as flushed is."""
+    assert replica.partition is not None
+    lost = replica.log.not_durable_below(replica.partition.log, replica.recovery_point)
+    if lost is not None:
+        raise InvariantViolation("recovery-point", f"{replica} counts {lost} as flushed, which it is not")

@@ -19,11 +19,14 @@ from reference_broker.core.replication.partition import Partition
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
+from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.machine import Machine
 
 PartitionKey = tuple[UUID, int]
 """A topic's id and the index of one of its partitions."""
 
+EVENTS_AT_ONCE_MAX = 5_000
+"""Of one node in one virtual millisecond: many clients may come together, but a loop comes always."""
 _HOT_MAX = 8
 _QUIET_LOOKS = 4
 
@@ -46,6 +49,7 @@ class Replica:
     end_offset: int = 0
     start_offset: int = 0
     high_watermark: int = 0
+    recovery_point: int = 0
     leader_epoch: int = -1
     partition_epoch: int = -1
     is_leader: bool = False
@@ -62,6 +66,7 @@ class Before:
     end_offset: int
     start_offset: int
     high_watermark: int
+    recovery_point: int
     leader_epoch: int
     partition_epoch: int
     is_leader: bool
@@ -129,6 +134,7 @@ class Watch:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.cluster = cluster
+        self._scheduler = cluster.scheduler
         self.observers: list[Observer] = []
         self.nodes = {node_id: Watched(machine, node_id, machine.disk) for node_id, machine in cluster.machines.items()}
         for watched in self.nodes.values():
@@ -147,6 +153,14 @@ class Watch:
         if node is None:
             self._end(watched)
             return
+        now_ms = self._scheduler.now_ms
+        if now_ms != watched.event_ms:
+            watched.event_ms, watched.events_at_once = now_ms, 0
+        watched.events_at_once += 1
+        if watched.events_at_once > EVENTS_AT_ONCE_MAX:
+            raise InvariantViolation(
+                "no-busy-loop", f"node {watched.node_id}: {watched.events_at_once} events at {now_ms}"
+            )
         if node is not watched.node:
             watched.node = node
             watched.has_new_disk, watched.disk = watched.disk is not watched.machine.disk, watched.machine.disk
@@ -215,7 +229,8 @@ class Watch:
             replica.stamp = ()
             change = replica.log.follow(partition.log)
             replica.end_offset, replica.start_offset = partition.log.log_end_offset, partition.log.log_start_offset
-            replica.high_watermark, replica.leader_epoch, replica.partition_epoch = partition.high_watermark, -1, -1
+            replica.high_watermark, replica.recovery_point = partition.high_watermark, 0
+            replica.leader_epoch = replica.partition_epoch = -1
             for observer in self.observers:
                 observer.opened(watched, replica, change)
         return replica
@@ -250,6 +265,7 @@ class Watch:
             partition.role,
             partition.isr,
             log.epochs._entries,
+            log.recovery_point,
         )
         if stamp == replica.stamp:
             return False
@@ -258,6 +274,7 @@ class Watch:
             replica.end_offset,
             replica.start_offset,
             replica.high_watermark,
+            replica.recovery_point,
             replica.leader_epoch,
             replica.partition_epoch,
             replica.is_leader,
@@ -265,6 +282,7 @@ class Watch:
         )
         replica.end_offset, replica.high_watermark, replica.leader_epoch = stamp[0], stamp[1], stamp[2]
         replica.partition_epoch, replica.start_offset = stamp[3], stamp[4]
+        replica.recovery_point = log.recovery_point
         replica.is_leader, replica.isr = partition.is_leader, partition.isr
         for observer in self.observers:
             observer.changed(watched, replica, before)

@@ -1,0 +1,132 @@
+"""What must hold for the offsets that groups have committed.
+
+| name                   | what must hold                                                                             |
+|------------------------|--------------------------------------------------------------------------------------------|
+| `group-offset-stands`  | an offset that was acknowledged is in the log of its partition, committed, and stays there |
+| `group-offsets-fit-log`| what a coordinator remembers is what the records below the high watermark say              |
+"""
+
+from collections.abc import Iterator
+
+from reference_broker.core.group_coordinator import partition_for_group
+from reference_broker.core.node import Node
+from reference_broker.core.replication.partition import Partition
+from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
+from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommitValue, decode_offset_commit
+from reference_broker.protocol.records import decode_batches
+from reference_broker.simulation.invariants.log_mirror import Batch
+from reference_broker.simulation.invariants.partitions import Ledger, PartitionInvariants
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import PartitionKey, Replica, Watch
+
+Entry = tuple[str, str, int]
+"""Group, topic and partition."""
+_EVERYTHING_BYTES = 1 << 30
+
+
+class GroupOffsetInvariants:
+    """The offsets that clients were told to be committed."""
+
+    def __init__(self, watch: Watch, partitions: PartitionInvariants) -> None:
+        self._watch = watch
+        self._partitions = partitions
+        self._last: dict[Entry, Batch] = {}
+        """Where the last one acknowledged stands."""
+
+    def acknowledged(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """A client was told that this is committed."""
+        found = self._ledger(group)
+        if found is None:
+            raise InvariantViolation("group-offset-stands", f"{group} has committed {offset}, nowhere")
+        key, ledger = found
+        holder = self._holder(key, ledger)
+        if holder is None:
+            return
+        for batch in reversed(ledger.committed):
+            for commit, value in _commits(holder, batch):
+                if (commit.group, commit.topic, commit.partition) == (group, topic, partition) and (
+                    value is not None and value.offset == offset
+                ):
+                    self._last[group, topic, partition] = batch
+                    return
+        if not ledger.given_up:
+            detail = f"{group} has committed {offset} of {topic}-{partition}, which is in no committed record"
+            raise InvariantViolation("group-offset-stands", detail)
+
+    def _ledger(self, group: str) -> tuple[PartitionKey, Ledger] | None:
+        found = {
+            key: ledger for key, ledger in self._partitions.ledgers.items() if ledger.name[0] == CONSUMER_OFFSETS_TOPIC
+        }
+        if not found:
+            return None
+        index = partition_for_group(group, self._partition_count())
+        return next(((key, ledger) for key, ledger in found.items() if ledger.name[1] == index), None)
+
+    def _partition_count(self) -> int:
+        nodes = [watched.node for watched in self._watch.nodes.values() if watched.node is not None]
+        newest = max(nodes, key=lambda node: node.metadata.offset)
+        return len(newest.metadata.image.topics[CONSUMER_OFFSETS_TOPIC].partitions)
+
+    def _holder(self, key: PartitionKey, ledger: Ledger) -> Replica | None:
+        """A replica that is open, and has the last of what is committed."""
+        for watched in self._watch.nodes.values():
+            replica = watched.replicas.get(key)
+            if replica is not None and replica.partition is not None and ledger.last_committed is not None:
+                found = replica.log.holding(ledger.last_committed.base_offset)
+                if found is not None and found.is_same_as(ledger.last_committed):
+                    return replica
+        return None
+
+    def check_everything(self) -> None:
+        """Once, at the end, and when all is whole again."""
+        for entry, batch in self._last.items():
+            found = self._ledger(entry[0])
+            assert found is not None
+            _, ledger = found
+            is_there = any(batch.is_same_as(known) for known in (*ledger.committed, *ledger.given_up))
+            if not is_there and batch.last_offset >= ledger.highest_start:
+                raise InvariantViolation("group-offset-stands", f"{entry} was committed in {batch}, and is gone")
+        for watched in self._watch.nodes.values():
+            if watched.node is not None:
+                check_coordinator(watched.node)
+
+
+def check_coordinator(node: Node) -> None:
+    """Hold what a coordinator remembers against the log."""
+    if node.broker is None:
+        return
+    for offsets in node.broker.groups._led.values():
+        if not offsets.is_loaded:
+            continue
+        expected = _from_log(offsets.partition)
+        groups = sorted({group for group, _, _ in expected} | set(offsets._committed))
+        for group in groups:
+            known = {(group, *place): value for place, value in offsets.committed(group).items()}
+            wanted = {entry: value for entry, value in expected.items() if entry[0] == group}
+            if known != wanted:
+                detail = f"node {node.runtime.identity.node_id} has {known}, the log says {wanted}"
+                raise InvariantViolation("group-offsets-fit-log", detail)
+
+
+def _from_log(partition: Partition) -> dict[Entry, OffsetCommitValue]:
+    expected: dict[Entry, OffsetCommitValue] = {}
+    offset = partition.log_start_offset
+    while data := partition.log.read(offset, _EVERYTHING_BYTES, partition.high_watermark):
+        for found, record in decode_batches(data):
+            offset = found + 1
+            commit = None if record.key is None else decode_offset_commit(record.key, record.value)
+            if commit is not None:
+                key, value = commit
+                expected.pop((key.group, key.topic, key.partition), None)
+                if value is not None:
+                    expected[key.group, key.topic, key.partition] = value
+    return expected
+
+
+def _commits(replica: Replica, batch: Batch) -> Iterator[tuple[OffsetCommitKey, OffsetCommitValue | None]]:
+    assert replica.partition is not None
+    log = replica.partition.log
+    for _, record in decode_batches(log.read(batch.base_offset, 1, batch.last_offset + 1)):
+        commit = None if record.key is None else decode_offset_commit(record.key, record.value)
+        if commit is not None:
+            yield commit

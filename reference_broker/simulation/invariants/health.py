@@ -1,0 +1,83 @@
+"""What must hold for a node as a process: it does not spin, does not end by itself, and lets nothing pile up.
+
+| name                  | what must hold                                                                              |
+|-----------------------|---------------------------------------------------------------------------------------------|
+| `no-busy-loop`        | a node takes a bounded number of events in one virtual ms (`watch`)                        |
+| `ends-without-fault`  | a node ends by itself only where its disk has failed; one that could not register may too   |
+| `nothing-piles-up`    | what waits in a node that is idle: requests, timers, effects, answers awaited               |
+"""
+
+from reference_broker.core.lifecycle import RegistrationTimeoutError
+from reference_broker.core.node import Node
+from reference_broker.simulation.invariants.log_mirror import LogChange
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Before, Replica, Watched
+from reference_broker.simulation.machine import Machine
+
+_TIMERS_MAX = 1_000
+_WAITING_MAX = 500
+_UNDER_WAY_MAX = 100
+
+
+class HealthInvariants:
+    """An observer of a watch.
+
+    :ivar damaged: nodes whose disk was damaged: what they read may be anything.
+    """
+
+    def __init__(self) -> None:
+        self.damaged: set[int] = set()
+
+    def started(self, watched: Watched) -> None:
+        """A node has started."""
+
+    def ended(self, watched: Watched) -> None:
+        """See the table."""
+        machine = watched.machine
+        if machine.ended_by == "failed" and not self._is_explained(machine):
+            raise InvariantViolation("ends-without-fault", f"node {watched.node_id}: {machine.failed}")
+
+    def _is_explained(self, machine: Machine) -> bool:
+        disk = machine.disk
+        if machine.node_id in self.damaged or machine.failed.startswith(RegistrationTimeoutError.__name__):
+            return True
+        return "injected" in machine.failed and bool(disk.failures or disk.free_bytes is not None)
+
+    def quorum_changed(self, watched: Watched) -> None:
+        """That is for others."""
+
+    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+        """That is for others."""
+
+    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
+        """That is for others."""
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """That is for others."""
+
+    def gone(self, watched: Watched, replica: Replica) -> None:
+        """That is for others."""
+
+
+def check_idle(watched: Watched) -> None:
+    """To be called when clients are gone and the cluster is whole: nearly nothing waits any more."""
+    node = watched.node
+    assert node is not None
+    for what, count, most in _piles(watched.machine, node):
+        if count > most:
+            raise InvariantViolation("nothing-piles-up", f"node {watched.node_id} is idle, and has {count} {what}")
+
+
+def _piles(machine: Machine, node: Node) -> list[tuple[str, int, int]]:
+    runtime = node.runtime
+    under_way = sum(map(len, runtime.channels._under_way.values()))
+    gone = [connection for connection in runtime.purgatory._by_connection if connection is not None]
+    lost = sum(connection not in machine._incoming for connection in gone)
+    return [
+        ("timers", len(runtime.timers._heap), _TIMERS_MAX),
+        ("requests that wait", len(runtime.purgatory), _WAITING_MAX),
+        ("requests that wait for a connection that is gone", lost, 0),
+        ("keys under which nothing waits", sum(not waiting for waiting in runtime.purgatory._by_key.values()), 0),
+        ("answers awaited", under_way, _UNDER_WAY_MAX),
+        ("requests of the quorum", len(node._asking), _UNDER_WAY_MAX),
+    ]

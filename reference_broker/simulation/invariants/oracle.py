@@ -1,0 +1,263 @@
+"""What a log derives from its batches, made again slowly: once in a while, and at the end.
+
+| name                   | what must hold                                                                             |
+|------------------------|--------------------------------------------------------------------------------------------|
+| `batches-intact`       | the files hold what was written to them, and every checksum fits                           |
+| `segments-fit-log`     | segments follow one another, end where their last batch does, and no other file is there   |
+| `index-fits-log`       | entries name batches that are there, in order; every offset is found where it lies         |
+| `time-index-fits-log`  | entries name the largest timestamp so far; a time is found where it first was              |
+| `epochs-fit-log`       | the epochs that a log remembers are those of its batches, and the one that has just begun  |
+| `producers-fit-log`    | so are its producers: epoch, sequences and offsets of their last batches                   |
+| `recovery-keeps`       | a log opened after a crash is what it was                                                  |
+| `recovery-point`       | it lies in the log, and so does what the checkpoints say, which can be read                |
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise, zip_longest
+from typing import cast
+
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.producers import BATCHES_REMEMBERED, ProducerState
+from reference_broker.core.log.segment import Segment
+from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader, checksum
+from reference_broker.simulation.invariants.log_mirror import LogMirror
+from reference_broker.simulation.invariants.violation import InvariantViolation
+
+_LOOKUPS_MAX = 16
+"""Offsets and times that are looked up, evenly spread over the log."""
+
+
+def check_log(who: object, log: PartitionLog, mirror: LogMirror, wall_ms: int) -> None:
+    """Everything that can be said of one log.
+
+    :param wall_ms: as its node's clock has it.
+    """
+    oracle = _Oracle(who, log)
+    oracle.check_batches(mirror)
+    oracle.check_segments()
+    oracle.check_indexes()
+    oracle.check_lookups()
+    oracle.check_epochs()
+    oracle.check_producers(wall_ms)
+    oracle.check_recovery(wall_ms)
+
+
+def check_checkpoints(who: object, disk: MemoryDisk, ends: dict[tuple[str, int], int]) -> None:
+    """The three files beside the logs.
+
+    :param ends: log end by topic and index, of the logs that are there.
+    """
+    for name in (RECOVERY_POINT_FILE, LOG_START_FILE, HIGH_WATERMARK_FILE):
+        offsets = read_offsets(disk, name)
+        lines = bytes(disk.files[name]).count(b"\n") if disk.exists(name) else 2
+        if len(offsets) != lines - 2:
+            raise InvariantViolation("recovery-point", f"{who}: {name} cannot be read")
+        for key, offset in offsets.items():
+            if key in ends and not 0 <= offset <= ends[key]:
+                raise InvariantViolation(
+                    "recovery-point", f"{who}: {name} has {offset} for {key}, which ends at {ends[key]}"
+                )
+
+
+class _Oracle:
+    def __init__(self, who: object, log: PartitionLog) -> None:
+        self._who = who
+        self._log = log
+        self._files = cast("MemoryDisk", log._disk).files
+        self._headers = [list(self._read(segment)) for segment in log._segments]
+
+    def _violated(self, name: str, detail: str) -> None:
+        raise InvariantViolation(name, f"{self._who}: {detail}")
+
+    def _read(self, segment: Segment) -> Iterator[tuple[int, BatchHeader]]:
+        data, position = self._files[segment.log_path], 0
+        while position < len(data):
+            header = BatchHeader.parse(data, position)
+            if header.crc != checksum(memoryview(data)[position : position + header.size_bytes]):
+                self._violated("batches-intact", f"the checksum at {header.base_offset} does not fit")
+            yield position, header
+            position += header.size_bytes
+
+    @property
+    def _all(self) -> list[BatchHeader]:
+        return [header for headers in self._headers for _, header in headers]
+
+    # Batches and segments
+
+    def check_batches(self, mirror: LogMirror) -> None:
+        fresh = LogMirror()
+        fresh.follow(self._log)
+        for one, other in zip_longest(mirror.batches, fresh.batches):
+            if one != other:
+                self._violated("batches-intact", f"it had {one}, and now has {other}")
+
+    def check_segments(self) -> None:
+        log, segments = self._log, self._log._segments
+        for one, other in pairwise(segments):
+            if not one.base_offset < other.base_offset:
+                self._violated("segments-fit-log", f"segment {other.base_offset} stands behind {one.base_offset}")
+        for segment, headers in zip(segments, self._headers, strict=True):
+            end_offset = headers[-1][1].last_offset + 1 if headers else segment.base_offset
+            is_trusted_gap = segment is not segments[-1] and segment.end_offset > end_offset
+            if segment.end_offset != end_offset and not is_trusted_gap:
+                self._violated(
+                    "segments-fit-log", f"segment {segment.base_offset} ends at {end_offset}, not {segment.end_offset}"
+                )
+            if segment.size_bytes != len(self._files[segment.log_path]):
+                self._violated("segments-fit-log", f"segment {segment.base_offset} has another size than it thinks")
+            if headers and headers[0][1].base_offset < segment.base_offset:
+                self._violated(
+                    "segments-fit-log", f"segment {segment.base_offset} begins with {headers[0][1].base_offset}"
+                )
+        owned = {segment.base_offset for segment in segments}
+        for name in log._disk.list(log.directory):
+            stem, _, suffix = name.partition(".")
+            if suffix in {"log", "index", "timeindex"} and int(stem) not in owned:
+                self._violated("segments-fit-log", f"{name} belongs to no segment")
+        if not 0 <= log.recovery_point <= log.log_end_offset:
+            self._violated("recovery-point", f"{log.recovery_point} is beyond the end {log.log_end_offset}")
+
+    # Indexes
+
+    def check_indexes(self) -> None:
+        for segment, headers in zip(self._log._segments, self._headers, strict=True):
+            by_position = dict(headers)
+            largest = dict(_largest_timestamps(headers))
+            index, times = segment._offset_index, segment._time_index
+            entries = [index._entry_at(number) for number in range(len(index))]
+            for entry in entries:
+                assert entry is not None
+                found = by_position.get(entry.position)
+                if found is None or found.last_offset != entry.last_offset:
+                    self._violated("index-fits-log", f"segment {segment.base_offset}: {entry} names {found}")
+            if any(not one < other for one, other in pairwise(cast("list[tuple[int, int]]", entries))):
+                self._violated("index-fits-log", f"segment {segment.base_offset}: entries do not ascend")
+            for number in range(len(times)):
+                moment = times._entry_at(number)
+                assert moment is not None
+                if largest.get(moment.last_offset) != moment.timestamp_ms:
+                    self._violated("time-index-fits-log", f"segment {segment.base_offset}: no batch is so: {moment}")
+
+    def check_lookups(self) -> None:
+        log = self._log
+        whole = [
+            (segment, position, header)
+            for segment, headers in zip(log._segments, self._headers, strict=True)
+            for position, header in headers
+            if header.base_offset >= log.log_start_offset
+        ]
+        for segment, position, header in whole[:: max(len(whole) // _LOOKUPS_MAX, 1)]:
+            for offset in {header.base_offset, header.last_offset}:
+                if segment.position_of(offset) != position:
+                    self._violated("index-fits-log", f"offset {offset} is found at {segment.position_of(offset)}")
+            self._check_time(header.max_timestamp_ms)
+        if log.offset_for_timestamp(max((header.max_timestamp_ms for *_, header in whole), default=0) + 1):
+            self._violated("time-index-fits-log", "a time behind all records is found")
+
+    def _check_time(self, timestamp_ms: int) -> None:
+        log = self._log
+        if timestamp_ms == NO_TIMESTAMP:
+            return
+        found = log.offset_for_timestamp(timestamp_ms)
+        expected = next(
+            (
+                header
+                for header in self._all
+                if header.last_offset >= log.log_start_offset and header.max_timestamp_ms >= timestamp_ms
+            ),
+            None,
+        )
+        if expected is not None and (found is None or not expected.base_offset <= found.offset <= expected.last_offset):
+            self._violated(
+                "time-index-fits-log", f"{timestamp_ms} is first in {expected.base_offset}, found at {found}"
+            )
+
+    # Epochs and producers
+
+    def check_epochs(self) -> None:
+        log = self._log
+        expected: list[tuple[int, int]] = []
+        for header in self._all:
+            if header.last_offset >= log.log_start_offset and (not expected or header.leader_epoch > expected[-1][0]):
+                expected.append((header.leader_epoch, max(header.base_offset, log.log_start_offset)))
+        known = list(log.epochs.entries)
+        rest = known[len(expected) :]
+        begun = [(epoch, start) for epoch, start in rest if start == log.log_end_offset]
+        if known[: len(expected)] != expected or rest != begun or len(rest) > 1:
+            self._violated("epochs-fit-log", f"it remembers {known}, its batches have {expected}")
+
+    def check_producers(self, wall_ms: int) -> None:
+        log = self._log
+        batches: defaultdict[int, list[BatchHeader]] = defaultdict(list)
+        for header in self._all:
+            if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+                batches[header.producer_id].append(header)
+        for producer_id, written in batches.items():
+            state = log.producers.get(producer_id)
+            last = written[-1]
+            if state is None:
+                may_be_forgotten = wall_ms - last.max_timestamp_ms >= log.config.producer_id_expiration_ms
+                if not may_be_forgotten and last.last_offset >= log.log_start_offset:
+                    self._violated(
+                        "producers-fit-log", f"producer {producer_id} is not known, its last batch is {last}"
+                    )
+                continue
+            expected = [header for header in written if header.producer_epoch == last.producer_epoch][
+                -BATCHES_REMEMBERED:
+            ]
+            if not _is_end_of(state, expected):
+                self._violated(
+                    "producers-fit-log", f"producer {producer_id} is {state}, its last batches are {expected}"
+                )
+
+    # Recovery
+
+    def check_recovery(self, wall_ms: int) -> None:
+        """On a copy of its files."""
+        log = self._log
+        copy = MemoryDisk()
+        copy.make_directory(log.directory)
+        for name in log._disk.list(log.directory):
+            path = f"{log.directory}/{name}"
+            copy.files[path] = bytearray(self._files[path])
+        again = PartitionLog.open(
+            copy, log.directory, log.config, wall_ms,
+            recovery_point=log.recovery_point, log_start_offset=log.log_start_offset,
+        )  # fmt: skip
+        before = log.log_start_offset, log.log_end_offset, _with_records(log)
+        after = again.log_start_offset, again.log_end_offset, _with_records(again)
+        if before != after:
+            self._violated("recovery-keeps", f"(start, end, epochs) are {before}, after a crash {after}")
+        for producer_id, state in again.producers._states.items():
+            known = log.producers.get(producer_id)
+            if known is None or (known.epoch, known.batches[-1]) != (state.epoch, state.batches[-1]):
+                self._violated("recovery-keeps", f"producer {producer_id} is {known}, after a crash {state}")
+
+
+def _with_records(log: PartitionLog) -> list[tuple[int, int]]:
+    """Kafka too forgets an epoch that has only begun when it loads a log (`LogLoader.load`)."""
+    return [(epoch, start_offset) for epoch, start_offset in log.epochs.entries if start_offset < log.log_end_offset]
+
+
+def _largest_timestamps(headers: list[tuple[int, BatchHeader]]) -> Iterator[tuple[int, int]]:
+    """By the last offset of each batch that has the largest timestamp so far: that timestamp."""
+    largest_ms = NO_TIMESTAMP
+    for _, header in headers:
+        if header.max_timestamp_ms > largest_ms:
+            largest_ms = header.max_timestamp_ms
+            yield header.last_offset, largest_ms
+
+
+def _is_end_of(state: ProducerState, written: list[BatchHeader]) -> bool:
+    """Whether what is remembered of a producer are its last batches, or the last of these."""
+    remembered = [
+        (batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset) for batch in state.batches
+    ]
+    expected = [
+        (header.base_sequence, header.last_sequence, header.base_offset, header.last_offset) for header in written
+    ]
+    is_same_epoch = state.epoch == written[-1].producer_epoch
+    return is_same_epoch and bool(remembered) and remembered == expected[-len(remembered) :]
