@@ -25,6 +25,7 @@ from tests.linearizability.anomalies.pipeline import Pipeline
 from tests.linearizability.anomalies.plants import GROUP_PLANTS, PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
 from tests.linearizability.anomalies.tangles import tangle
+from tests.linearizability.anomalies.trouble import CLUSTER_PLANTS, Trouble
 from tests.linearizability.anomalies.weaves import CYCLE_PLANTS
 
 pytestmark = [
@@ -130,6 +131,17 @@ def _operations_on_disk(run):
         return open_history(run).table("operations").num_rows
     except HistoryError:
         return 0
+
+
+@pytest.mark.parametrize("name", CLUSTER_PLANTS)
+def test_spark_judges_a_cluster_that_does_not_come_to_order_as_the_local_engine_does(spark, tmp_path, name):
+    rng = random.Random(8)
+    tables = Trouble(rng).run(30)
+    assert CLUSTER_PLANTS[name](tables, rng)
+    run = tables.write(tmp_path / "run", files=4)
+    expected = judge(run)
+    assert name in {anomaly.name for anomaly in expected.anomalies}
+    assert judge_with_spark(run) == expected
 
 
 def test_spark_derives_positions_and_decides_transactions_as_the_local_engine_does(spark, tmp_path):
