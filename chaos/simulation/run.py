@@ -13,7 +13,7 @@ error that the core raises and that is no failure of a node's surroundings is a 
 
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chaos.simulation.clients.administration import Request
 from chaos.simulation.clients.client import Surroundings
@@ -29,7 +29,7 @@ from chaos.simulation.recording import Narrator, Record, RecordingTrace
 from chaos.simulation.roles import Roles
 from chaos.simulation.script import Client as ClientScript
 from chaos.simulation.script import Consumer as ConsumerScript
-from chaos.simulation.script import CreateTopic, Script, Send
+from chaos.simulation.script import CreateTopic, DeleteTopic, Script, Send
 from chaos.simulation.script import Producer as ProducerScript
 from chaos.simulation.script import RawClient as RawClientScript
 from fixtures.targets.trial_properties import trial_properties
@@ -123,7 +123,12 @@ class _Run:
         self.invariants = Invariants(self.cluster)
         self.coverage = Coverage(self.cluster, self.invariants.watch)
         self.surroundings = Surroundings(
-            self.recorder, self.roles.brokers, self.roles.node, self._acknowledged, _keeps_timestamps(script)
+            self.recorder,
+            self.roles.brokers,
+            self.roles.node,
+            self._acknowledged,
+            keeps_timestamps=_keeps_timestamps(script),
+            passing=_passing(script),
         )
         self._helpers = 0
 
@@ -168,6 +173,10 @@ class _Run:
             helper = self._raw()
             self._do(_until_done(helper, step), READY_MS, f"topic {topic.name} was not created")
         self._await_order("before any fault")
+        image = self.roles.image()
+        assert image is not None
+        topic_ids = {topic.name: topic.topic_id for topic in image.topics.values()}
+        self.surroundings = replace(self.surroundings, topic_ids=topic_ids)
 
     def _break(self) -> None:
         script = self.script
@@ -294,6 +303,12 @@ def _until_fetched(reader: Consumer, places: Iterable[Place]) -> Behaviour:
 
 def _keeps_timestamps(script: Script) -> bool:
     return "LogAppendTime" not in repr(script)
+
+
+def _passing(script: Script) -> frozenset[str]:
+    """Names of the topics that clients delete."""
+    clients = (client for client in script.clients if isinstance(client, RawClientScript))
+    return frozenset(step.topic for client in clients for step in client.steps if isinstance(step, DeleteTopic))
 
 
 def _described(error: Exception) -> str:

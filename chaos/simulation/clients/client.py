@@ -1,8 +1,9 @@
 """What every simulated client is made of: a process, what it knows of the cluster, and the rows that it writes."""
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from chaos.faults import Node
 from chaos.simulation.clients import questions
@@ -44,6 +45,8 @@ class Surroundings:
     :ivar node: of a role by now; null where there is none.
     :ivar acknowledged: told of each batch that acks=all has acknowledged: where, its first offset, its checksum.
     :ivar keeps_timestamps: false where a topic may have LogAppendTime.
+    :ivar topic_ids: by name, of the topics that were there before any client.
+    :ivar passing: names of topics that may be deleted. What is answered by such a name may be of another topic.
     """
 
     recorder: Recorder
@@ -51,6 +54,8 @@ class Surroundings:
     node: Callable[[Node], int | None]
     acknowledged: Callable[[Place, int, int], None]
     keeps_timestamps: bool = True
+    topic_ids: Mapping[str, UUID] = field(default_factory=dict)
+    passing: frozenset[str] = frozenset()
 
 
 class Client:
@@ -60,7 +65,7 @@ class Client:
         self.process = process
         self.surroundings = surroundings
         self.recorder = surroundings.recorder
-        self.view = View()
+        self.view = View(dict(surroundings.topic_ids))
         self._turn = process.number % len(surroundings.brokers)
 
     @property
@@ -70,10 +75,14 @@ class Client:
 
     # Rows
 
-    def invoke(self, f: str, place: Place | None = None, **columns: Any) -> int:
-        """An operation begins."""
+    def invoke(self, f: str, place: Place | None = None, *, by_id: bool = False, **columns: Any) -> int:
+        """An operation begins.
+
+        :param by_id: it names the topic by its id.
+        """
         if place is not None:
-            columns |= {"topic": place[0], "topic_id": self.view.topic_id_text(place[0]), "partition": place[1]}
+            topic_id = self.view.topic_id_text(place[0]) if by_id else self.id_of_name(place[0])
+            columns |= {"topic": place[0], "topic_id": topic_id, "partition": place[1]}
         return self.recorder.invoke(self.process.number, f, **columns)
 
     def state(self, source: str, asked_ns: int, place: Place, node: int, error: str | None, **columns: Any) -> None:
@@ -84,11 +93,15 @@ class Client:
             answered_ns=self.recorder.now_ns(),
             node=node,
             topic=place[0],
-            topic_id=self.view.topic_id_text(place[0]),
+            topic_id=self.id_of_name(place[0]),
             partition=place[1],
             error=error,
             **columns,
         )
+
+    def id_of_name(self, topic: str) -> str | None:
+        """The id of the topic that answers by this name; null where nobody can tell."""
+        return None if topic in self.surroundings.passing else self.view.topic_id_text(topic)
 
     # Metadata
 

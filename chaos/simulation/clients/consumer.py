@@ -104,7 +104,7 @@ class Consumer(Client):
             offset = yield from self._end_of(place)
         if offset is None or place not in self._progress:
             return
-        op_id = self.invoke("seek", place, offset=offset, isolation=self._script.isolation)
+        op_id = self.invoke("seek", place, by_id=True, offset=offset, isolation=self._script.isolation)
         self.recorder.complete(op_id, Outcome.OK, positions=[self._move(self._progress[place], offset, "seek")])
 
     # Polls
@@ -304,7 +304,7 @@ class Consumer(Client):
         return {
             "group": self._script.group,
             "topic": place[0],
-            "topic_id": self.view.topic_id_text(place[0]),
+            "topic_id": self.id_of_name(place[0]),
             "partition": place[1],
             "offset": offset,
             "direction": direction,

@@ -18,6 +18,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import Any
+from uuid import UUID
 
 from chaos.simulation.clients import questions
 from chaos.simulation.clients.client import STALE_METADATA, Client, Steps, Surroundings
@@ -29,6 +30,7 @@ from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome, outcome_of
 from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import NO_SEQUENCE, Record, RecordBatch, encode_batch
+from fixtures.clients.topic_ids import topic_id_text
 from linearizability.history.recorder import Send as Sent
 from reference_broker.simulation.clock import WALL_START_MS
 
@@ -64,6 +66,8 @@ class _Batch:
     """A request with it waits for an answer."""
     not_before_ms: int = 0
     is_renumbered: bool = False
+    topic_id: UUID | None = None
+    """To which it was sent first; a topic that is made again under the same name is not sent what was on its way."""
     is_over: bool = False
     crc: int = 0
     """Of the bytes that were sent last."""
@@ -159,6 +163,7 @@ class Producer(Client):
         op_id = self.invoke(
             "produce",
             place,
+            by_id=True,
             sends=[Sent(value, None, timestamp_ms) for value in values],
             acks=self._script.acks,
             producer_id=-1 if self._script.idempotent else None,
@@ -251,13 +256,19 @@ class Producer(Client):
     def _send(self, partition: _Partition, batch: _Batch, node: int) -> None:
         batch.is_out = True
         batch.attempts += 1
-        self.process.start(self._exchange(partition, batch, node))
+        topic_id = self.view.topic_ids.get(partition.place[0])
+        if batch.attempts == 1:
+            batch.topic_id = topic_id
+        if batch.topic_id == topic_id:
+            self.process.start(self._exchange(partition, batch, node))
+        else:
+            batch.attempts -= 1
+            self._end(partition, batch, "UNKNOWN_TOPIC_ID")
 
     def _exchange(self, partition: _Partition, batch: _Batch, node: int) -> Behaviour:
         topic, index = partition.place
         script = self._script
         version = questions.newest(ApiKey.PRODUCE, questions.BY_NAME_MAX if script.by_name else None)
-        topic_id = self.view.topic_ids.get(topic)
         data = encode_batch(
             RecordBatch(
                 batch.records,
@@ -268,7 +279,7 @@ class Producer(Client):
         )
         batch.crc = crc_of(data)
         question = questions.produce(
-            topic, topic_id, index, data, acks=script.acks, timeout_ms=script.request_timeout_ms, version=version
+            topic, batch.topic_id, index, data, acks=script.acks, timeout_ms=script.request_timeout_ms, version=version
         )
         request = _Request(node, version, (batch.producer_epoch, batch.sequence))
         answer: Answer = yield Ask(node, question, script.request_timeout_ms)
@@ -333,7 +344,7 @@ class Producer(Client):
             error,
             base_offset=base_offset if base_offset is not None and base_offset >= 0 else None,
             attempts=batch.attempts,
-            topic_id=self.view.topic_id_text(partition.place[0]),
+            topic_id=topic_id_text(batch.topic_id) or self.view.topic_id_text(partition.place[0]),
             **columns,
         )
         if outcome is not Outcome.OK:

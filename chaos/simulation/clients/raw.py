@@ -170,7 +170,7 @@ class RawClient(Client):
         offset = self._high_watermarks.get(place, 0) if step.offset is None else step.offset
         epoch = self.view.leader(place).epoch
         claimed = NO_EPOCH if step.epoch_ahead is None or epoch == NO_EPOCH else max(epoch + step.epoch_ahead, 0)
-        op_id = self.invoke("fetch", place, offset=offset, isolation=READ_UNCOMMITTED)
+        op_id = self.invoke("fetch", place, by_id=True, offset=offset, isolation=READ_UNCOMMITTED)
         error, reads, positions = yield from self._fetch(place, node, offset, claimed)
         self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node, reads=reads, positions=positions)
         yield from self._learn(place, error)
@@ -232,6 +232,7 @@ class RawClient(Client):
         op_id = self.invoke(
             "produce",
             place,
+            by_id=True,
             sends=[Sent(value, None, timestamp_ms) for value in values],
             acks=step.acks,
             producer_id=producer_id if step.idempotent else None,
