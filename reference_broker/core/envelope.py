@@ -4,13 +4,13 @@ Inside is the client's request with its header, so the answer inside has the cli
 pass it back as it is. Who the client is comes along; without authentication it is `User:ANONYMOUS`.
 """
 
-import io
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
 from reference_broker.core.request import Request
+from reference_broker.protocol.encoding import encoder
 from reference_broker.protocol.errors import ErrorCode
 
 
@@ -29,15 +29,10 @@ def wrap(request: Request) -> Any:
 def _anonymous() -> bytes:
     """Kafka's `DefaultKafkaPrincipalBuilder.serialize`: a version, then the message."""
     from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
-    from kio.serial import entity_writer
 
     message: Any = DefaultPrincipalData
     principal = message(type_="User", name="ANONYMOUS", token_authenticated=False)
-    buffer = io.BytesIO((0).to_bytes(2, "big"))
-    buffer.seek(0, io.SEEK_END)
-    writer: Any = entity_writer(DefaultPrincipalData)
-    writer(buffer, principal)
-    return buffer.getvalue()
+    return (0).to_bytes(2, "big") + encoder(DefaultPrincipalData)(principal)
 
 
 def in_envelope(envelope: Request, response: Any, data: bytes) -> Any:

@@ -119,7 +119,7 @@ def _walk_tagged_fields(frame: bytes, start: int, known: dict[int, Walk], cuts: 
 
 
 def _field_walk(hint: Any, kafka_type: str | None, flexible: bool, *, tagged: bool = False) -> Walk:
-    inner = _without_null(hint)
+    inner = without_null(hint)
     nullable = inner is not hint
     if get_origin(inner) is tuple:
         element = get_args(inner)[0]
@@ -133,7 +133,8 @@ def _field_walk(hint: Any, kafka_type: str | None, flexible: bool, *, tagged: bo
     return _bytes_walk(_length_reader(flexible, _INT16 if kafka_type == "string" else _INT32, nullable))
 
 
-def _without_null(hint: Any) -> Any:
+def without_null(hint: Any) -> Any:
+    """What a field holds where it is not null."""
     if get_origin(hint) in (Union, types.UnionType):
         return next(part for part in get_args(hint) if part is not type(None))
     return hint

@@ -8,14 +8,15 @@ Values are written in version 3. Those of others are read: up to 2 without a lea
 that we do not heed; from 4 with a topic id among the tagged fields.
 """
 
-import io
 import struct
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from uuid import UUID
 
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 from kio.static.constants import EntityType
+
+from reference_broker.protocol.encoding import encoder
 
 _VERSION = struct.Struct(">h")
 _OFFSET_COMMIT = 1
@@ -101,10 +102,7 @@ def _decode_value(data: bytes) -> OffsetCommitValue:
 
 
 def _encode(leading: int, entity: Any) -> bytes:
-    buffer = io.BytesIO()
-    buffer.write(_VERSION.pack(leading))
-    entity_writer(type(entity))(buffer, entity)
-    return buffer.getvalue()
+    return _VERSION.pack(leading) + encoder(type(entity))(entity)
 
 
 def _decode(entity_type: Any, data: bytes) -> Any:

@@ -9,7 +9,6 @@ Rules of this file:
   which is in kio's schema of it.
 """
 
-import io
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -19,12 +18,12 @@ from types import ModuleType
 from typing import Any
 
 from kio.index import load_payload_module, load_request_schema, load_response_schema
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
 from reference_broker.protocol.bounds import readable, walk_tagged_fields
+from reference_broker.protocol.encoding import Encode, encoder
 from reference_broker.protocol.errors import MalformedRequestError
-from reference_broker.protocol.fetch_response import FETCH, FIRST_VERSION, fetch_response_writer
 from reference_broker.protocol.repeated import REPEATING_APIS, Read, remembering, remembering_writer
 
 _FIXED_HEADER = struct.Struct(">hhi")
@@ -93,7 +92,7 @@ def _maker(entity_type: Any) -> Callable[..., Any]:
     return make
 
 
-def _body_reader(api_key: int, message_type: Any) -> Read:
+def _body_reader(message_type: Any) -> Read:
     """Reads a message of this type. Raises `MalformedRequestError`."""
     judge, read_entity = readable(message_type), entity_reader(message_type)
 
@@ -105,18 +104,12 @@ def _body_reader(api_key: int, message_type: Any) -> Read:
             raise MalformedRequestError(f"{type(error).__name__}: {error}") from error
         return body
 
-    return remembering(read) if api_key in REPEATING_APIS else read
+    return remembering(read)
 
 
-def _body_writer(api_key: int, message_type: Any) -> Callable[[Any], bytes]:
+def _body_writer(api_key: int, message_type: Any) -> Encode:
     """Writes a message of this type."""
-    write_entity = entity_writer(message_type)
-
-    def write(entity: Any) -> bytes:
-        buffer = io.BytesIO()
-        write_entity(buffer, entity)
-        return buffer.getvalue()
-
+    write = encoder(message_type)
     return remembering_writer(write) if api_key in REPEATING_APIS else write
 
 
@@ -127,11 +120,8 @@ class MessageCodec:
         request_type = load_request_schema(api_key, version)
         response_type = load_response_schema(api_key, version)
         self._flexible_header: bool = request_type.__header_schema__.__flexible__
-        self._read_body = _body_reader(api_key, request_type)
-        is_fast = api_key == FETCH and version >= FIRST_VERSION
-        self._write_body: Callable[[Any, Any], None] = (
-            fetch_response_writer(version) if is_fast else entity_writer(response_type)
-        )
+        self._read_body = _body_reader(request_type)
+        self._write_body = encoder(response_type)
         self._header_end = _NO_TAGGED_FIELDS if response_type.__header_schema__.__flexible__ else b""
         self.replies = Replies(load_payload_module(api_key, version, EntityType.response))
 
@@ -142,14 +132,9 @@ class MessageCodec:
 
     def write(self, correlation_id: int, response: Any) -> bytes:
         """A response as it goes on the wire, its length first."""
-        buffer = io.BytesIO()
-        buffer.write(_SIZE_AND_CORRELATION_ID.pack(0, correlation_id))
-        buffer.write(self._header_end)
-        self._write_body(buffer, response)
-        size_bytes = buffer.tell() - 4
-        buffer.seek(0)
-        buffer.write(struct.pack(">i", size_bytes))
-        return buffer.getvalue()
+        body = self._write_body(response)
+        size_bytes = _CORRELATION_ID.size + len(self._header_end) + len(body)
+        return b"".join((_SIZE_AND_CORRELATION_ID.pack(size_bytes, correlation_id), self._header_end, body))
 
 
 @cache
@@ -167,7 +152,7 @@ class ClientCodec:
         self._header_end = _NO_TAGGED_FIELDS if request_type.__header_schema__.__flexible__ else b""
         response_type = load_response_schema(self._api_key, self._version)
         self._body_position = _CORRELATION_ID.size + int(response_type.__header_schema__.__flexible__)
-        self._read_body = _body_reader(self._api_key, response_type)
+        self._read_body = _body_reader(response_type)
 
     def write(self, correlation_id: int, client_id: str, request: Any) -> bytes:
         """A request as it goes on the wire, its length first."""

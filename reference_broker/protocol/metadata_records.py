@@ -11,18 +11,17 @@ unsigned varints, then the body (`MetadataRecordSerde`). Its key is null. Kafka'
 """
 
 import dataclasses
-import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, get_args
 from uuid import UUID
 
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 from kio.serial.readers import read_unsigned_varint
-from kio.serial.writers import write_unsigned_varint
 from kio.static.constants import EntityType
-from kio.static.primitive import uvarint
+
+from reference_broker.protocol.encoding import encoder, varint
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
@@ -302,12 +301,8 @@ RECORD_TYPES: dict[int, Any] = {record_type.__api_key__: record_type for record_
 
 def encode_metadata_record(record: MetadataRecord) -> bytes:
     """The value of a record of the metadata log."""
-    buffer = io.BytesIO()
-    for number in (_FRAME_VERSION, record.__api_key__, record.__version__):
-        write_unsigned_varint(buffer, uvarint(number))
-    writer: Any = entity_writer(type(record))
-    writer(buffer, record)
-    return buffer.getvalue()
+    frame = (varint(number) for number in (_FRAME_VERSION, record.__api_key__, record.__version__))
+    return b"".join((*frame, encoder(type(record))(record)))
 
 
 def decode_metadata_record(value: bytes) -> MetadataRecord | None:

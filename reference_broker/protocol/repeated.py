@@ -1,7 +1,7 @@
 """Messages that come again and again, written and read once.
 
-While nothing happens, a follower sends the same long Fetch twice a second and gets the same long answer. What is read
-is immutable, so that it may be shared; the last few are kept.
+While nothing happens, a follower sends the same Fetch twice a second and gets the same answer, and so do heartbeats.
+What is read is immutable, so that it may be shared: many short ones are kept, and the last few long ones.
 """
 
 from collections import deque
@@ -15,17 +15,22 @@ Read = Callable[[bytes, int], Any]
 REPEATING_APIS = frozenset({1})
 """Fetch."""
 _KEPT = 8
-_SIZE_MIN_BYTES, _SIZE_MAX_BYTES = 512, 128 * 1024
-"""Shorter ones are read as fast; longer ones carry records."""
+_SHORT_KEPT = 128
+_SHORT_MAX_BYTES, _SIZE_MAX_BYTES = 512, 128 * 1024
+"""Longer ones carry records."""
 
 
 def remembering(read: Read) -> Read:
     """The same reader, which knows again what it has just read."""
-    remembered = lru_cache(_KEPT)(lambda body: read(body, 0))
+    remembered_short = lru_cache(_SHORT_KEPT)(lambda body: read(body, 0))
+    remembered_long = lru_cache(_KEPT)(lambda body: read(body, 0))
 
     def read_or_remember(frame: bytes, position: int) -> Any:
-        if _SIZE_MIN_BYTES <= len(frame) - position <= _SIZE_MAX_BYTES:
-            return remembered(frame[position:])
+        size_bytes = len(frame) - position
+        if size_bytes <= _SHORT_MAX_BYTES:
+            return remembered_short(frame[position:])
+        if size_bytes <= _SIZE_MAX_BYTES:
+            return remembered_long(frame[position:])
         return read(frame, position)
 
     return read_or_remember

@@ -15,7 +15,8 @@ from kio.records.writers import write_new_batch
 from kio.schema.leader_change_message.v0.data import LeaderChangeMessage, Voter
 from kio.schema.snapshot_footer_record.v0.data import SnapshotFooterRecord
 from kio.schema.snapshot_header_record.v0.data import SnapshotHeaderRecord
-from kio.serial import entity_writer
+
+from reference_broker.protocol.encoding import encoder
 
 _KEY = struct.Struct(">hh")
 _KEY_VERSION = 0
@@ -61,16 +62,13 @@ def snapshot_footer_batch(timestamp_ms: int) -> bytes:
 
 def _control_batch(record_type: ControlRecordType, value: Any, timestamp_ms: int) -> bytes:
     """A batch with base offset 0: whoever writes it places it."""
-    content = io.BytesIO()
-    writer: Any = entity_writer(type(value))
-    writer(content, value)
     timestamp: Any = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     record: Any = Record(
         attributes=0,  # type: ignore[arg-type]
         timestamp=timestamp,
         offset=0,  # type: ignore[arg-type]
         key=_KEY.pack(_KEY_VERSION, record_type),
-        value=content.getvalue(),
+        value=encoder(type(value))(value),
         headers=(),
     )
     producer: dict[str, Any] = {"producer_id": _NOT_A_PRODUCER, "producer_epoch": -1, "base_sequence": -1}

@@ -1,0 +1,59 @@
+"""The compiled writers, held against kio's."""
+
+import io
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.fetch.v12.response import FetchResponse
+from kio.serial import entity_writer
+from kio.static.primitive import Records, TZAware, i32Timedelta, i64Timedelta
+
+from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
+from reference_broker.protocol.encoding import encoder, varint
+
+APIS = {**BROKER_APIS, **CONTROLLER_APIS}
+MESSAGES = [
+    load(api.key, version)
+    for api in APIS.values()
+    for version in range(api.min_version, api.max_version + 1)
+    for load in (load_request_schema, load_response_schema)
+]
+durations = st.integers(-1, 2**31 - 1).map(lambda number: timedelta(milliseconds=number))
+st.register_type_strategy(Records, st.binary(max_size=200))
+st.register_type_strategy(i32Timedelta, durations)
+st.register_type_strategy(i64Timedelta, durations)
+st.register_type_strategy(TZAware, st.datetimes(timezones=st.just(UTC), min_value=datetime(1970, 1, 2)))  # noqa: DTZ001
+
+
+def by_kio(entity: Any) -> bytes:
+    buffer = io.BytesIO()
+    entity_writer(type(entity))(buffer, entity)
+    return buffer.getvalue()
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from(MESSAGES).flatmap(st.from_type))
+def test_any_message_is_written_as_kio_writes_it(entity: Any) -> None:
+    assert encoder(type(entity))(entity) == by_kio(entity)
+
+
+@pytest.mark.parametrize("message_type", MESSAGES, ids=str)
+def test_every_version_has_a_writer(message_type: Any) -> None:
+    assert encoder(message_type) is encoder(message_type)
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**21, 2**31])
+def test_varints(value: int) -> None:
+    written = varint(value)
+    assert sum((byte & 0x7F) << 7 * place for place, byte in enumerate(written)) == value
+    assert [byte >= 0x80 for byte in written] == [True] * (len(written) - 1) + [False]
+
+
+def test_what_does_not_fit_its_schema_is_refused() -> None:
+    message: Any = FetchResponse
+    with pytest.raises(AttributeError):
+        encoder(FetchResponse)(message(throttle_time=timedelta(0), error_code=3, session_id=0, responses=()))
