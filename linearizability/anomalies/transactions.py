@@ -56,8 +56,6 @@ class Transactions:
     """The commit is `info` and no commit is ok: committed if a read_committed read returned one of its records."""
     commit_begun_ns: Int64s
     """When a commit that did not certainly fail was first invoked, NEVER_NS where none was."""
-    commit_ended_ns: Int64s
-    """When such a commit first returned, NEVER_NS where none did."""
     open_until_ns: Int64s
     first_op_id: Int64s
     """The lowest of its operations."""
@@ -113,7 +111,6 @@ def transactions_from_rows(rows: pa.Table, fencing: pa.Table) -> Transactions:
         aborted=some("abort_txn", "ok") | (~commit_ok & ~commit_unknown & ended),
         undecided=commit_unknown & ~commit_ok,
         commit_begun_ns=_of_commits(rows, of, len(first), "invoke_ns", "ok", "info"),
-        commit_ended_ns=_of_commits(rows, of, len(first), "complete_ns", "ok", "info"),
         open_until_ns=_of_commits(rows, of, len(first), "complete_ns", "ok"),
         first_op_id=_lowest(_int64s(rows, "first_op_id"), of, len(first)),
         begin_ns=_lowest(_int64s(rows, "invoke_ns"), of, len(first)),

@@ -4,6 +4,9 @@ Kafka orders the records of a partition and hides what is not committed; it isol
 transactions that write to two partitions may be interleaved differently in each, and a consumer reads what it has not
 read yet, however old. So of all cycles only one whose every edge is a read_committed read breaks a promise: each of the
 transactions would have to commit before the next one reads, which it does before it commits itself.
+
+A cycle is told edge by edge, with the two operations that make each; for process order and real time, which none make,
+the first operations of the two transactions stand. The record is that of the first edge that has one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -55,15 +58,14 @@ def _definition(name: str, text: str, levels: str, begins: str) -> RunDefinition
         text=text,
         levels=levels,
         counted="strongly connected components",
-        evidence="of each edge of a shortest cycle, in order, the two operations that make it (of process and real-time"
-        f" edges the first ones of both transactions); the cycle begins with the lowest transaction that {begins}",
+        evidence=f"two for each edge of a shortest cycle, which begins with the lowest transaction that {begins}",
         find=_finder(name),
     )
 
 
 _PERMITTED: Final = "Permitted."
 _NOT_PROMISED: Final = "Permitted: Kafka does not promise that transactions take effect in the order of real time."
-_BUDGET: Final = " Unknown where the budget of the search ran out before it was known which of the two it is."
+_BUDGET: Final = " Unknown where the budget of the search ran out before it was known whether it is this or `{}`."
 
 CYCLES: Final = (
     _definition(G0, "Write-write edges go in a circle.", _PERMITTED, "lies on one"),
@@ -76,7 +78,7 @@ CYCLES: Final = (
     _definition(
         G_SINGLE,
         "A circle of write-write, write-read and just one read-write edge.",
-        _PERMITTED + _BUDGET,
+        _PERMITTED + _BUDGET.format(G2),
         "a read-write edge leaves on such a cycle",
     ),
     _definition(
@@ -100,7 +102,7 @@ CYCLES: Final = (
     _definition(
         G_SINGLE + REAL_TIME,
         "Real time goes in a circle with just one read-write edge, where without it it does not.",
-        _NOT_PROMISED + _BUDGET,
+        _NOT_PROMISED + _BUDGET.format(G2 + REAL_TIME),
         "goes by real time on such a cycle",
     ),
     _definition(

@@ -9,7 +9,7 @@ offset is known, one an offset (should it have two, the lower transaction's). Af
   offset its reads there went up to.
 
 Nothing depends on itself. Records written outside transactions are passed over, as the order of a log is transitive.
-A read that was invoked after a commit of its transaction had returned is not part of it. Where rows may be of several
+A read that was invoked after a commit of its transaction was is not part of it. Where rows may be of several
 incarnations of a topic, nothing is said. Of several edges of a kind between the same two, the lowest is kept: by
 offset, operations, value.
 """
@@ -59,6 +59,9 @@ EDGES: Final = pa.schema(
 )
 """An edge between two transactions, by their indexes; the record that makes it (of write-write: the later one), and the
 two operations."""
+
+
+_BEFORE_ALL: Final = -(2**63)
 
 
 def nodes_of(transactions: Transactions) -> Flags:
@@ -144,8 +147,8 @@ def _read_write(log: PartitionLog, standing: Indexes) -> _Edges:
 def _reads_inside(log: PartitionLog) -> Flags:
     """Per operation, whether what it read was read by a node."""
     operations, transactions = log.rows.operations, log.context.transactions
-    ended_ns = np.append(np.where(nodes_of(transactions), transactions.commit_ended_ns, NO_OFFSET), NO_OFFSET)
-    inside: Flags = operations.invoke_ns <= ended_ns[operations.transaction]
+    until_ns = np.append(np.where(nodes_of(transactions), transactions.commit_begun_ns, _BEFORE_ALL), _BEFORE_ALL)
+    inside: Flags = operations.invoke_ns <= until_ns[operations.transaction]
     return inside
 
 

@@ -156,10 +156,7 @@ def dependencies(o, log, ops, told):  # noqa: C901 - one kind of edge after the 
     def inside(op_id):
         """The transaction that an operation reads in."""
         key = o.txn_key(op_id)
-        if key not in ops:
-            return None
-        commits = [x for x in ops[key] if x["f"] == "commit_txn" and x["outcome"] != "fail"]
-        return key if o.invoke(op_id) <= min(o.complete(x["op_id"]) for x in commits) else None
+        return key if key in ops and o.invoke(op_id) <= o.txn[key]["begun"] else None
 
     def tell(source, target, kind, r, source_op, target_op):
         if source != target:

@@ -11,7 +11,8 @@ from linearizability.anomalies.cycles import classes
 from linearizability.anomalies.cycles.classes import classify
 from linearizability.anomalies.cycles.edges import EDGES
 from linearizability.anomalies.cycles.graph import Graph
-from linearizability.check import judge
+from linearizability.check import judge, judge_history
+from linearizability.history.reader import open_history
 from linearizability.judgement import Verdict
 from tests.linearizability.anomalies.histories import TOPIC, Tables
 from tests.linearizability.anomalies.oracle import Oracle
@@ -19,7 +20,16 @@ from tests.linearizability.anomalies.oracle_of_cycles import PROCESS, name_cycle
 from tests.linearizability.anomalies.simulation import Simulation
 from tests.linearizability.anomalies.tangles import tangle
 from tests.linearizability.anomalies.test_kernel import SEEDS, as_rows, examples, judged
-from tests.linearizability.anomalies.weaves import CYCLE_PLANTS, WEAVES, Weaver, any_steps, one_after_the_other
+from tests.linearizability.anomalies.weaves import (
+    COMMIT,
+    CYCLE_PLANTS,
+    READ,
+    SEND,
+    WEAVES,
+    Weaver,
+    any_steps,
+    one_after_the_other,
+)
 
 
 def graph_of(times, edges):
@@ -101,6 +111,35 @@ def test_the_same_transactions_one_after_the_other_make_no_cycle(tmp_path_factor
     tables = Tables(topics={TOPIC: {}})
     Weaver(tables).weave(one_after_the_other(WEAVES[name]))
     assert judge(tables.write(tmp_path_factory.mktemp("run"))).anomalies == ()
+
+
+@given(SEEDS)
+@examples(40)
+def test_what_a_broker_may_do_with_transactions_is_never_a_violation(tmp_path_factory, seed):
+    rng = random.Random(seed)
+    tables = Tables(topics={TOPIC: {}})
+    Weaver(tables).weave([step[:3] for step in any_steps(rng)])
+    judgement = judge(tables.write(tmp_path_factory.mktemp("run")))
+    cycles = [anomaly for anomaly in judgement.anomalies if anomaly.name in WEAVES]
+    assert {anomaly.verdict for anomaly in cycles} <= {Verdict.PERMITTED}
+
+
+@pytest.mark.parametrize(("returns", "names"), [(None, {"cycle-G1c"}), ("before", set())])
+def test_read_after_the_commit_was_asked_for_is_not_held_against_it(tmp_path, returns, names):
+    """The second transaction reads what the first wrote; the first reads what the second wrote, and when?"""
+    tables = Tables(topics={TOPIC: {}})
+    steps = [(1, SEND, "a"), (2, READ, "a", "dirty"), (2, SEND, "b"), (2, COMMIT), (1, READ, "b")]
+    Weaver(tables).weave(steps)
+    operations = tables.rows["operations"]
+    reader = next(op for op in reversed(operations) if op["f"] == "poll" and op["txn_seq"] == 1)
+    writer = next(op for op in operations if op["f"] == "produce" and op["txn_seq"] == 1)
+    if returns:
+        asked = {"process": writer["process"], "f": COMMIT, "invoke_ns": writer["complete_ns"], "complete_ns": None}
+        columns = {**dict.fromkeys(writer), "op_id": len(operations), "outcome": "info", "txn_seq": 1, **asked}
+        operations.append(columns)
+        assert writer["complete_ns"] < reader["invoke_ns"]
+    found = judge_history(open_history(tables.write(tmp_path / "run"))).anomalies
+    assert {anomaly.name for anomaly in found if anomaly.name.startswith("cycle-G1c")} == names
 
 
 @pytest.mark.parametrize("name", ["cycle-G0", "cycle-G-single", "cycle-G2", "cycle-G-single-realtime"])

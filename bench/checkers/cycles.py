@@ -1,0 +1,218 @@
+"""Cycles of transactions at scale: how long a million of them take, and how much memory.
+
+    .venv/bin/python bench/checkers/cycles.py [--transactions 1000000] [--json FILE]
+
+Two histories, made up by columns and written as a run directory. In both, 50 clients have transactions at the same
+time, each with a produce to two of eight partitions.
+
+- *pipeline*: each also reads, from an input of its own. What they write is interleaved, so that nearly all are one
+  component of G0, as Kafka permits.
+- *mesh*: each also reads a little of one of the eight partitions, some way behind. Nearly all are one component of
+  other classes, too.
+
+Told is the time of the whole `kafkatrial check` (every anomaly, from Parquet), what of it the cycles took, also as time
+of the processor, and the peak memory of the process that judged. The goal is 60 s for the cycles of a million.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from linearizability.anomalies import catalogue
+from linearizability.anomalies.cycles.definitions import CYCLES
+from linearizability.anomalies.cycles.edges import EDGE_FACTS
+from linearizability.check import judge_history
+from linearizability.history.reader import open_history
+from linearizability.history.schema import SCHEMAS
+
+GOAL_S: Final = 60.0
+KINDS: Final = ("pipeline", "mesh")
+CLIENTS, PARTITIONS, LAG = 50, 8, 200
+STEPS: Final = ("begin_txn", "poll", "produce", "produce", "commit_txn")
+
+
+def write_history(folder: Path, kind: str, count: int) -> None:
+    """A history of so many transactions."""
+    rng = np.random.default_rng(7)
+    (folder / "history").mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps({"format": 1, "run_id": kind, "complete": True}))
+    transaction = np.arange(count)
+    # A transaction of client n begins when its last one has ended; its steps are drawn out over its time.
+    begin = (transaction // CLIENTS) * 1000 + (transaction % CLIENTS) * 19
+    steps = len(STEPS)
+    at = (begin[:, None] + np.array([0, 100, 300, 500, 800]) + rng.integers(0, 90, (count, steps))).ravel()
+    order = np.argsort(at, kind="stable")
+    op_id = np.empty(count * steps, np.int64)
+    op_id[order] = np.arange(count * steps)
+    op_id = op_id.reshape(count, steps)
+    _write_operations(folder, order, at)
+
+    first = rng.integers(0, PARTITIONS, count)
+    partitions = np.concatenate([first, (first + rng.integers(1, PARTITIONS, count)) % PARTITIONS])
+    sender = np.concatenate([op_id[:, 2], op_id[:, 3]])
+    place = np.lexsort((sender, partitions))
+    offset = np.empty(2 * count, np.int64)
+    ends = np.cumsum(np.bincount(partitions, minlength=PARTITIONS))
+    offset[place] = np.arange(2 * count) - np.append(0, ends)[partitions[place]]
+    sends = {"op_id": sender, "topic": "out", "partition": partitions, "offset": offset, "value": np.arange(2 * count)}
+    reads = _pipeline_reads(op_id) if kind == "pipeline" else _mesh_reads(rng, op_id, sends, place, ends)
+    _write_records(folder, sends, reads)
+
+
+def _write_operations(folder: Path, order: Any, at: Any) -> None:
+    step, transaction = order % len(STEPS), order // len(STEPS)
+    count = len(order)
+    _write(
+        folder,
+        "operations",
+        op_id=np.arange(count),
+        process=transaction % CLIENTS,
+        f=pa.DictionaryArray.from_arrays(step.astype(np.int8), pa.array(STEPS)).cast(pa.string()),
+        invoke_ns=at[order],
+        complete_ns=at[order] + 5,
+        outcome=pa.array(["ok"]).take(pa.array(np.zeros(count, np.int8))),
+        acks=pa.array(np.full(count, -1), mask=(step < 2) | (step == 4)),
+        txn_seq=transaction // CLIENTS,
+        isolation=pa.array(["read_committed"]).take(pa.array(np.zeros(count, np.int8), mask=step != 1)),
+    )
+
+
+def _pipeline_reads(op_id: Any) -> dict[str, Any]:
+    offset, partition = np.divmod(np.arange(len(op_id)), CLIENTS)
+    return {"op_id": op_id[:, 1], "topic": "in", "partition": partition, "offset": offset, "value": offset}
+
+
+def _mesh_reads(rng: Any, op_id: Any, sends: dict[str, Any], place: Any, ends: Any) -> dict[str, Any]:
+    """Two records of one partition, some way behind what was written when the poll began."""
+    count = len(op_id)
+    poll, partition = op_id[:, 1], rng.integers(0, PARTITIONS, count)
+    begins = np.append(0, ends)[partition]
+    last = np.empty(count, np.int64)
+    for number in range(PARTITIONS):
+        own = np.flatnonzero(partition == number)
+        written = sends["op_id"][place[begins[own[0]] : ends[number]]] if len(own) else np.empty(0, np.int64)
+        last[own] = np.searchsorted(written, poll[own]) - 1
+    highest = last - LAG // 2 - rng.integers(0, LAG, count)
+    reads = np.flatnonzero(highest >= 1)
+    rows = np.concatenate([begins[reads] + highest[reads] - 1, begins[reads] + highest[reads]])
+    return {"op_id": np.tile(poll[reads], 2), **{name: sends[name] if name == "topic" else sends[name][place[rows]]
+            for name in ("topic", "partition", "offset", "value")}}  # fmt: skip
+
+
+def _write_records(folder: Path, sends: dict[str, Any], reads: dict[str, Any]) -> None:
+    order = np.lexsort((reads["offset"], reads["op_id"]))
+    seq = np.zeros(len(order), np.int64)
+    seq[1:] = np.diff(reads["op_id"][order]) == 0
+    parts = []
+    for own, direction, rows, numbers in (
+        (sends, "send", np.arange(len(sends["op_id"])), np.zeros(len(sends["op_id"]), np.int64)),
+        (reads, "read", order, seq),
+    ):
+        columns = {name: own[name] if name == "topic" else own[name][rows] for name in own}
+        parts.append({**columns, "direction": direction, "seq": numbers, "intact": True})
+    _write(folder, "records", *parts)
+    first = np.flatnonzero(seq == 0)
+    last = np.append(first[1:], len(order)) - 1
+    _write(
+        folder,
+        "positions",
+        op_id=reads["op_id"][order][first],
+        topic=reads["topic"],
+        partition=reads["partition"][order][first],
+        before=reads["offset"][order][first],
+        after=reads["offset"][order][last] + 1,
+        cause="read",
+    )
+
+
+def _write(folder: Path, name: str, *parts: dict[str, Any], **columns: Any) -> None:
+    """A table of the history; a column may be one value for all rows."""
+    schema = SCHEMAS[name]
+    with pq.ParquetWriter(folder / "history" / f"{name}.parquet", schema) as writer:
+        for part in parts or (columns,):
+            count = len(part["op_id"])
+            whole = {
+                key: pa.repeat(value, count) if isinstance(value, str | bool) else value for key, value in part.items()
+            }
+            arrays = [
+                pa.array(whole[own.name]).cast(own.type) if own.name in whole else pa.nulls(count, own.type)
+                for own in schema
+            ]
+            writer.write_table(pa.table(arrays, schema=schema))
+
+
+def measure(folder: Path) -> dict[str, Any]:
+    """Judge a history in this process, once."""
+    spent = spent_cpu = 0.0
+    names = {own.name for own in CYCLES}
+
+    def timed(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(argument: Any) -> Any:
+            nonlocal spent, spent_cpu
+            begin, begin_cpu = time.perf_counter(), time.process_time()
+            result = function(argument)
+            result = list(result) if not isinstance(result, pa.Table) else result
+            spent, spent_cpu = spent + time.perf_counter() - begin, spent_cpu + time.process_time() - begin_cpu
+            return result
+
+        return call
+
+    def watched(own: Any, name: str) -> Any:
+        return replace(own, **{name: timed(getattr(own, name))})
+
+    facts = tuple(watched(own, "reduce") if own is EDGE_FACTS else own for own in catalogue.FACTS)
+    anomalies = tuple(watched(own, "find") if own in CYCLES else own for own in catalogue.RUN_ANOMALIES)
+    vars(catalogue).update(FACTS=facts, RUN_ANOMALIES=anomalies)
+    begin = time.perf_counter()
+    judgement = judge_history(open_history(folder))
+    return {
+        "check_s": round(time.perf_counter() - begin, 1),
+        "cycles_s": round(spent, 1),
+        "cycles_cpu_s": round(spent_cpu, 1),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "found": {f"{own.name} {own.verdict}": own.count for own in judgement.anomalies if own.name in names},
+    }
+
+
+def main() -> None:
+    """Make the histories, judge each in a process of its own, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--transactions", type=int, default=1_000_000)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--judge", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.judge:
+        print(json.dumps(measure(options.judge)))
+        return
+    results = {}
+    table = Table("history", "transactions", "check, s", "cycles, s", "cpu, s", "goal, s", "peak, MB", "found")
+    for kind in KINDS:
+        with tempfile.TemporaryDirectory() as folder:
+            write_history(Path(folder) / kind, kind, options.transactions)
+            command = [sys.executable, __file__, "--judge", str(Path(folder) / kind)]
+            answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        results[kind] = own = json.loads(answer)
+        found = "\n".join(f"{count} {name}" for name, count in own["found"].items())
+        row = (own["check_s"], own["cycles_s"], own["cycles_cpu_s"], GOAL_S, own["peak_mb"])
+        table.add_row(kind, f"{options.transactions:,}", *map(str, row), found)
+    Console().print(table)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
