@@ -1,10 +1,46 @@
-"""What a run has reached: a count of each state and transition that a campaign wants to see."""
+"""What a run has reached: a count of each state and transition that a campaign wants to see.
+
+| name                                             | counted when                                                     |
+|--------------------------------------------------|------------------------------------------------------------------|
+| `node-started`, `node-ended:HOW`                 | HOW: kill, power, stop, failed                                   |
+| `quorum:ROLE`, `quorum:truncation`               | a node becomes leader, candidate, …; its log gets shorter        |
+| `snapshot:taken`, `snapshot:installed`           | of the metadata                                                  |
+| `controller:active`, `controller:failover`       | a controller becomes active; another one than before             |
+| `election:clean`, `:unclean`, `:preferred`       | a partition gets another leader                                  |
+| `partition:offline`, `isr:shrink`, `isr:expand`, | in the committed metadata                                        |
+| `reassignment:begun`, `:completed`               |                                                                  |
+| `broker:registered`, `:fenced`, `:unfenced`,     | likewise                                                         |
+| `:shutting-down`                                 |                                                                  |
+| `log:truncated`, `:began-again`, `:rolled`,      | of a replica                                                     |
+| `:start-moved`, `:recovered`, `:opened-clean`,   |                                                                  |
+| `:lost-content`                                  |                                                                  |
+| `purgatory:expired`                              | a request that waited is answered because its time is over       |
+| `duplicate-answered`                             | a batch of an idempotent producer that is there already          |
+| `diverging-epoch-answered`                       | a leader tells a follower where their logs part                  |
+| `error:API:NAME`                                 | in answers to anybody: `error:fetch:FENCED_LEADER_EPOCH`         |
+
+What metadata change is counted once, by the first node that comes to it; what one node skips over, on its way from one
+state to a later one, is not seen.
+"""
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
 
+from kio.schema.index import api_key_map
+
+from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.node import Node
+from reference_broker.core.quorum.states import Role
+from reference_broker.core.request import Request
+from reference_broker.core.runtime import Runtime
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.metadata_records import NO_LEADER, PartitionRecord, RegisterBrokerRecord
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.log_mirror import LogChange
-from reference_broker.simulation.invariants.watch import Before, Replica, Watch, Watched
+from reference_broker.simulation.invariants.watch import Before, PartitionKey, Replica, Watch, Watched
+
+_ROLES = {role: f"quorum:{role.value.lower()}" for role in Role}
 
 
 class Coverage:
@@ -15,27 +51,180 @@ class Coverage:
 
     def __init__(self, cluster: SimulatedCluster, watch: Watch | None = None) -> None:
         self.counts: Counter[str] = Counter()
+        self._metadata = _MetadataCoverage(self.counts)
+        self._roles: dict[int, Role] = {}
+        self._snapshots: dict[int, object] = {}
+        self._controller: int | None = None
+        self._segments: dict[Replica, int] = {}
         (watch or Watch(cluster)).observers.append(self)
 
     def started(self, watched: Watched) -> None:
         """A node has started."""
         self.counts["node-started"] += 1
+        assert watched.node is not None
+        self._roles.pop(watched.node_id, None)
+        self._snapshots[watched.node_id] = watched.quorum.log.snapshots.latest
+        _count_answers(watched.node, self.counts)
 
     def ended(self, watched: Watched) -> None:
         """A node has ended."""
         self.counts[f"node-ended:{watched.machine.ended_by}"] += 1
 
     def quorum_changed(self, watched: Watched) -> None:
-        """The quorum."""
+        """Its state, its log, its snapshots, its controller."""
+        assert watched.node is not None
+        node_id, quorum = watched.node_id, watched.quorum
+        role = quorum.state.role
+        if self._roles.get(node_id) is not role:
+            self._roles[node_id] = role
+            self.counts[_ROLES[role]] += 1
+        if quorum.log.end_offset < watched.quorum_end_offset:
+            self.counts["quorum:truncation"] += 1
+        latest = quorum.log.snapshots.latest
+        if latest != self._snapshots[node_id]:
+            self._snapshots[node_id] = latest
+            is_installed = quorum.log.start_offset > watched.quorum_end_offset
+            self.counts["snapshot:installed" if is_installed else "snapshot:taken"] += 1
+        controller = watched.node.controller
+        if controller is not None and controller.is_active and self._controller != node_id:
+            self.counts["controller:active"] += 1
+            self.counts["controller:failover"] += self._controller is not None
+            self._controller = node_id
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """The metadata."""
+        """The first node that comes to an offset shows what has changed."""
+        assert watched.node is not None
+        self._metadata.advanced(watched.metadata_offset, watched.node.metadata.image)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """A log was opened."""
+        """A log was opened, perhaps after a crash."""
+        assert watched.node is not None
+        assert replica.partition is not None
+        self._segments[replica] = len(replica.partition.log._segments)
+        if replica.lives > 1:
+            is_clean = watched.node.runtime.previous_epoch is not None
+            self.counts["log:opened-clean" if is_clean else "log:recovered"] += 1
+            self.counts["log:lost-content"] += bool(log.removed)
+        _count_duplicates(replica, self.counts)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """A replica has changed."""
+        assert replica.partition is not None
+        if before.log.removed:
+            self.counts["log:truncated"] += 1
+        if replica.start_offset > before.start_offset:
+            is_new = replica.start_offset > before.end_offset
+            self.counts["log:began-again" if is_new else "log:start-moved"] += 1
+        segments = len(replica.partition.log._segments)
+        if segments > self._segments[replica]:
+            self.counts["log:rolled"] += 1
+        self._segments[replica] = segments
 
     def gone(self, watched: Watched, replica: Replica) -> None:
-        """A replica is gone."""
+        """A node does not have this replica any more."""
+        self._segments.pop(replica, None)
+
+
+class _MetadataCoverage:
+    """What the committed metadata go through."""
+
+    def __init__(self, counts: Counter[str]) -> None:
+        self._counts = counts
+        self._offset = -1
+        self._partitions: dict[PartitionKey, PartitionRecord] = {}
+        self._brokers: dict[int, RegisterBrokerRecord] = {}
+
+    def advanced(self, offset: int, image: MetadataImage) -> None:
+        """A node is there now."""
+        if offset <= self._offset:
+            return
+        self._offset = offset
+        for partition in image.partitions():
+            key = partition.topic_id, partition.partition_id
+            before = self._partitions.get(key)
+            if before is not partition:
+                self._partitions[key] = partition
+                if before is not None:
+                    self._partition_changed(before, partition)
+        for broker_id, broker in image.brokers.items():
+            known = self._brokers.get(broker_id)
+            if known is not broker:
+                self._brokers[broker_id] = broker
+                self._broker_changed(known, broker)
+
+    def _partition_changed(self, before: PartitionRecord, now: PartitionRecord) -> None:
+        if now.leader != before.leader:
+            self._counts[_election(before, now)] += 1
+        self._counts["isr:shrink"] += not set(before.isr) <= set(now.isr)
+        self._counts["isr:expand"] += not set(now.isr) <= set(before.isr)
+        was_moving = bool(before.adding_replicas or before.removing_replicas)
+        is_moving = bool(now.adding_replicas or now.removing_replicas)
+        self._counts["reassignment:begun"] += is_moving and not was_moving
+        self._counts["reassignment:completed"] += was_moving and not is_moving
+
+    def _broker_changed(self, before: RegisterBrokerRecord | None, now: RegisterBrokerRecord) -> None:
+        if before is None or before.broker_epoch != now.broker_epoch:
+            self._counts["broker:registered"] += 1
+            return
+        self._counts["broker:fenced"] += now.fenced and not before.fenced
+        self._counts["broker:unfenced"] += before.fenced and not now.fenced
+        self._counts["broker:shutting-down"] += now.in_controlled_shutdown and not before.in_controlled_shutdown
+
+
+def _election(before: PartitionRecord, now: PartitionRecord) -> str:
+    if now.leader == NO_LEADER:
+        return "partition:offline"
+    if now.leader not in before.isr:
+        return "election:unclean"
+    is_wish = before.leader in now.isr and now.leader == now.replicas[0]
+    return "election:preferred" if is_wish else "election:clean"
+
+
+def _count_answers(node: Node, counts: Counter[str]) -> None:
+    """See every answer of a node, and every request that has waited too long."""
+
+    class CountingRuntime(Runtime):
+        __slots__ = ()
+
+        def respond(self, request: Request, response: Any) -> None:
+            for error in _errors(response, counts):
+                counts[f"error:{api_key_map[request.api_key]}:{error.name.upper()}"] += 1
+            Runtime.respond(self, request, response)
+
+    purgatory = node.runtime.purgatory
+    node.runtime.__class__ = CountingRuntime
+    ask: Callable[..., None] = purgatory._try
+
+    def ask_counted(watched: Any, now: Any, happened: Any) -> None:
+        counts["purgatory:expired"] += happened is None and watched.deadline is not None
+        ask(watched, now, happened)
+
+    purgatory._try = ask_counted  # type: ignore[method-assign]
+
+
+def _errors(response: Any, counts: Counter[str]) -> Iterator[ErrorCode]:
+    """At the top of an answer, and for each partition."""
+    top: ErrorCode = getattr(response, "error_code", ErrorCode.none)
+    if top is not ErrorCode.none:
+        yield top
+    for topic in getattr(response, "topics", None) or getattr(response, "responses", None) or ():
+        for partition in getattr(topic, "partitions", None) or getattr(topic, "partition_responses", None) or ():
+            error: ErrorCode = getattr(partition, "error_code", ErrorCode.none)
+            if error is not ErrorCode.none:
+                yield error
+            diverging = getattr(partition, "diverging_epoch", None)
+            if diverging is not None and diverging.epoch >= 0:
+                counts["diverging-epoch-answered"] += 1
+
+
+def _count_duplicates(replica: Replica, counts: Counter[str]) -> None:
+    assert replica.partition is not None
+    producers = replica.partition.log.producers
+    find: Callable[..., Any] = producers.duplicate_of
+
+    def find_counted(header: Any) -> Any:
+        found = find(header)
+        counts["duplicate-answered"] += found is not None
+        return found
+
+    producers.duplicate_of = find_counted  # type: ignore[method-assign]
