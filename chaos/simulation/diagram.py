@@ -17,6 +17,7 @@ _SILENT: Final = frozenset({"BrokerHeartbeat", "ApiVersions", "FetchSnapshot"})
 _EMPTY_FETCH_SLACK_BYTES: Final = 24
 _BREAK_MS: Final = 400
 _CLIENT: Final = "client"
+_HELPERS: Final = 1_000
 _MATTERS: Final = (Happening.ELECTION, Happening.TRUNCATION, Happening.END, Happening.START)
 
 
@@ -74,7 +75,8 @@ def _focus(found: Counterexample, record: Record) -> list[int]:
 def _chosen_messages(messages: list[Passed], focus: list[int]) -> list[Passed]:
     """A request and its answer go together."""
     least = _least_sizes(messages)
-    requests = [passed for passed in messages if passed.of is None and _speaks(passed, least)]
+    first = _first_of_clients(messages)
+    requests = [passed for passed in messages[first:] if passed.of is None and _speaks(passed, least)]
     requests.sort(key=lambda passed: (_distance(passed.at_ms, focus), -passed.place))
     chosen: list[Passed] = []
     for request in requests:
@@ -83,6 +85,11 @@ def _chosen_messages(messages: list[Passed], focus: list[int]) -> list[Passed]:
             break
         chosen += pair
     return sorted(chosen, key=lambda passed: passed.place)
+
+
+def _first_of_clients(messages: list[Passed]) -> int:
+    """Where the script's own clients begin: what comes before is how the cluster starts."""
+    return next((number for number, passed in enumerate(messages) if 0 < _client_number(passed.source) < _HELPERS), 0)
 
 
 def _least_sizes(messages: Iterable[Passed]) -> dict[tuple[str, str], int]:
@@ -178,7 +185,8 @@ def _is_client(place: str) -> bool:
 
 
 def _client_number(place: str) -> int:
-    digits = place.removeprefix(f"{_CLIENT}-")
+    """Helpers, which are no part of the script, count from a thousand; zero of a node."""
+    digits = "" if place.isdecimal() else place.removeprefix(f"{_CLIENT}-")
     return int(digits) if digits.isdecimal() else 0
 
 

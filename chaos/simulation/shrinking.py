@@ -24,6 +24,8 @@ Path = tuple[str | int, ...]
 
 _SEEDS: Final = 6
 """Below which one may do; half of a seed is no smaller in any sense."""
+_EXACT: Final = 32
+"""How far from the least a number may be for every one in between to be worth trying."""
 _ROUND: Final = (10_000, 1_000, 100, 10)
 
 
@@ -113,16 +115,22 @@ class _Shrinker:
                 self._lower(path, plain if isinstance(plain, int) else 0)
 
     def _lower(self, path: Path, least: int) -> None:
-        """Bring a number nearer to the least, by halves, and then to a round one."""
-        while True:
-            value = _get(self.script, path)
-            half = least + (value - least) // 2
-            if half in (value, least) or not self._is_smaller(_put(self.script, path, half)):
-                break
+        """Bring a number as near to the least as it goes; a large one to a round number on the way there."""
+        refused = least
+        while (value := _get(self.script, path)) - refused not in {-1, 0, 1}:
+            half = refused + (value - refused) // 2
+            if self._is_smaller(_put(self.script, path, half)):
+                continue
+            if abs(value - least) > _EXACT:
+                self._round(path, refused)
+                return
+            refused = half
+
+    def _round(self, path: Path, refused: int) -> None:
         value = _get(self.script, path)
         for unit in _ROUND:
             rounded = value - value % unit
-            if rounded == value or (rounded > least and self._is_smaller(_put(self.script, path, rounded))):
+            if rounded == value or (rounded > refused and self._is_smaller(_put(self.script, path, rounded))):
                 return
 
 

@@ -27,8 +27,8 @@ _TIMES: Final = 84
 _FAULT: Final = 26
 """Of the column of one fault, when several last at once."""
 _LANE: Final = 190
-_CHARACTER: Final = 6.3
 _MARK_MAX: Final = 60
+_STATEMENT_MAX: Final = 160
 _SIGNS: Final = {
     Happening.START: "▲",
     Happening.END: "✝",
@@ -55,6 +55,11 @@ class Arrow:
     def is_lost(self) -> bool:
         """Whether it never arrived."""
         return self.message.arrived_at is None
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether a node sent it to itself."""
+        return self.message.source == self.message.destination
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +138,7 @@ def lay_out_space_time(diagram: SpaceTime) -> SpaceTimePlane:
         head=_HEAD,
         lanes=tuple(xs.items()),
         arrows=tuple(_arrow(message, xs, ys) for message in diagram.messages),
-        flags=tuple(
-            Flag(mark, xs[mark.lane], ys[mark.at], short(mark.text, _MARK_MAX), _SIGNS[mark.kind])
-            for mark in diagram.marks
-        ),
+        flags=tuple(Flag(mark, xs[mark.lane], ys[mark.at], _words(mark), _SIGNS[mark.kind]) for mark in diagram.marks),
         faults=tuple(
             bar(fault, _TIMES + _FAULT * column) for fault, column in zip(diagram.faults, columns, strict=True)
         ),
@@ -144,6 +146,10 @@ def lay_out_space_time(diagram: SpaceTime) -> SpaceTimePlane:
         ticks=tuple(_ticks(diagram, ys)),
         left=left,
     )
+
+
+def _words(mark: Mark) -> str:
+    return short(mark.text, _STATEMENT_MAX if mark.kind is Happening.VIOLATION else _MARK_MAX)
 
 
 def _ys(diagram: SpaceTime) -> list[float]:
