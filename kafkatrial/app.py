@@ -13,6 +13,7 @@ from kafkatrial.commands.check import check
 from kafkatrial.commands.export import export
 from kafkatrial.commands.requirements import requirements
 from kafkatrial.commands.run import run
+from kafkatrial.commands.sensitivity import sensitivity
 from kafkatrial.commands.simulate import simulate
 from kafkatrial.commands.targets import targets_app
 from kafkatrial.errors import complain
@@ -44,6 +45,7 @@ def _build_app() -> typer.Typer:
     )
     app.command()(run)
     app.command()(simulate)
+    app.command()(sensitivity)
     app.command()(check)
     app.command()(export)
     app.add_typer(targets_app, name="targets")

@@ -47,16 +47,6 @@ def forget_sessions_at_a_failover(self: Heartbeats, brokers: Iterable[RegisterBr
     self._sessions = {}
 
 
-@_seeds(Heartbeats, "has_session", "unavailable", "not-converged")
-def fence_after_half_the_session(self: Heartbeats, broker_id: int, now: Now) -> bool:
-    """A session lasts half of what is configured, which is shorter than it takes to send two heartbeats.
-
-    Brokers that are well are fenced and come back all the time, and leaders move without end.
-    """
-    session = self._sessions.get(broker_id)
-    return session is not None and now.monotonic_ms <= session.last_contact_ms + self._timeout_ms // 8
-
-
 @_seeds(Controller, "respond_when_committed", "metadata-committed", "lost-topic", "lost-write")
 def answer_before_it_is_committed(
     self: Controller, request: Request, records: Sequence[MetadataRecord], response: Any, now: Now

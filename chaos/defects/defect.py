@@ -63,7 +63,7 @@ class Defect:
     """One bug.
 
     :param name: in kebab case.
-    :param source: a ticket, a KIP or a report; empty where it is not known to have happened.
+    :param source: tickets, KIPs and reports, with commas between; empty where it is not known to have happened.
     :param owner: a class, or the module in which the function is looked up.
     """
 
@@ -85,6 +85,11 @@ class Defect:
             yield
         finally:
             setattr(self.owner, self.attribute, original)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """One by one."""
+        return tuple(filter(None, self.source.split(", ")))
 
     @property
     def place(self) -> str:

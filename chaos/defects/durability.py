@@ -80,7 +80,7 @@ def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader
     return position
 
 
-@_seeds(partition_log, "close_logs", "lost-write", "log-matching", "exception", source="KAFKA-15046")
+@_seeds(partition_log, "close_logs", "lost-write", "log-matching", "exception")
 def roll_without_a_flush(disk: Disk, logs: Iterable[Closable]) -> None:
     """A segment that is full is closed without a flush, though the recovery point moves behind it.
 
@@ -151,14 +151,3 @@ def store_snapshots_without_a_flush(self: Snapshots, snapshot_id: OffsetAndEpoch
     self._disk.write(self._path(snapshot_id), data)
     if snapshot_id not in self._ids:
         self._ids = sorted([*self._ids, snapshot_id])
-
-
-@_seeds(PartitionLog, "_take_unflushed", "lost-write", "log-matching", "exception", source="KAFKA-10101")
-def flush_the_active_segment_only(self: PartitionLog, *, with_active_indexes: bool) -> list[str]:
-    """A flush takes the segment that is written to, and none before it.
-
-    What was appended before the last roll is not durable, and counts as that.
-    """
-    active = self._segments[-1]
-    self.recovery_point = self.log_end_offset
-    return [*active.take_unflushed(with_indexes=with_active_indexes), *self.epochs.take_unflushed()]

@@ -23,7 +23,7 @@ _elect = partition_changes._elect
 _broker_registration = registrations.broker_registration
 
 
-@_seeds(Elections, "may_be_unclean", "leader-from-isr", "lost-write", source="KIP-106 KAFKA-4623")
+@_seeds(Elections, "may_be_unclean", "leader-from-isr", "lost-write", source="KIP-106, KAFKA-4623")
 def elect_uncleanly_always(self: Elections, topic: str) -> bool:
     """`unclean.leader.election.enable` is taken for true.
 
@@ -89,7 +89,7 @@ def elect_a_fenced_broker(
     )
 
 
-@_seeds(Elections, "with_also", "not-converged", "unavailable", source="KAFKA-13959")
+@_seeds(Elections, "with_also", "not-converged", "unavailable")
 def leave_partitions_without_a_leader(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
     """Nobody looks for leaderless partitions when a broker comes back.
 
@@ -129,7 +129,7 @@ def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionCh
     ]
 
 
-@_seeds(broker_registration, "broker_registration", "acknowledged-on-isr", "lost-write", source="KIP-966 KIP-903")
+@_seeds(broker_registration, "broker_registration", "acknowledged-on-isr", "lost-write", source="KIP-966, KIP-903")
 def keep_a_restarted_broker_in_sync(*asked: object, **around: object) -> tuple[list[object], RegisterBrokerRecord]:
     """A broker that registers anew stays in the ISRs in which it was before it ended.
 
@@ -138,15 +138,6 @@ def keep_a_restarted_broker_in_sync(*asked: object, **around: object) -> tuple[l
     """
     _, record = _broker_registration(*asked, **around)  # type: ignore[arg-type]
     return [record], record
-
-
-@_seeds(partition_changes, "_recovery_state", "leader-recovery", source="KIP-704")
-def forget_that_an_election_was_unclean(partition: PartitionRecord, wanted: Wanted, *, is_unclean: bool) -> int:
-    """A leader that was elected uncleanly is not marked as one that has to recover.
-
-    Nobody can tell that records may be missing.
-    """
-    return partition_changes.LeaderRecoveryState.UNCHANGED
 
 
 @_seeds(partition_changes, "_elect", "isr-contains-leader", "exception", "log-matching")

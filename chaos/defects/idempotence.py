@@ -22,7 +22,7 @@ _restore_producers = PartitionLog._restore_producers
 _snapshot = Producers.snapshot
 
 
-@_seeds(Producers, "note", "produce/duplicates-of-the-last-five", "unavailable", source="KAFKA-5494")
+@_seeds(Producers, "note", "idempotence/duplicate-is-acknowledged-once", "unavailable", source="KAFKA-5494")
 def remember_the_last_batch_only(self: Producers, header: BatchHeader) -> None:
     """Only the last batch of a producer can be known again, where producers have up to five under way.
 
@@ -35,7 +35,7 @@ def remember_the_last_batch_only(self: Producers, header: BatchHeader) -> None:
         state.batches.popleft()
 
 
-@_seeds(Producers, "duplicate_of", "duplicate", "produce/duplicates-of-the-last-five", source=_REDPANDA_3039)
+@_seeds(Producers, "duplicate_of", "duplicate", "idempotence/duplicate-is-acknowledged-once", source=_REDPANDA_3039)
 def append_duplicates(self: Producers, header: BatchHeader) -> AppendedBatch | None:
     """No batch is taken for a repetition, and one that repeats the last batch follows it.
 
@@ -105,7 +105,7 @@ def answer_a_duplicate_with_the_end(self: PartitionLog, batch: Bytes, *, leader_
     return appended._replace(base_offset=end_offset)
 
 
-@_seeds(PartitionLog, "append", "acknowledged-on-isr", "lost-write", source="KAFKA-10080")
+@_seeds(PartitionLog, "append", "acknowledged-on-isr", "lost-write")
 def acknowledge_a_duplicate_at_once(self: PartitionLog, batch: Bytes, *, leader_epoch: int, now_ms: int) -> Appended:
     """A repetition does not wait for the high watermark: it is in the log, after all.
 
@@ -117,7 +117,7 @@ def acknowledge_a_duplicate_at_once(self: PartitionLog, batch: Bytes, *, leader_
     return appended if self.log_end_offset > end_offset else appended._replace(last_offset=-1)
 
 
-@_seeds(PartitionLog, "append_as_follower", "duplicate", "producer-order", source="KAFKA-6003")
+@_seeds(PartitionLog, "append_as_follower", "duplicate", "producer-order")
 def note_producers_on_the_leader_only(self: PartitionLog, records: Bytes, *, leader_epoch: int, now_ms: int) -> None:
     """A follower does not keep the state of producers.
 

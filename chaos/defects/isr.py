@@ -7,8 +7,6 @@ from reference_broker.core.clock import Now
 from reference_broker.core.controller import isr as proposals_of_leaders
 from reference_broker.core.controller.isr import Proposal
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.replication.brokers import Brokers
-from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.isr import IsrPhase, IsrState
 from reference_broker.core.replication.isr_changes import IsrChanges
 from reference_broker.core.replication.partition import Partition
@@ -33,7 +31,7 @@ def never_shrink(self: Partition, now: Now) -> None:
     """
 
 
-@_seeds(Partition, "is_under_min_isr", "min-insync-replicas", "lost-write", source=f"{_JEPSEN_2013} KAFKA-1555")
+@_seeds(Partition, "is_under_min_isr", "min-insync-replicas", "lost-write", source=f"{_JEPSEN_2013}, KAFKA-1555")
 def acknowledge_alone(self: Partition) -> bool:
     """`min.insync.replicas` is not heeded: a leader that has lost all its followers takes acks=all writes.
 
@@ -60,7 +58,7 @@ def demand_one_replica_too_many(self: Partition) -> bool:
     return len(self.isr.isr) <= self._effective_min_isr and len(self.followers) + 1 > self._effective_min_isr
 
 
-@_seeds(Partition, "_maybe_advance_high_watermark", "min-insync-replicas", source="KIP-966 KAFKA-15583")
+@_seeds(Partition, "_maybe_advance_high_watermark", "min-insync-replicas", source="KIP-966, KAFKA-15583")
 def advance_below_min_isr(self: Partition, now: Now) -> bool:
     """The high watermark moves even while the ISR is smaller than `min.insync.replicas`.
 
@@ -123,7 +121,7 @@ def accept_a_proposal_of_an_old_partition_epoch(partition: PartitionRecord, prop
     return None if code is ErrorCode.invalid_update_version else code
 
 
-@_seeds(proposals_of_leaders, "_check_eligible", "fenced-not-in-isr", source="KIP-841 KAFKA-13916")
+@_seeds(proposals_of_leaders, "_check_eligible", "fenced-not-in-isr", source="KIP-841, KAFKA-13916")
 def let_a_fenced_broker_into_the_isr(proposal: Proposal, image: MetadataImage) -> ErrorCode | None:
     """The controller takes a proposed ISR without looking whether its members are alive.
 
@@ -131,15 +129,6 @@ def let_a_fenced_broker_into_the_isr(proposal: Proposal, image: MetadataImage) -
     lead.
     """
     return None
-
-
-@_seeds(Brokers, "may_join_isr", "isr-full", "fenced-not-in-isr", source="KIP-903 KAFKA-14617")
-def propose_any_replica(self: Brokers, node_id: int, fetch_epoch: int | None) -> bool:
-    """A leader proposes every follower that has caught up, fenced, stopping, or of an earlier run.
-
-    The controller refuses; the leader proposes again at once, and meanwhile waits for that replica.
-    """
-    return fetch_epoch is not None
 
 
 @_seeds(Partition, "isr_refused", "isr-full", "not-converged", source="KAFKA-12751")
@@ -164,12 +153,3 @@ def give_a_proposal_up_when_nobody_answers(
             self._proposals.pop(key, None)
         return
     _answered(self, sent, response, now)
-
-
-@_seeds(Followers, "lagging", "unavailable", "isr-full")
-def shrink_by_the_live_ones(self: Followers, isr: frozenset[int], end_offset: int, now: Now) -> frozenset[int]:
-    """Only those whose broker is fenced are seen as lagging.
-
-    A follower whose disk hangs, or which cannot reach the leader, holds up every acks=all write.
-    """
-    return frozenset(node for node in isr & self._progress.keys() if self._around.brokers.live_epoch(node) is None)

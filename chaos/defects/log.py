@@ -52,7 +52,7 @@ def read_one_batch_too_far(
     return _read(self, offset, max_bytes, end_offset + 1, whole_first_batch=whole_first_batch)
 
 
-@_seeds(Segment, "truncate_to", "log-matching", "not-converged", source="KAFKA-6492")
+@_seeds(Segment, "truncate_to", "log-matching", "not-converged")
 def keep_the_batch_at_the_truncation_offset(self: Segment, offset: int) -> None:
     """A log is cut behind the batch that holds the offset, not before it.
 
@@ -90,7 +90,7 @@ def cut_off_whole_segments_only(self: PartitionLog, offset: int, now_ms: int) ->
     _truncate_to(self, below[-1] if below and offset < self.log_end_offset else offset, now_ms)
 
 
-@_seeds(TimeIndex, "before", "list-offsets/by-timestamp")
+@_seeds(TimeIndex, "before", "offsets/by-timestamp-is-the-first-not-earlier")
 def skip_equal_timestamps(self: TimeIndex, timestamp_ms: int) -> TimestampOffset | None:
     """A search by time begins behind the last entry that is not later, also if that is as late as what is looked for.
 
@@ -99,7 +99,7 @@ def skip_equal_timestamps(self: TimeIndex, timestamp_ms: int) -> TimestampOffset
     return self._entry_at(self._floor(timestamp_ms, field=0))
 
 
-@_seeds(PartitionLog, "offset_for_timestamp", "list-offsets/by-timestamp")
+@_seeds(PartitionLog, "offset_for_timestamp", "offsets/by-timestamp-is-the-first-not-earlier")
 def look_in_the_last_segment_for_a_time(self: PartitionLog, timestamp_ms: int) -> TimestampAndOffset | None:
     """A record is looked for by its time in the segment that is written to, and in no older one.
 
@@ -127,7 +127,7 @@ def retain_by_size_alone(segment: Segment, high_watermark: int) -> bool:
     return segment.size_bytes > 0
 
 
-@_seeds(Partition, "replicate", "log-start", "delete-records/on-all-replicas", source="KIP-107")
+@_seeds(Partition, "replicate", "log-start", "offsets/delete-records-moves-log-start", source="KIP-107")
 def keep_the_log_start_of_the_follower(
     self: Partition, records: Bytes, high_watermark: int, log_start_offset: int, now: Now
 ) -> None:
@@ -170,7 +170,7 @@ def answer_the_start_of_an_epoch(self: LeaderEpochs, epoch: int, log_end_offset:
     return self._entries[max(following - 1, 0)]
 
 
-@_seeds(LeaderEpochs, "end_offset_for", "log-matching", "not-converged", source="KIP-279 KAFKA-6361")
+@_seeds(LeaderEpochs, "end_offset_for", "log-matching", "not-converged", source="KIP-279, KAFKA-6361")
 def answer_for_epochs_that_never_were(self: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
     """Asked for an epoch that it does not have, a log answers with that epoch and the start of the next larger one.
 

@@ -23,8 +23,6 @@ from reference_broker.protocol.metadata_records import (
     RemoveTopicRecord,
 )
 
-_KIP_516 = "KIP-516"
-
 _seeds = Area.METADATA.seeds
 _advance = ClusterMetadata.advance
 _apply = MetadataImage.apply
@@ -76,7 +74,7 @@ def leave_configs_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
     return [record for record in _records(self) if not isinstance(record, ConfigRecord)]
 
 
-@_seeds(create_topics, "plan_topic", "phantom-read", "log-matching", "topic-ids-unique", source=_KIP_516)
+@_seeds(create_topics, "plan_topic", "phantom-read", "log-matching", "topic-ids-unique", source="KIP-516")
 def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, around: Surroundings) -> PlannedTopic:
     """A topic that is created again has the id that it had before.
 
@@ -87,12 +85,13 @@ def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, aroun
     return _plan_topic(image, topic, named)
 
 
-@_seeds(Logs, "_clear_if_other_topic", "phantom-read", "log-matching", source=f"{_KIP_516} KAFKA-14616")
-def keep_the_log_of_another_topic(self: Logs, directory: str, topic_id: UUID) -> None:
+@_seeds(Logs, "_is_of_other_topic", "phantom-read", "log-matching", source="KIP-516, KAFKA-14616")
+def take_the_log_of_another_topic(self: Logs, directory: str, topic_id: UUID) -> bool:
     """The topic id beside a log is not held against that of the topic which is opened there.
 
     A topic that was deleted and created again, while a broker was down, begins there with the old records.
     """
+    return False
 
 
 @_seeds(Logs, "delete", "phantom-read", "log-matching", "stray-log", source="KAFKA-13972")
@@ -104,7 +103,7 @@ def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: C
     """
 
 
-@_seeds(MetadataImage, "apply", "phantom-read", "unknown-topic-id", source=f"{_KIP_516} KAFKA-12257")
+@_seeds(MetadataImage, "apply", "phantom-read", "metadata/topic-id-names-one-creation", source="KIP-516, KAFKA-12257")
 def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataRecord) -> None:
     """The id of a deleted topic goes on leading to its name.
 
@@ -159,7 +158,7 @@ def stay_leader_until_told_whom_to_follow(self: Partition, record: PartitionReco
     return False if record.leader < 0 and self.is_leader else _apply_partition(self, record, now)
 
 
-@_seeds(ClusterView, "brokers", "metadata/fenced-brokers-are-not-listed", source="KAFKA-15220")
+@_seeds(ClusterView, "brokers", "membership/dead-broker-leaves-and-returns", source="KAFKA-15220")
 def list_fenced_brokers(self: ClusterView, *, with_fenced: bool = False) -> list[BrokerView]:
     """Metadata lists brokers that are fenced.
 

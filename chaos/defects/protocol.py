@@ -68,7 +68,7 @@ def acknowledge_when_leadership_is_lost(self: Partition, required_offset: int) -
     return _replication_of(self, required_offset) if self.is_leader else ErrorCode.none
 
 
-@_seeds(produce, "_append", "offset-mismatch", "divergent-offset", source="https://jepsen.io/analyses/bufstream-0.1.0")
+@_seeds(produce, "_append", "offset-mismatch", "divergent-offset")
 def answer_the_last_offset(partition: Partition, request: Request, records: bytes, result: Any, now: Now) -> None:
     """A produce is answered with the offset of the batch's last record, where the first one's is meant.
 
@@ -79,7 +79,7 @@ def answer_the_last_offset(partition: Partition, request: Request, records: byte
         result.base_offset = result.end_offset - 1
 
 
-@_seeds(list_offsets, "_find", "watermark-regress", "stale-end-offset", "list-offsets/latest-is-the-high-watermark")
+@_seeds(list_offsets, "_find", "watermark-regress", "stale-end-offset", "offsets/earliest-and-latest-are-the-logs-ends")
 def tell_the_log_end(request: Request, partition: Partition, asked: Any) -> Any:
     """ListOffsets tells consumers the log's end, not the high watermark.
 
@@ -101,7 +101,7 @@ def tell_an_end_before_it_is_known(request: Request, partition: Partition, asked
     return _find(request, partition, asked)
 
 
-@_seeds(list_offsets, "_find", "watermark-regress", "list-offsets/earliest-is-the-log-start")
+@_seeds(list_offsets, "_find", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
 def tell_zero_for_the_start(request: Request, partition: Partition, asked: Any) -> Any:
     """ListOffsets tells that every log starts at 0.
 
@@ -112,7 +112,7 @@ def tell_zero_for_the_start(request: Request, partition: Partition, asked: Any) 
     return _find(request, partition, asked)
 
 
-@_seeds(list_offsets, "_partition", "two-leaders", "stale-end-offset", "list-offsets/leader-only")
+@_seeds(list_offsets, "_partition", "two-leaders", "stale-end-offset", "leadership/only-the-leader-serves")
 def tell_offsets_of_a_follower(broker: Any, request: Request, topic: Any, asked: Any) -> Any:
     """Any replica answers ListOffsets, also one that follows.
 
@@ -124,7 +124,7 @@ def tell_offsets_of_a_follower(broker: Any, request: Request, topic: Any, asked:
     return list_offsets._find(request, partition, asked)
 
 
-@_seeds(offset_for_leader_epoch, "_partition", "epochs/end-of-an-older-epoch")
+@_seeds(offset_for_leader_epoch, "_partition", "epochs/past-epochs-ended-where-the-next-began")
 def tell_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any, asked: Any) -> Any:
     """OffsetForLeaderEpoch tells the log's end whatever epoch is asked for.
 
@@ -143,7 +143,7 @@ def tell_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any, 
     )
 
 
-@_seeds(PartitionReader, "check", "fetch/out-of-range", "not-converged", "exception")
+@_seeds(PartitionReader, "check", "fetch/out-of-range-offset-is-refused", "not-converged", "exception")
 def wait_where_nothing_will_come(self: PartitionReader, partition: Partition, asked: Any) -> ErrorCode:
     """A fetch above the log's end is not OFFSET_OUT_OF_RANGE: it waits until the log has grown so far.
 
@@ -154,7 +154,7 @@ def wait_where_nothing_will_come(self: PartitionReader, partition: Partition, as
     return ErrorCode.none if error is ErrorCode.offset_out_of_range and is_above else error
 
 
-@_seeds(fetch, "_look_at", "produce/high-watermark-in-the-answer", "watermark-regress")
+@_seeds(fetch, "_look_at", "fetch/never-above-high-watermark", "watermark-regress")
 def tell_the_high_watermark_of_the_follower(partition: Partition, asked: Any, reader: PartitionReader, now: Now) -> Any:
     """Fetch tells the log's end for the high watermark.
 
@@ -164,7 +164,7 @@ def tell_the_high_watermark_of_the_follower(partition: Partition, asked: Any, re
     return look if look.high_watermark < 0 else look._replace(high_watermark=partition.log.log_end_offset)
 
 
-@_seeds(produce, "_check", "produce/invalid-required-acks")
+@_seeds(produce, "_check", "produce/unknown-acks-are-refused")
 def take_any_acks(request: Request, partition: Any) -> Any:
     """acks=2 is taken, and answered as acks=1.
 
@@ -173,7 +173,7 @@ def take_any_acks(request: Request, partition: Any) -> Any:
     return partition
 
 
-@_seeds(delete_records, "_refuse", "log-start", "exception", "delete-records/above-the-high-watermark")
+@_seeds(delete_records, "_refuse", "log-start", "exception", "offsets/delete-records-stops-at-high-watermark")
 def delete_above_the_high_watermark(partition: Partition, before_offset: int) -> ErrorCode:
     """DeleteRecords moves the log start as far as the log's end, above the high watermark.
 
@@ -184,7 +184,7 @@ def delete_above_the_high_watermark(partition: Partition, before_offset: int) ->
     return ErrorCode.none if error is ErrorCode.offset_out_of_range and is_in_log and before_offset >= 0 else error
 
 
-@_seeds(find_coordinator, "_coordinator", "commit-lost", "unavailable", "groups/coordinator-is-the-leader")
+@_seeds(find_coordinator, "_coordinator", "commit-lost", "unavailable", "groups/only-the-coordinator-serves")
 def name_the_first_replica_as_coordinator(broker: Any, listener: str, group: str) -> Any:
     """A group's coordinator is said to be the first replica of its partition, not the leader.
 
@@ -195,7 +195,7 @@ def name_the_first_replica_as_coordinator(broker: Any, listener: str, group: str
     return next((view for view in ClusterView(broker.image, listener).brokers() if view.node_id == first), None)
 
 
-@_seeds(metadata, "_partition", "unavailable", "metadata/leader")
+@_seeds(metadata, "_partition", "unavailable", "metadata/topics-are-described")
 def name_the_first_replica_as_leader(request: Request, view: ClusterView, record: Any) -> Any:
     """Metadata names the first replica as the leader if the leader is another one.
 

@@ -16,8 +16,8 @@ from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.states import Ballot, Candidate, Prospective, Resigned, State, Unattached, grants_vote
 from reference_broker.core.quorum.voters import ReplicaKey
 
-_RAFT_5_4_1 = "https://raft.github.io/raft.pdf §5.4.1"
-_RAFT_5_4_2 = "https://raft.github.io/raft.pdf §5.4.2"
+_RAFT_5_4_1 = "https://raft.github.io/raft.pdf"
+_RAFT_5_4_2 = "https://raft.github.io/raft.pdf"
 
 _seeds = Area.QUORUM.seeds
 _grants_vote = grants_vote
@@ -25,7 +25,7 @@ _write = ElectionStateStore.write
 _initial_state = QuorumNode._initial_state
 
 
-@_seeds(Leadership, "_may_commit", "metadata-committed", "exception", source=f"{_RAFT_5_4_2} KAFKA-12619")
+@_seeds(Leadership, "_may_commit", "metadata-committed", "exception", source=f"{_RAFT_5_4_2}, KAFKA-12619")
 def commit_an_older_epoch_by_count(self: Leadership, offset: int) -> bool:
     """Records of an older epoch count as committed when a majority has them.
 

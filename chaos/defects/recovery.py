@@ -124,7 +124,7 @@ def forget_producers_behind_the_snapshot(self: PartitionLog) -> None:
     self._snapshots.restore(self.producers, self.log_end_offset)
 
 
-@_seeds(ProducerSnapshots, "restore", "lost-write", "producer-state", source="KAFKA-12520")
+@_seeds(ProducerSnapshots, "restore", "lost-write", "producer-state")
 def restore_a_snapshot_beyond_the_end(self: ProducerSnapshots, producers: Producers, log_end_offset: int) -> int:
     """A snapshot of the producers is taken although it reaches beyond the log's end.
 
@@ -145,28 +145,6 @@ def trust_the_offset_index(self: Segment, entry: object) -> bool:
     If the index is damaged, the log's end is looked for in the middle of a batch, and all behind it is cut off.
     """
     return True
-
-
-@_seeds(SegmentLoader, "load", "log-matching", "lost-write", "corrupt-record", "exception")
-def recover_the_last_segment_only(
-    self: SegmentLoader,
-    *,
-    clean: bool,
-    recovery_point: int,
-    log_start_offset: int,
-    observe: Callable[[BatchHeader], None],
-) -> list[Segment]:
-    """After a crash only the segment that was written to is held against its checksums.
-
-    Those before it may not have been flushed either.
-    """
-    return _load(
-        self,
-        clean=clean,
-        recovery_point=RELATIVE_OFFSET_MAX,
-        log_start_offset=log_start_offset,
-        observe=observe,
-    )
 
 
 @_seeds(Logs, "open", "log-start", "watermark-regress")

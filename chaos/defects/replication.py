@@ -17,8 +17,6 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
 from reference_broker.protocol.schemas import request_schema
 
-_KIP_101 = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-101"
-_KIP_279 = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-279"
 _LATEST = -1
 
 _seeds = Area.REPLICATION.seeds
@@ -27,7 +25,7 @@ _fetched = FollowerProgress.fetched
 _replication_of = Partition.replication_of
 
 
-@_seeds(Partition, "apply", "acknowledged-on-isr", "lost-write", "leader-completeness", source=f"{_KIP_101} KAFKA-1211")
+@_seeds(Partition, "apply", "acknowledged-on-isr", "lost-write", "leader-completeness", source="KIP-101, KAFKA-1211")
 def truncate_to_high_watermark(self: Partition, record: PartitionRecord, now: Now) -> bool:
     """A replica that begins to follow cuts its log at its high watermark, not where leader epochs say.
 
@@ -40,7 +38,7 @@ def truncate_to_high_watermark(self: Partition, record: PartitionRecord, now: No
     return is_new_epoch
 
 
-@_seeds(Partition, "truncation_offset", "log-matching", "not-converged", source=f"{_KIP_279} KAFKA-6361")
+@_seeds(Partition, "truncation_offset", "log-matching", "not-converged", source="KIP-279, KAFKA-6361")
 def truncate_without_looking_for_the_epoch(self: Partition, leader_epoch: int, end_offset: int) -> int:
     """A follower cuts where the leader's epoch ended, though it never had that epoch itself.
 
@@ -50,7 +48,7 @@ def truncate_without_looking_for_the_epoch(self: Partition, leader_epoch: int, e
     return min(end_offset, self.log.log_end_offset)
 
 
-@_seeds(PartitionReader, "diverging_epoch", "log-matching", "not-converged", source=_KIP_101)
+@_seeds(PartitionReader, "diverging_epoch", "log-matching", "not-converged", source="KIP-101")
 def see_no_divergence(partition: Partition, asked: Any) -> tuple[int, int] | None:
     """A leader does not hold the epoch of a follower's last record against its own log.
 
@@ -139,7 +137,7 @@ def acknowledge_the_last_record_early(self: Partition, required_offset: int) -> 
 
 
 @_seeds(
-    Partition, "check_leader_epoch", "fenced-leader-write", "log-matching", "lost-write", source="KIP-320 KAFKA-7440"
+    Partition, "check_leader_epoch", "fenced-leader-write", "log-matching", "lost-write", source="KIP-320, KAFKA-7440"
 )
 def believe_any_leader_epoch(self: Partition, current_leader_epoch: int) -> ErrorCode:
     """Nobody is fenced: a request is served whatever leader epoch its sender knows.
@@ -167,7 +165,7 @@ def take_the_leaders_high_watermark_whole(
         self._around.moved(self, now)
 
 
-@_seeds(Partition, "truncate_to", "high-watermark-in-log", "exception", source="KAFKA-9491")
+@_seeds(Partition, "truncate_to", "high-watermark-in-log", "exception")
 def keep_the_high_watermark_when_truncating(self: Partition, offset: int, now: Now) -> None:
     """A log is cut below its high watermark, and the watermark stays where it was.
 

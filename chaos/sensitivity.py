@@ -1,0 +1,284 @@
+"""Whether the suite catches what it is for: each defect is seeded into the broker, and tried until it is caught.
+
+A defect is tried by the scripts of one seed after the other, the same seeds for all. One that is expected to break a
+requirement is first held against that, on the target `simulation`. What a script violates counts only if it violates
+nothing on the clean broker; where it does, that is a false alarm. As many scripts as all defects took together are then
+run on the clean broker alone.
+
+The time of a defect is what its process has computed, not what the clock on the wall says, so that a busy machine does
+not make a hole of what is slow.
+"""
+
+import itertools
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import ClassVar, Final
+
+from chaos.defects.defect import Defect
+from chaos.defects.registry import defect as defect_of
+from chaos.simulation.campaign_events import SeedRan
+from chaos.simulation.judge import Violation
+from chaos.simulation.run import run
+from chaos.simulation.script import Script
+from chaos.simulation.seeds import script_of
+from chaos.simulation.target import Simulation
+from chaos.simulation.work import ENDLESS, RunSeeds
+from chaos.simulation.workers import in_order
+from conformance.engine import run_requirements
+from conformance.events import Event, RequirementJudged
+from conformance.profiles import Profile
+from conformance.registry import select
+from conformance.requirements.requirement import Level
+from fixtures.targets.target import TargetError
+from linearizability.judgement import Verdict
+
+SCRIPT_SECONDS_MAX: Final = 20.0
+"""What one script may compute; a hundred times what it takes."""
+_REQUIREMENTS_SEED: Final = 1
+_PROFILE: Final = Profile("sensitivity", scripts_max=15, shrink_seconds=0.0)
+_WALL_OVER_CPU: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be tried.
+
+    :param defects: by name.
+    :param first: the first seed.
+    :param seconds: for each defect, of computing.
+    """
+
+    defects: tuple[str, ...]
+    first: int = 0
+    seconds: float = 60.0
+    workers: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SensitivityStarted(Event):
+    """First of all."""
+
+    event: ClassVar[str] = "sensitivity-started"
+    defects: tuple[str, ...]
+    first: int
+    seconds: float
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarm:
+    """A script that violates something on the clean broker."""
+
+    seed: int
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DefectTried(Event):
+    """One defect.
+
+    :param name: of what caught it: an invariant, an anomaly, a requirement; empty: missed.
+    :param seed: of the script that caught it; null where a requirement did.
+    :param scripts: how many were run.
+    :param seconds: of computing.
+    """
+
+    event: ClassVar[str] = "defect-tried"
+    defect: str
+    name: str
+    text: str
+    is_expected: bool
+    seed: int | None
+    scripts: int
+    seconds: float
+    false_alarms: tuple[FalseAlarm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CleanRan(Event):
+    """A script on the clean broker."""
+
+    event: ClassVar[str] = "clean-ran"
+    seed: int
+    total: int
+    false_alarm: FalseAlarm | None
+
+
+@dataclass(frozen=True, slots=True)
+class SensitivityEnded(Event):
+    """Last of all. `complete` is false when it was interrupted."""
+
+    event: ClassVar[str] = "sensitivity-ended"
+    complete: bool
+    seconds: float
+
+
+def run_sensitivity(plan: Plan) -> Generator[Event, None, None]:
+    """Try every defect, then the clean broker; yield what happens.
+
+    Ctrl-C ends it: the last event says so. Raises `UnknownDefectError`, `WorkerError`.
+    """
+    for name in plan.defects:
+        defect_of(name)
+    began_s = time.monotonic()
+    yield SensitivityStarted(plan.defects, plan.first, plan.seconds, plan.workers)
+    complete = False
+    try:
+        scripts = yield from _try_defects(plan)
+        yield from _run_clean(plan, scripts)
+        complete = True
+    except KeyboardInterrupt:
+        pass
+    yield SensitivityEnded(complete, time.monotonic() - began_s)
+
+
+def _try_defects(plan: Plan) -> Generator[Event, None, int]:
+    """The defects; how many scripts they took."""
+
+    def overdue(number: int) -> DefectTried:
+        text = f"not tried to an end in {_WALL_OVER_CPU:.0f} times the seconds that it may compute"
+        return DefectTried(plan.defects[number], ENDLESS, text, False, None, 0, plan.seconds)
+
+    results = in_order(
+        TryDefects(plan.defects, plan.first, plan.seconds),
+        iter(range(len(plan.defects))),
+        workers=min(plan.workers, max(1, len(plan.defects))),
+        limit_s=_WALL_OVER_CPU * (plan.seconds + SCRIPT_SECONDS_MAX),
+        overdue=overdue,
+    )
+    scripts = 0
+    with closing(results):
+        for tried in results:
+            scripts += tried.scripts
+            yield tried
+    return scripts
+
+
+def _run_clean(plan: Plan, scripts: int) -> Iterator[Event]:
+    results = in_order(
+        RunSeeds(defect=""),
+        iter(range(plan.first, plan.first + scripts)),
+        workers=plan.workers,
+        limit_s=_WALL_OVER_CPU * SCRIPT_SECONDS_MAX,
+        overdue=lambda seed: SeedRan(seed, "", 0, 0, 0, 0.0, {}, ENDLESS, "the script has not ended"),
+    )
+    with closing(results):
+        for ran in results:
+            yield CleanRan(ran.seed, scripts, _false_alarm(ran))
+
+
+def _false_alarm(ran: SeedRan) -> FalseAlarm | None:
+    return FalseAlarm(ran.seed, ran.name, ran.text) if ran.name else None
+
+
+# --- in a worker
+
+
+@dataclass(frozen=True, slots=True)
+class TryDefects:
+    """Try one of some defects, by its place."""
+
+    names: tuple[str, ...]
+    first: int
+    seconds: float
+
+    @contextmanager
+    def __call__(self) -> Iterator[Callable[[int], DefectTried]]:
+        """The function of a place."""
+        yield lambda place: try_defect(defect_of(self.names[place]), self.first, self.seconds)
+
+
+def try_defect(defect: Defect, first: int, seconds: float) -> DefectTried:
+    """Look for what catches a defect.
+
+    :param first: the first seed.
+    :param seconds: of computing; at least one script is run.
+    """
+    began_s = time.process_time()
+    required = [name for name in defect.expected if "/" in name]
+    broken = broken_requirement(defect, required) if required else None
+    if broken is not None:
+        name, text = broken
+        return DefectTried(defect.name, name, text, True, None, 0, time.process_time() - began_s)
+    false_alarms: list[FalseAlarm] = []
+    for scripts, seed in enumerate(itertools.count(first), start=1):
+        script = script_of(seed)
+        found = violation_of(script, defect)
+        if found is not None:
+            clean = violation_of(script)
+            spent_s = time.process_time() - began_s
+            if clean is None:
+                is_expected, caught = found.name in defect.expected, tuple(false_alarms)
+                return DefectTried(defect.name, found.name, found.text, is_expected, seed, scripts, spent_s, caught)
+            false_alarms.append(FalseAlarm(seed, clean.name, clean.text))
+        if time.process_time() - began_s >= seconds:
+            break
+    return DefectTried(defect.name, "", "", False, None, scripts, time.process_time() - began_s, tuple(false_alarms))
+
+
+def violation_of(script: Script, defect: Defect | None = None) -> Violation | None:
+    """What a script violates, with a defect or on the clean broker. One that does not end is `endless`."""
+    try:
+        with _bounded(SCRIPT_SECONDS_MAX):
+            if defect is None:
+                return run(script).violation
+            with defect.seeded():
+                return run(script).violation
+    except _Endless:
+        return Violation(ENDLESS, f"the script has not ended after {SCRIPT_SECONDS_MAX:.0f} s of computing", 0)
+
+
+def broken_requirement(defect: Defect, requirements: list[str]) -> tuple[str, str] | None:
+    """Which of these requirements a broker with this defect breaks, and how; a clean one must not."""
+    for requirement in requirements:
+        with defect.seeded():
+            broken = _breach(requirement)
+        if broken is not None and _breach(requirement) is None:
+            return requirement, broken
+    return None
+
+
+def _breach(requirement: str) -> str | None:
+    """How the simulation breaks a requirement; null if it keeps it."""
+    with tempfile.TemporaryDirectory(prefix="kafkatrial-") as directory:
+        events = run_requirements(
+            [Simulation()],
+            select([requirement], Level.MAY),
+            seed=_REQUIREMENTS_SEED,
+            profile=_PROFILE,
+            run_dir=Path(directory),
+        )
+        try:
+            for event in events:
+                if isinstance(event, RequirementJudged) and event.verdict == Verdict.VIOLATION:
+                    return event.reason
+        except TargetError as error:
+            return str(error)
+    return None
+
+
+class _Endless(BaseException):
+    """Leaves a script that goes on for ever; no `Exception`, so that nothing on the way takes it for a bug's."""
+
+
+@contextmanager
+def _bounded(seconds: float) -> Iterator[None]:
+    """Raise `_Endless` once the process has computed so long. Main thread only."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Endless
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -1,0 +1,175 @@
+"""One trial of the suite by seeded defects, from its command line to its reports."""
+
+import json
+import os
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from chaos.defects.defect import Area, Defect
+from chaos.defects.registry import DEFECTS, defect
+from chaos.defects.saved import saved_counterexample
+from chaos.sensitivity import (
+    CleanRan,
+    DefectTried,
+    FalseAlarm,
+    Plan,
+    SensitivityEnded,
+    run_sensitivity,
+)
+from chaos.simulation.counterexample import program_of
+from conformance.events import Event
+from kafkatrial.collector import own_version
+from kafkatrial.console import show, stdout_console
+from kafkatrial.errors import UsageError, complain
+from kafkatrial.exit_codes import ExitCode
+from kafkatrial.interruption import interruptible
+from kafkatrial.sensitivity_progress import sensitivity_progress
+from kafkatrial.sensitivity_tables import render_list, render_sensitivity
+from reports.sensitivity import DefectRow, FalseAlarmRow, Sensitivity, write_sensitivity
+
+JSON_NAME = "sensitivity.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The command line."""
+
+    names: tuple[str, ...]
+    seconds: float
+    first_seed: int
+    workers: int | None
+
+
+def plan_sensitivity(choices: Choices) -> Plan:
+    """Check every choice before anything starts. Raises `UnknownDefectError`."""
+    workers = choices.workers or len(os.sched_getaffinity(0))
+    selected = tuple(each.name for each in select_defects(choices.names))
+    return Plan(selected, choices.first_seed, choices.seconds, workers)
+
+
+def select_defects(names: tuple[str, ...]) -> list[Defect]:
+    """Defects by their names or areas, in their order; all, where none is named. Raises `UnknownDefectError`."""
+    areas = {area for area in Area if area.value in names}
+    wanted = {defect(name).name for name in names if name not in {area.value for area in areas}}
+    return [each for each in DEFECTS.values() if not names or each.area in areas or each.name in wanted]
+
+
+def list_defects(names: tuple[str, ...], *, as_json: bool) -> None:
+    """Show the defects, without trying them."""
+    selected = select_defects(names)
+    if as_json:
+        print(json.dumps([_facts(each) for each in selected], indent=1))  # noqa: T201  the command's output
+    else:
+        show(stdout_console(), render_list(selected))
+
+
+def _facts(each: Defect) -> dict[str, object]:
+    return {
+        "name": each.name,
+        "area": each.area.value,
+        "story": each.story,
+        "sources": each.sources,
+        "place": each.place,
+        "expected": each.expected,
+    }
+
+
+class Sensing:
+    """Carries out a plan. `run` returns the exit code."""
+
+    def __init__(self, plan: Plan, out: Path | None, *, as_json: bool) -> None:
+        self._plan = plan
+        self._out = out
+        self._as_json = as_json
+        self._console = stdout_console(quiet=as_json)
+        self._results = Sensitivity(
+            kafkatrial=own_version(),
+            first_seed=plan.first,
+            budget_s=plan.seconds,
+            workers=plan.workers,
+            planned=len(plan.defects),
+        )
+
+    def run(self) -> ExitCode:
+        """Run to the end, or until an interruption, and say what came of it."""
+        results = self._results
+        with interruptible():
+            try:
+                self._follow()
+            except KeyboardInterrupt:
+                complain("interrupted")
+        if self._out is not None:
+            self._write(self._out)
+        if self._as_json:
+            print(json.dumps(results.as_json()))  # noqa: T201  the command's output
+        else:
+            show(self._console, render_sensitivity(results))
+        return exit_code_of(results)
+
+    def _follow(self) -> None:
+        events = run_sensitivity(self._plan)
+        with sensitivity_progress(self._console) as progress, closing(events):
+            for event in events:
+                self._take(event)
+                progress.handle(event, self._results)
+
+    def _take(self, event: Event) -> None:
+        results = self._results
+        match event:
+            case DefectTried():
+                results.rows.append(row_of(event))
+                self._alarm(*event.false_alarms)
+            case CleanRan():
+                results.clean_scripts += 1
+                self._alarm(*filter(None, [event.false_alarm]))
+            case SensitivityEnded():
+                results.complete, results.seconds = event.complete, event.seconds
+
+    def _alarm(self, *alarms: FalseAlarm) -> None:
+        """Several defects may come upon the same one, and the clean broker alone again."""
+        known = {row.seed for row in self._results.false_alarms}
+        rows = [FalseAlarmRow(**asdict(alarm)) for alarm in alarms]
+        self._results.false_alarms += [row for row in rows if row.seed not in known]
+
+    def _write(self, directory: Path) -> None:
+        try:
+            page = write_sensitivity(self._results, directory)
+            (directory / JSON_NAME).write_text(json.dumps(self._results.as_json(), indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{directory}: the reports cannot be written there: {error.strerror}") from error
+        self._console.print(f"page: {page}", soft_wrap=True)
+
+
+def row_of(tried: DefectTried) -> DefectRow:
+    """All that is to be told of a defect."""
+    found = defect(tried.defect)
+    saved = saved_counterexample(found.name)
+    reproduce = ""
+    if tried.seed is not None:
+        reproduce = f"kafkatrial simulate --seeds {tried.seed} --defect {found.name}"
+    return DefectRow(
+        name=found.name,
+        area=found.area.value,
+        story=found.story,
+        sources=found.sources,
+        place=found.place,
+        expected=found.expected,
+        caught_by=tried.name,
+        text=tried.text,
+        is_expected=tried.is_expected,
+        seed=tried.seed,
+        scripts=tried.scripts,
+        seconds=tried.seconds,
+        program="" if saved is None else program_of(saved),
+        reproduce=reproduce,
+    )
+
+
+def exit_code_of(results: Sensitivity) -> ExitCode:
+    """A defect that is missed is a violation of ours, and so is a false alarm."""
+    if results.missed or results.false_alarms:
+        return ExitCode.VIOLATION
+    if not results.complete:
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK if results.rows else ExitCode.NOTHING_RAN

@@ -1,0 +1,120 @@
+"""What a person sees while defects are tried: one live line on a terminal, a line for each defect elsewhere."""
+
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from chaos.sensitivity import CleanRan, DefectTried, SensitivityStarted
+from conformance.events import Event
+from reports.printable import printable
+from reports.sensitivity import Sensitivity
+
+_CLEAN_PERIOD = 250
+
+
+class SensitivityProgress(Protocol):
+    """A context manager that is told every event, with the results so far."""
+
+    def handle(self, event: Event, results: Sensitivity) -> None:
+        """Show it."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc_info: object) -> None: ...
+
+
+class PlainProgress:
+    """Whole lines."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def handle(self, event: Event, results: Sensitivity) -> None:
+        """Print a line, if the event is worth one."""
+        line = line_of(event, results)
+        if line is None and isinstance(event, CleanRan) and results.clean_scripts % _CLEAN_PERIOD == 0:
+            line = Text(how_far(event, results))
+        if line is not None:
+            self._console.print(line, soft_wrap=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+
+class LiveProgress:
+    """A line that says how far it is; defects scroll above it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = Live(self, console=console, refresh_per_second=8, transient=True)
+        self._doing = Text("starting")
+        self._began_s = console.get_time()
+
+    def handle(self, event: Event, results: Sensitivity) -> None:
+        """Change the live line, and print above it."""
+        self._doing = Text(how_far(event, results))
+        line = line_of(event, results)
+        if line is not None:
+            self._console.print(line, soft_wrap=True)
+
+    def __rich__(self) -> Table:
+        elapsed_s = int(self._console.get_time() - self._began_s)
+        line = Table.grid(padding=(0, 1))
+        line.add_row(self._spinner, self._doing, Text(f"{elapsed_s // 60}:{elapsed_s % 60:02d}", "dim"))
+        return line
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._live.stop()
+
+
+def sensitivity_progress(console: Console) -> SensitivityProgress:
+    """The live line where somebody watches, plain lines elsewhere."""
+    return LiveProgress(console) if console.is_terminal and console.is_interactive else PlainProgress(console)
+
+
+def how_far(event: Event, results: Sensitivity) -> str:
+    """`31 of 120 defects tried, 1 missed`, or how many clean scripts have run."""
+    if isinstance(event, CleanRan):
+        return f"{results.clean_scripts:,} of {event.total:,} scripts on the clean broker"
+    missed = f", {len(results.missed)} missed" if results.missed else ""
+    return f"{len(results.rows)} of {results.planned} defects tried{missed}"
+
+
+def line_of(event: Event, results: Sensitivity) -> Text | None:
+    """What is said of an event, if anything."""
+    match event:
+        case SensitivityStarted():
+            workers = "1 worker" if event.workers == 1 else f"{event.workers} workers"
+            return Text(
+                f"{len(event.defects)} defects, {event.seconds:g} s of computing for each, "
+                f"seeds from {event.first} on, {workers}"
+            )
+        case DefectTried(name=""):
+            return _tried(event, results).append(" missed", "bold red").append(f" after {event.scripts:,} scripts")
+        case DefectTried():
+            by = f"the script of seed {event.seed}" if event.seed is not None else "its requirement"
+            return (
+                _tried(event, results)
+                .append(" caught", "green")
+                .append(f" by {event.name}, {event.scripts:,} scripts, {event.seconds:.1f} s ({by})")
+            )
+        case CleanRan(false_alarm=alarm) if alarm is not None:
+            text = f"seed {alarm.seed} violates {alarm.name} on the clean broker: {printable(alarm.text)}"
+            return Text.assemble(("false alarm ", "bold red"), text)
+    return None
+
+
+def _tried(event: DefectTried, results: Sensitivity) -> Text:
+    return Text(f"[{len(results.rows)}/{results.planned}] {event.defect}")

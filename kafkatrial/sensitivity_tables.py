@@ -1,0 +1,87 @@
+"""Defects on a terminal: the list of them, and what became of each."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from chaos.defects.defect import Defect
+from reports.printable import printable
+from reports.sensitivity import DefectRow, Sensitivity
+
+_TEXT_MAX = 300
+
+
+def render_list(defects: Sequence[Defect]) -> RenderableType:
+    """Name, area and the first sentence of the story of each."""
+    table = _table("Defect", "Area", "What is wrong")
+    for each in defects:
+        table.add_row(Text(each.name, "bold"), each.area.value, Text(first_sentence(each.story)))
+    return table
+
+
+def first_sentence(story: str) -> str:
+    """What the code does wrong, of a whole story."""
+    return story.partition(". ")[0].rstrip(".") + "."
+
+
+def render_sensitivity(results: Sensitivity) -> RenderableType:
+    """The whole picture."""
+    parts: list[RenderableType] = []
+    if results.rows:
+        parts += [_rows(results), _catchers(results)]
+    parts += [_missed(row) for row in results.missed]
+    parts += [
+        Text.assemble((" ✘ false alarm ", "bold red"), f"seed {alarm.seed}: {alarm.name}: ", printable(alarm.text))
+        for alarm in results.false_alarms
+    ]
+    parts.append(_last_line(results))
+    return Group(*(line for part in parts for line in (Text(), part)))
+
+
+def _rows(results: Sensitivity) -> RenderableType:
+    table = _table("Area", "Defect", "Caught by", "Expected", "Scripts", "Seconds")
+    for column in table.columns[-2:]:
+        column.justify = "right"
+    area = ""
+    for row in results.rows:
+        caught = Text(row.caught_by, "green") if row.is_caught else Text("missed", "bold red")
+        expected = "yes" if row.is_expected else "no" if row.is_caught else ""
+        scripts = f"{row.scripts:,}" if row.scripts else "-"
+        table.add_row("" if row.area == area else row.area, row.name, caught, expected, scripts, f"{row.seconds:.1f}")
+        area = row.area
+    return table
+
+
+def _catchers(results: Sensitivity) -> RenderableType:
+    counts = sorted(results.catchers.items(), key=lambda found: (-found[1], found[0]))
+    return Text.assemble(("Caught by  ", "bold"), ", ".join(f"{name} {count}" for name, count in counts))
+
+
+def _missed(row: DefectRow) -> RenderableType:
+    return Text.assemble(
+        (" ✘ missed ", "bold red"),
+        (row.name, "bold"),
+        f" ({row.place}), after {row.scripts:,} scripts\n",
+        (row.story[:_TEXT_MAX], "dim"),
+    )
+
+
+def _last_line(results: Sensitivity) -> Text:
+    alarms = len(results.false_alarms)
+    text = (
+        f"{len(results.caught)} of {len(results.rows)} defects caught in {results.seconds:.0f} s; "
+        f"{results.clean_scripts:,} scripts on the clean broker, {alarms} false alarm{'' if alarms == 1 else 's'}"
+    )
+    if not results.complete:
+        text += f"; interrupted, {results.planned - len(results.rows)} not tried"
+    return Text(text, "bold red" if results.missed or alarms else "bold")
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading)
+    return table

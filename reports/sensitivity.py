@@ -1,0 +1,131 @@
+"""sensitivity.html: which defects were caught, by what, and how soon, on one self-contained page.
+
+As with `report.html`, nothing is fetched, and it works without its script (only the filter is gone), by keyboard, in
+light and dark, on paper and without colour.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from reports.printable import printable
+from reports.rendering import render
+
+FILE_NAME = "sensitivity.html"
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarmRow:
+    """A script that violates something on the clean broker."""
+
+    seed: int
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DefectRow:
+    """One defect, and what became of it.
+
+    :param sources: tickets, KIPs, reports; none where it is not known to have happened.
+    :param place: the function that is replaced.
+    :param caught_by: an invariant, an anomaly, a requirement; empty: missed.
+    :param seed: of the script that caught it; null where a requirement did, or nothing.
+    :param seconds: of computing.
+    :param program: the smallest script found that shows it, as a program; empty where none is saved.
+    :param reproduce: the command line that shows it again.
+    """
+
+    name: str
+    area: str
+    story: str
+    sources: tuple[str, ...]
+    place: str
+    expected: tuple[str, ...]
+    caught_by: str
+    text: str
+    is_expected: bool
+    seed: int | None
+    scripts: int
+    seconds: float
+    program: str = ""
+    reproduce: str = ""
+
+    @property
+    def is_caught(self) -> bool:
+        """Something was violated."""
+        return bool(self.caught_by)
+
+
+@dataclass(slots=True)
+class Sensitivity:
+    """All of it, as the table, the JSON and the page tell it.
+
+    :ivar budget_s: of computing, for each defect.
+    :ivar complete: false where it was interrupted.
+    """
+
+    kafkatrial: str
+    first_seed: int
+    budget_s: float
+    workers: int
+    planned: int
+    rows: list[DefectRow] = field(default_factory=list)
+    clean_scripts: int = 0
+    false_alarms: list[FalseAlarmRow] = field(default_factory=list)
+    seconds: float = 0.0
+    complete: bool = False
+
+    @property
+    def caught(self) -> list[DefectRow]:
+        """In their order."""
+        return [row for row in self.rows if row.is_caught]
+
+    @property
+    def missed(self) -> list[DefectRow]:
+        """In their order."""
+        return [row for row in self.rows if not row.is_caught]
+
+    @property
+    def catchers(self) -> Counter[str]:
+        """How many defects each invariant, anomaly and requirement has caught."""
+        return Counter(row.caught_by for row in self.caught)
+
+    def as_json(self) -> Mapping[str, Any]:
+        """One object."""
+        return {**asdict(self), "caught": len(self.caught), "missed": [row.name for row in self.missed]}
+
+
+def write_sensitivity(results: Sensitivity, directory: Path) -> Path:
+    """Write `sensitivity.html` into a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / FILE_NAME
+    path.write_text(render_sensitivity(results), encoding="utf-8")
+    return path
+
+
+def render_sensitivity(results: Sensitivity) -> str:
+    """The page."""
+    areas = [(area, list(rows)) for area, rows in groupby(results.rows, key=lambda row: row.area)]
+    slowest_s = max((row.seconds for row in results.rows), default=0.0) or 1.0
+    return render(
+        "sensitivity.html.j2",
+        results=results,
+        areas=areas,
+        slowest_s=slowest_s,
+        catchers=sorted(results.catchers.items(), key=lambda found: (-found[1], found[0])),
+        scripts=sum(row.scripts for row in results.rows),
+        code=_code,
+    )
+
+
+def _code(program: str) -> Markup:
+    return Markup(highlight(printable(program), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704  Pygments escapes
