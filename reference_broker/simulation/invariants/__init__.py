@@ -42,8 +42,7 @@ class Invariants:
         voters = [node_id for node_id, role in cluster.roles.items() if "controller" in role]
         self.quorum = QuorumWatch(QuorumInvariants(voters, 3 * fetch_timeout_ms), self._give_up)
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
-        self.health = HealthInvariants()
-        self.watch.observers += [self.quorum, self.metadata, self.partitions, self.health]
+        self.watch.observers += [self.quorum, self.metadata, self.partitions, HealthInvariants()]
 
     def acknowledged(
         self, topic: str, partition: int, offset: int, *, epoch: int | None = None, crc: int | None = None
@@ -61,11 +60,14 @@ class Invariants:
         if not self.is_void:
             self.groups.acknowledged(group, topic, partition, offset)
 
-    def allow_loss(self, node_id: int) -> None:
-        """A node's disk was damaged. Power cuts, wipes and unclean elections are seen without being told."""
+    def allow_loss(self, node_id: int, *, with_metadata: bool = False) -> None:
+        """A node's disk may have lost content of topics. Power cuts, and wipes of the whole disk, are seen without it.
+
+        :param with_metadata: also of the quorum's log or vote, which no power cut may take.
+        """
         self.partitions.allow_loss(node_id)
-        self.quorum.forget(node_id)
-        self.health.damaged.add(node_id)
+        if with_metadata:
+            self.quorum.forget(node_id)
 
     def allow_unclean_elections(self) -> None:
         """An administrator asks for some. Where a setting permits them, this need not be said."""
@@ -91,12 +93,10 @@ class Invariants:
                 check_idle(watched)
 
     def _check_logs(self, watched: Watched) -> None:
-        if watched.node_id in self.health.damaged:
-            return
         wall_ms = watched.machine.now.wall_ms
         for replica in watched.open:
             assert replica.partition is not None
-            check_log(replica, replica.partition.log, replica.log, wall_ms)
+            check_log(replica, replica.partition.log, replica.log, wall_ms, trusted_offset=replica.trusted_offset)
         ends = {replica.name: replica.end_offset for replica in watched.open}
         check_checkpoints(f"node {watched.node_id}", watched.machine.disk, ends)
 

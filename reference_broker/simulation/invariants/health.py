@@ -20,13 +20,7 @@ _UNDER_WAY_MAX = 100
 
 
 class HealthInvariants:
-    """An observer of a watch.
-
-    :ivar damaged: nodes whose disk was damaged: what they read may be anything.
-    """
-
-    def __init__(self) -> None:
-        self.damaged: set[int] = set()
+    """An observer of a watch."""
 
     def started(self, watched: Watched) -> None:
         """A node has started."""
@@ -34,14 +28,8 @@ class HealthInvariants:
     def ended(self, watched: Watched) -> None:
         """See the table."""
         machine = watched.machine
-        if machine.ended_by == "failed" and not self._is_explained(machine):
+        if machine.ended_by == "failed" and not _is_explained(machine):
             raise InvariantViolation("ends-without-fault", f"node {watched.node_id}: {machine.failed}")
-
-    def _is_explained(self, machine: Machine) -> bool:
-        disk = machine.disk
-        if machine.node_id in self.damaged or machine.failed.startswith(RegistrationTimeoutError.__name__):
-            return True
-        return "injected" in machine.failed and bool(disk.failures or disk.free_bytes is not None)
 
     def quorum_changed(self, watched: Watched) -> None:
         """That is for others."""
@@ -57,6 +45,12 @@ class HealthInvariants:
 
     def gone(self, watched: Watched, replica: Replica) -> None:
         """That is for others."""
+
+
+def _is_explained(machine: Machine) -> bool:
+    if machine.failed.startswith(RegistrationTimeoutError.__name__):
+        return True
+    return "injected" in machine.failed and bool(machine.disk.failures or machine.disk.free_bytes is not None)
 
 
 def check_idle(watched: Watched) -> None:

@@ -14,7 +14,7 @@ know. Each batch is judged by what it changes; each node's image is held against
 |                             | its last member, without a leader (KIP-841)                                           |
 | `clean-election`            | a leader comes from the ISR, unless unclean elections are allowed, or were asked for  |
 | `joins-isr-complete`        | who joins an ISR has all that is committed                                            |
-| `broker-epochs-grow`        | each registration of a broker has a greater epoch, the offset of its record           |
+| `broker-epochs-grow`        | each registration of a broker has a greater epoch, the offset of its batch            |
 | `ids-unique`                | names and ids of topics, ids of directories, and blocks of producer ids               |
 | `one-controller-per-epoch`  | an active controller leads the quorum, and no other one is active in its epoch        |
 """
@@ -154,7 +154,7 @@ class MetadataInvariants:
                 continue
             for key in _keys(record, self.image):
                 before.setdefault(key, _value(self.image, key))
-            self._check_record(record, offset)
+            self._check_record(record, header.base_offset, offset)
             self.image.apply(record)
         if not before:
             return
@@ -170,7 +170,7 @@ class MetadataInvariants:
 
     # Each record
 
-    def _check_record(self, record: MetadataRecord, offset: int) -> None:
+    def _check_record(self, record: MetadataRecord, batch_offset: int, offset: int) -> None:
         match record:
             case TopicRecord():
                 if record.name in self.image.topics or record.topic_id in self._topic_ids:
@@ -178,15 +178,16 @@ class MetadataInvariants:
                     raise InvariantViolation("ids-unique", detail)
                 self._topic_ids.add(record.topic_id)
             case RegisterBrokerRecord():
-                self._check_registration(record, offset)
+                self._check_registration(record, batch_offset, offset)
             case ProducerIdsRecord() if record.next_producer_id <= self.image.next_producer_id:
                 detail = f"the next producer id is {record.next_producer_id} after {self.image.next_producer_id}"
                 raise InvariantViolation("ids-unique", detail)
 
-    def _check_registration(self, record: RegisterBrokerRecord, offset: int) -> None:
+    def _check_registration(self, record: RegisterBrokerRecord, batch_offset: int, offset: int) -> None:
         known = self.image.brokers.get(record.broker_id)
         is_same = known is not None and known.incarnation_id == record.incarnation_id
-        if record.broker_epoch != (known.broker_epoch if known is not None and is_same else offset):
+        lowest, highest = (known.broker_epoch,) * 2 if known is not None and is_same else (batch_offset, offset)
+        if not lowest <= record.broker_epoch <= highest:
             detail = f"broker {record.broker_id} is registered at {offset} with epoch {record.broker_epoch}"
             raise InvariantViolation("broker-epochs-grow", detail)
         for other in self.image.brokers.values():

@@ -12,7 +12,7 @@
 | `committed-stays`           | what was below a leader's high watermark is there in every later one that was elected |
 |                             | cleanly, and no replica truncates it                                                  |
 | `epochs-fit-log`            | the epochs that a log remembers are those of its batches                              |
-| `recovery-point`            | all below it is durable                                                               |
+| `recovery-point`            | all below it is durable, and it is as near to the end as `flush.messages` says        |
 | `recovery-keeps`            | a log that is opened after a stop or a kill is what it was                            |
 | `acknowledged-is-committed` | what a client is told under acks=all was below a leader's high watermark              |
 
@@ -168,8 +168,7 @@ class PartitionInvariants:
         if before.log.added:
             self._check_added(ledger, replica, before.log.added)
         _check_bounds(replica)
-        if replica.recovery_point != before.recovery_point:
-            _check_durable(replica)
+        _check_durable(replica, before)
         ledger.highest_start = max(ledger.highest_start, replica.start_offset)
         if replica.is_leader:
             self._check_leader(ledger, replica, before)
@@ -324,9 +323,14 @@ def _check_bounds(replica: Replica) -> None:
         raise InvariantViolation("watermark-within-log", f"{replica}: {bounds}")
 
 
-def _check_durable(replica: Replica) -> None:
-    """What a log counts as flushed is."""
+def _check_durable(replica: Replica, before: Before) -> None:
+    """What a log counts as flushed is, and that is as much as its topic asks for."""
     assert replica.partition is not None
-    lost = replica.log.not_durable_below(replica.partition.log, replica.recovery_point)
-    if lost is not None:
-        raise InvariantViolation("recovery-point", f"{replica} counts {lost} as flushed, which it is not")
+    log, recovery_point = replica.partition.log, replica.recovery_point
+    if recovery_point != before.recovery_point:
+        lost = replica.log.not_durable_below(log, recovery_point)
+        if lost is not None:
+            raise InvariantViolation("recovery-point", f"{replica} counts {lost} as flushed, which it is not")
+    if before.log.added and replica.end_offset - recovery_point >= log.config.flush_messages:
+        detail = f"{replica} ends at {replica.end_offset}, flushed to {recovery_point}"
+        raise InvariantViolation("recovery-point", f"{detail} with flush.messages={log.config.flush_messages}")

@@ -37,6 +37,7 @@ class Replica:
 
     :ivar partition: the broker's own; null while its node is down, or no longer has it.
     :ivar lives: how many times it was opened.
+    :ivar trusted_offset: segments that began below it were there when it was last opened.
     """
 
     node_id: int
@@ -46,6 +47,7 @@ class Replica:
     lives: int = 0
     stamp: tuple[object, ...] = ()
     log: LogMirror = field(default_factory=LogMirror)
+    trusted_offset: int = 0
     end_offset: int = 0
     start_offset: int = 0
     high_watermark: int = 0
@@ -226,7 +228,7 @@ class Watch:
             replica = watched.replicas[key] = Replica(watched.node_id, key, partition.key)
         if replica.partition is not partition:
             replica.partition, replica.lives = partition, replica.lives + 1
-            replica.stamp = ()
+            replica.stamp, replica.trusted_offset = (), partition.log.log_end_offset
             change = replica.log.follow(partition.log)
             replica.end_offset, replica.start_offset = partition.log.log_end_offset, partition.log.log_start_offset
             replica.high_watermark, replica.recovery_point = partition.high_watermark, 0
