@@ -26,7 +26,6 @@ from kafkatrial.simulation_pictures import draw_counterexample
 from kafkatrial.simulation_progress import simulation_progress
 from kafkatrial.simulation_results import SimulationResults
 from kafkatrial.simulation_tables import render_simulation
-from reference_broker.simulation import coverage
 
 FAILURES = Path(".kafkatrial") / "simulation" / "failures"
 _DEFAULT_LAST = 999
@@ -102,14 +101,13 @@ class Simulating:
                 self._follow_campaign()
             except KeyboardInterrupt:
                 complain("interrupted")
-        never_reached = [state for state in getattr(coverage, "STATES", ()) if state not in self._results.coverage]
         if self._as_json:
-            said = self._results.as_json(never_reached)
+            said = self._results.as_json()
             if self._digests is not None:
                 said["digests"] = self._digests
             print(json.dumps(said))  # noqa: T201  the command's output
         else:
-            show(self._console, render_simulation(self._results, never_reached))
+            show(self._console, render_simulation(self._results))
         return self._results.exit_code
 
     def _follow_campaign(self) -> None:

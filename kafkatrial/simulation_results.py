@@ -1,7 +1,6 @@
 """What a simulation campaign came to, folded from its events."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,12 @@ class SimulationResults:
             return ExitCode.INTERRUPTED
         return ExitCode.OK if self.seeds or self.replayed else ExitCode.NOTHING_RAN
 
-    def as_json(self, never_reached: Sequence[str]) -> dict[str, Any]:
+    @property
+    def never_reached(self) -> list[str]:
+        """The states and transitions that are counted, and of which there is none."""
+        return sorted(name for name, count in self.coverage.items() if not count)
+
+    def as_json(self) -> dict[str, Any]:
         """One JSON object."""
         code = self.exit_code
         return {
@@ -91,7 +95,7 @@ class SimulationResults:
             "events_per_s": round(self.events_per_s),
             "operations": self.operations,
             "coverage": dict(sorted(self.coverage.items())),
-            "never_reached": list(never_reached),
+            "never_reached": self.never_reached,
             "replayed": [replayed.as_json() for replayed in self.replayed],
             "failing": [
                 {"seed": ran.seed, "name": ran.name, "text": ran.text, "at_ms": ran.at_ms, "digest": ran.digest}

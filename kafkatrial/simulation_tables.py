@@ -1,6 +1,5 @@
 """The end of a simulation campaign on a terminal: figures, coverage, and each counterexample."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
@@ -19,11 +18,11 @@ from reports.printable import printable
 _TOLD_MAX = 10
 
 
-def render_simulation(results: SimulationResults, never_reached: Sequence[str]) -> RenderableType:
+def render_simulation(results: SimulationResults) -> RenderableType:
     """The whole picture."""
     parts: list[RenderableType] = []
     if results.seeds:
-        parts += [_figures(results), _coverage(results, never_reached)]
+        parts += [_figures(results), _coverage(results)]
     if len(results.failing) > 1:
         parts.append(_failing(results))
     found = zip(results.counterexamples, results.directories, strict=True)
@@ -49,11 +48,11 @@ def _figures(results: SimulationResults) -> RenderableType:
     return Group(table, Text("virtual over real, and events, are those of one core", "dim"))
 
 
-def _coverage(results: SimulationResults, never_reached: Sequence[str]) -> RenderableType:
-    counts = [Text(f"{name} {count:,}") for name, count in sorted(results.coverage.items())]
+def _coverage(results: SimulationResults) -> RenderableType:
+    counts = [Text(f"{name} {count:,}") for name, count in sorted(results.coverage.items()) if count]
     parts: list[RenderableType] = [Text("Reached", "bold"), Padding(Columns(counts, padding=(0, 3)), (0, 0, 0, 2))]
-    if never_reached:
-        parts.append(Text.assemble(("Never reached  ", "bold yellow"), ", ".join(never_reached)))
+    if results.never_reached:
+        parts.append(Text.assemble(("Never reached  ", "bold yellow"), ", ".join(results.never_reached)))
     return Group(*parts)
 
 

@@ -1,0 +1,95 @@
+"""A campaign says the same however many work on it, stops at the lowest failing seed, and begins with what is saved."""
+
+from dataclasses import replace
+
+import pytest
+
+from chaos.simulation.campaign import Plan, run_campaign
+from chaos.simulation.campaign_events import (
+    CampaignEnded,
+    CampaignStarted,
+    FailureReplayed,
+    SeedRan,
+    Shrunk,
+    Standing,
+)
+from chaos.simulation.saved import Saved, load_saved, save
+from chaos.simulation.script import Script
+from chaos.simulation.work import RunSeeds
+
+DEFECT = "acknowledge-before-replication"
+"""Shows in every script that is acknowledged anything."""
+CLEAN = Plan(first=3, last=5, failures_max=None)
+DEFECTIVE = Plan(first=0, last=40, defect=DEFECT)
+
+
+def campaign(plan, saved=()):
+    return list(run_campaign(plan, saved))
+
+
+def of_kind(kind, events):
+    return [event for event in events if isinstance(event, kind)]
+
+
+@pytest.fixture(scope="module")
+def defective():
+    return campaign(replace(DEFECTIVE, workers=2))
+
+
+def test_seeds_are_told_in_their_order_and_equal_however_many_work():
+    alone, together = campaign(CLEAN), campaign(replace(CLEAN, workers=3))
+    assert [ran.seed for ran in of_kind(SeedRan, alone)] == [3, 4, 5]
+    assert [replace(ran, seconds=0) for ran in of_kind(SeedRan, alone)] == [
+        replace(ran, seconds=0) for ran in of_kind(SeedRan, together)
+    ]
+    assert isinstance(alone[0], CampaignStarted)
+    assert alone[-1].complete
+
+
+def test_it_ends_with_the_first_failing_seed_shrunk(defective):
+    ran, (shrunk,) = of_kind(SeedRan, defective), of_kind(Shrunk, defective)
+    assert [bool(each.name) for each in ran] == [False] * (len(ran) - 1) + [True]
+    found = shrunk.counterexample
+    assert (found.seed, found.name, found.is_confirmed) == (ran[-1].seed, ran[-1].name, True)
+    assert found.script == Script()
+
+
+def test_of_several_that_violate_the_same_one_is_shrunk():
+    events = campaign(replace(DEFECTIVE, failures_max=3, workers=2, shrink_runs_max=3))
+    failing = [ran for ran in of_kind(SeedRan, events) if ran.name]
+    assert len(failing) == 3
+    assert len(of_kind(Shrunk, events)) == len({ran.name for ran in failing})
+
+
+def test_what_is_saved_runs_first_and_ends_it_if_it_still_fails(defective, tmp_path):
+    (shrunk,) = of_kind(Shrunk, defective)
+    save(tmp_path, shrunk.counterexample)
+    events = campaign(DEFECTIVE, load_saved(tmp_path))
+    assert [type(event) for event in events] == [CampaignStarted, FailureReplayed, CampaignEnded]
+    assert events[1].standing is Standing.FAILS
+
+
+def test_what_was_saved_and_is_mended_is_fixed(tmp_path):
+    saved = [Saved(tmp_path, Script(), "lost-write", ""), Saved(tmp_path, Script(), "lost-write", DEFECT)]
+    events = campaign(Plan(first=3, last=3), saved)
+    (replayed,) = of_kind(FailureReplayed, events)
+    assert replayed.standing is Standing.FIXED
+    assert len(of_kind(SeedRan, events)) == 1
+
+
+def test_no_seed_begins_when_the_time_is_over():
+    events = campaign(Plan(first=0, seconds_max=0.0))
+    assert [type(event) for event in events] == [CampaignStarted, CampaignEnded]
+
+
+def test_ctrl_c_ends_it_in_order():
+    events = run_campaign(Plan(first=0, workers=2, failures_max=None))
+    assert isinstance(next(events), CampaignStarted)
+    assert isinstance(next(events), SeedRan)
+    assert events.throw(KeyboardInterrupt()) == CampaignEnded(complete=False, seconds=pytest.approx(0, abs=3600))
+
+
+def test_a_seed_runs_the_same_twice_in_one_process():
+    with RunSeeds("")() as run_seed:
+        first, second = run_seed(4), run_seed(4)
+    assert replace(first, seconds=0) == replace(second, seconds=0)

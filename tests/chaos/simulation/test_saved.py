@@ -1,0 +1,72 @@
+"""A failure is saved once, and comes back as it was; its program runs by itself and says whether it still fails."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from chaos.faults import Kill, Role, Timed
+from chaos.simulation.counterexample import Counterexample, program_of
+from chaos.simulation.saved import FILE_NAME, SavedFailureError, load_saved, save
+from chaos.simulation.script import Producer, Script, Send
+
+DEFECT = "acknowledge-before-replication"
+SCRIPT = Script(
+    clients=(Producer(steps=(Send(batches=5),)),), schedule=(Timed(at_ms=10, fault=Kill(Role.LEADER), for_ms=500),)
+)
+FOUND = Counterexample(SCRIPT, "lost-write", 'a "value" \\ that """ is gone', seed=7, defect=DEFECT, at_ms=1_234)
+
+
+def test_what_is_saved_comes_back(tmp_path):
+    directory = save(tmp_path, FOUND)
+    (saved,) = load_saved(tmp_path)
+    assert (saved.directory, saved.script, saved.name, saved.defect) == (directory, SCRIPT, "lost-write", DEFECT)
+
+
+def test_the_same_failure_is_saved_once_and_others_beside_it(tmp_path):
+    others = (replace(FOUND, script=Script()), replace(FOUND, defect=""), replace(FOUND, name="duplicate"))
+    for found in (FOUND, FOUND, *others):
+        save(tmp_path, found)
+    assert len(load_saved(tmp_path)) == 4
+
+
+def test_where_nothing_was_saved_there_is_nothing(tmp_path):
+    assert load_saved(tmp_path / "nowhere") == ()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"script": "Script(new=1)", "name": "", "defect": ""}', "\x00"])
+def test_what_cannot_be_read_is_one_line_with_the_file(tmp_path, content):
+    file = save(tmp_path, FOUND) / FILE_NAME
+    file.write_text(content)
+    with pytest.raises(SavedFailureError) as refused:
+        load_saved(tmp_path)
+    assert str(file) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def run_program(tmp_path, found):
+    file = tmp_path / "program.py"
+    file.write_text(program_of(found))
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert not done.stderr
+    return done.returncode, done.stdout
+
+
+def test_a_program_says_what_is_violated_and_exits_1(tmp_path):
+    code, said = run_program(tmp_path, FOUND)
+    assert code == 1
+    assert said.startswith("acknowledged-is-committed at ")
+    assert "digest" in said
+
+
+def test_without_the_defect_it_exits_0(tmp_path):
+    code, said = run_program(tmp_path, replace(FOUND, defect=""))
+    assert (code, said.splitlines()[0]) == (0, "no violation")
+
+
+def test_a_program_names_the_fault_times_the_seed_and_the_command():
+    program = program_of(FOUND)
+    assert "Timed(at_ms=10, fault=Kill(node=Role.LEADER), for_ms=500)" in program
+    assert f"kafkatrial simulate --seeds 7 --defect {DEFECT}" in program
+    assert len(program.splitlines()) < 40
