@@ -27,10 +27,14 @@ class Trouble:
         self.ask()
         for _ in range(steps):
             self.rng.choice([self.work, self.work, self.work, self.ask, self.disturb, self.heal])()
-        while self.faults:
-            self.heal()
-        self.work(calm=True)
-        self.ask()
+        for last_fault in (None, "1"):
+            if last_fault is not None:
+                self.disturb(last_fault)
+                self.work(calm=True)
+            while self.faults:
+                self.heal()
+            self.work(calm=True)
+            self.ask(quorum=True)
         self.read_disks()
         self.read_all(70, "poll", 0, self.end, isolation="read_committed")
         return self.tables
@@ -65,13 +69,16 @@ class Trouble:
             self.isr = set(NODES) & self.isr
 
     def work(self, calm=False):
-        """Some produces, one after the other."""
-        for _ in range(self.rng.randrange(1, 12) if not calm else ALLOWED_S):
+        """Some produces, one after the other; for longer than is allowed."""
+        until = self.now + (ALLOWED_S + 20) * SECOND if calm else 0
+        for _ in range(ALLOWED_S if calm else self.rng.randrange(1, 12)):
+            if calm and self.now > until:
+                break
             self.settle()
             once = self.rng.random() < 0.3
             node = self.rng.choice(NODES)
             began = self.ns()
-            self.pass_time(self.rng.choice([0.01, 1, 1, 4]))
+            self.pass_time(self.rng.choice([2, 4] if calm else [0.01, 1, 1, 4]))
             if self.serves and not (once and node in self.struck):
                 self.write(began, once, node)
             else:
@@ -91,7 +98,7 @@ class Trouble:
             self.end += 1
         self.tables.record(op, 0, "send", TOPIC, 0, offset, self.value, topic_id="A")
 
-    def ask(self):
+    def ask(self, *, quorum=False):
         self.settle()
         healthy = [node for node in NODES if node not in self.struck]
         if not healthy:
@@ -99,12 +106,12 @@ class Trouble:
         asked = self.ns()
         times = {"asked_ns": asked, "answered_ns": self.ns(), "node": self.rng.choice(healthy)}
         self.tables.add("states", source="metadata", isr=sorted(self.isr), leader_epoch=self.epoch, **times, **PLACE)
-        if len(healthy) >= 2 and self.rng.random() < 0.7:
+        if len(healthy) >= 2 and (quorum or self.rng.random() < 0.7):
             of = {"topic": "__cluster_metadata", "partition": 0, "isr": list(NODES), "leader_epoch": 1}
             self.tables.add("states", source="describe_quorum", **times, **of)
 
-    def disturb(self):
-        target = self.rng.choice(["1", "2", "3", "1->2", "client->3"])
+    def disturb(self, target=None):
+        target = target or self.rng.choice(["1", "2", "3", "1->2", "client->3"])
         nodes = {int(part) for part in target.split("->") if part.isdigit()}
         self.number += 1
         kind = "cut" if "->" in target else self.rng.choice(["kill", "pause"])
@@ -143,6 +150,10 @@ def nonsense_of_a_cluster(rng):
         topic["retention.ms"] = "1000"
     tables = Tables(topics={TOPIC: topic}, cluster=CLUSTER)
     now, value = 0, 0
+    for name in (TOPIC, "__cluster_metadata") if rng.random() < 0.5 else ():
+        source = "metadata" if name == TOPIC else "describe_quorum"
+        told = {"topic": name, "partition": 0, "isr": [1, 2, 3], "source": source}
+        tables.add("states", asked_ns=0, answered_ns=0, **told)
     for number in range(rng.randrange(4, 40)):
         now += rng.choice([0, 1, 1, 4, 6, 20, 60]) * SECOND
         kind = rng.choice(["produce"] * 5 + ["isr", "quorum", "fault", "disk", "disk", "ends", "reassign"])
@@ -167,7 +178,9 @@ def nonsense_of_a_cluster(rng):
             what = rng.choice(["kill"] * 6 + ["pause", "cut", "election", "configuration", "wipe"])
             target = {"cut": rng.choice(["1->2", "client->3"]), "election": TOPIC, "configuration": TOPIC}
             argument = {"configuration": "min.insync.replicas=2", "election": "preferred"}.get(what)
-            until = rng.choice([now + 1, now + 30 * SECOND, now + 90 * SECOND, now + 200 * SECOND, None])
+            until = rng.choice(
+                [now + 1, now + 30 * SECOND, now + 90 * SECOND, now + 200 * SECOND, now + 200 * SECOND, None]
+            )
             columns = {"kind": what, "target": target.get(what, rng.choice("123")), "argument": argument}
             tables.add("faults", fault_id=number, inject_ns=now, heal_ns=until, **columns)
         elif kind == "disk":
@@ -196,23 +209,25 @@ def _nonsense_of_disks(rng, tables, number, now):
 
 
 def in_vain_for_long(tables, rng):
-    """From some time on, with nothing struck, nobody serves any more."""
-    healed = max((row["heal_ns"] for row in tables.rows["faults"]), default=0)
-    tries = [row for row in tables.rows["operations"] if row["f"] == "produce" and row["invoke_ns"] > healed]
+    """Nobody serves any more: with nothing struck, or while the last fault strikes one node of three."""
+    last = tables.rows["faults"][-1]
+    begin, end = rng.choice([(last["inject_ns"], last["heal_ns"]), (last["heal_ns"], 10**18)])
+    produces = [row for row in tables.rows["operations"] if row["f"] == "produce"]
+    tries = [row for row in produces if row["invoke_ns"] > begin and row["complete_ns"] < end]
     for row in tries:
         row.update(outcome="info", error=rng.choice(IN_VAIN), attempts=None, node=None)
-    return bool(tries) and tries[-1]["complete_ns"] - tries[0]["invoke_ns"] > ALLOWED_S * SECOND
+    return tries[-1]["complete_ns"] - tries[0]["invoke_ns"] > ALLOWED_S * SECOND
 
 
 def not_converged(tables, rng):
     """A replica that holds something else, or an ISR that stays short."""
     disks = [row["op_id"] for row in tables.rows["operations"] if row["f"] == "read_replica"]
-    if rng.random() < 0.3 and tables.rows["faults"]:
+    if rng.random() < 0.3:
         healed = max(row["heal_ns"] for row in tables.rows["faults"])
         for row in tables.rows["states"]:
             if row["source"] == "metadata" and row["asked_ns"] > healed:
                 row["isr"] = [1, 2]
-        return any(len(row["isr"]) == 3 for row in tables.rows["states"] if row["source"] == "metadata")
+        return True
     ends = {row["op_id"]: row["after"] for row in tables.rows["positions"]}
     common = [
         row
