@@ -35,7 +35,7 @@ _FORMATS = {
     "uuid": "16s",
 }
 _CONVERSIONS = {
-    "error_code": "{}.value",
+    "error_code": "{}._value_",
     "timedelta_i32": "milliseconds({})",
     "timedelta_i64": "milliseconds({})",
     "datetime_i64": "epoch_ms({})",

@@ -176,10 +176,10 @@ def _summaries(header: BatchHeader, data: bytes) -> Iterator[RecordSummary]:
     position = 0
     append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     for _ in range(header.records_count):
-        length, start = _varint(data, position)
-        timestamp_delta_ms, position = _varint(data, start + 1)
-        offset_delta, position = _varint(data, position)
-        key_length, position = _varint(data, position)
+        length, start = signed_varint(data, position)
+        timestamp_delta_ms, position = signed_varint(data, start + 1)
+        offset_delta, position = signed_varint(data, position)
+        key_length, position = signed_varint(data, position)
         position = start + length
         if length < 0 or position > len(data):
             raise BatchError("a record ends after its batch")
@@ -220,7 +220,7 @@ def count_records(batch: Bytes, end: int) -> int:
     return count
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def signed_varint(data: bytes, position: int) -> tuple[int, int]:
     """A zigzag varint and the position behind it."""
     value, position = _unsigned_varint(data, position)
     return (value >> 1) ^ -(value & 1), position

@@ -1,20 +1,32 @@
-"""The few batches whose records the broker itself writes and reads: those of its internal topics. The codec is kio's.
+"""The few batches whose records the broker itself writes and reads: those of its internal topics.
 
-Batches of clients never come here; they stay opaque bytes behind the header view of `record_batch`.
+Batches of clients never come here; they stay opaque bytes behind the header view of `record_batch`. A record is
+
+    length | attributes 1 | timestamp delta | offset delta | key length | key | value length | value | headers count
+
+in zigzag varints; a length of -1 is null.
 """
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
-from kio.records.readers import read_batch
-from kio.records.schema import NewRecordBatch, Record
-from kio.records.writers import write_new_batch
+from reference_broker.protocol.encoding import varint
+from reference_broker.protocol.record_batch import (
+    HEADER_SIZE_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    BatchError,
+    BatchHeader,
+    checksum,
+    decompress,
+    signed_varint,
+)
 
-_NOT_A_PRODUCER = -1
-_CONTROL = 0x20
+_NO_PRODUCER_EPOCH = -1
+_NULL = varint(1)
+_NO_ATTRIBUTES, _NO_DELTA, _NO_HEADERS = b"\x00", b"\x00", b"\x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +39,65 @@ class KeyValue:
 
 def encode_batch(records: Sequence[KeyValue], timestamp_ms: int) -> bytes:
     """One batch, uncompressed, magic 2, with base offset 0: the log gives it its own."""
-    timestamp: Any = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    entries: Any = tuple(
-        Record(attributes=0, timestamp=timestamp, offset=offset, key=record.key, value=record.value, headers=())  # type: ignore[arg-type]
-        for offset, record in enumerate(records)
+    content = b"".join(_encode_record(record, offset) for offset, record in enumerate(records))
+    header = BatchHeader(
+        base_offset=0,
+        length=HEADER_SIZE_BYTES - LOG_OVERHEAD_BYTES + len(content),
+        leader_epoch=0,
+        magic=MAGIC,
+        crc=0,
+        attributes=0,
+        last_offset_delta=len(records) - 1,
+        base_timestamp_ms=timestamp_ms,
+        max_timestamp_ms=timestamp_ms,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=_NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        records_count=len(records),
     )
-    buffer = io.BytesIO()
-    producer: dict[str, Any] = {"producer_id": _NOT_A_PRODUCER, "producer_epoch": -1, "base_sequence": -1}
-    attributes: Any = 0
-    write_new_batch(buffer, NewRecordBatch(records=entries, attributes=attributes, **producer))
-    return buffer.getvalue()
+    return header._replace(crc=checksum(header.pack() + content)).pack() + content
+
+
+def _encode_record(record: KeyValue, offset: int) -> bytes:
+    content = b"".join(
+        (_NO_ATTRIBUTES, _NO_DELTA, varint(2 * offset), *_sized(record.key), *_sized(record.value), _NO_HEADERS)
+    )
+    return varint(2 * len(content)) + content
+
+
+def _sized(content: bytes | None) -> tuple[bytes, ...]:
+    return (_NULL,) if content is None else (varint(2 * len(content)), content)
 
 
 def decode_batches(data: bytes) -> Iterator[tuple[int, KeyValue]]:
-    """Offset and content of every record in whole batches that `encode_batch` made; control batches have none."""
+    """Offset and content of every record in whole batches; control batches have none.
+
+    :raises BatchError: a batch is not whole, or cannot be decompressed. Records that do not fit it raise `IndexError`.
+    """
     position = 0
     while position < len(data):
-        batch, size = read_batch(data, position)
-        position += size
-        if not batch.attributes & _CONTROL:
-            for record in batch.records:
-                yield int(record.offset), KeyValue(record.key, record.value)
+        header = BatchHeader.parse(data, position)
+        end = position + header.size_bytes
+        if header.size_bytes < HEADER_SIZE_BYTES or end > len(data) or header.magic != MAGIC:
+            raise BatchError(f"no whole batch at position {position}")
+        if not header.is_control:
+            yield from _records(header, decompress(header, data[position + HEADER_SIZE_BYTES : end]))
+        position = end
+
+
+def _records(header: BatchHeader, data: bytes) -> Iterator[tuple[int, KeyValue]]:
+    position = 0
+    for _ in range(header.records_count):
+        size, position = signed_varint(data, position)
+        end = position + size
+        _, position = signed_varint(data, position + 1)
+        offset_delta, position = signed_varint(data, position)
+        key, position = _read_sized(data, position)
+        value, position = _read_sized(data, position)
+        yield header.base_offset + offset_delta, KeyValue(key, value)
+        position = end
+
+
+def _read_sized(data: bytes, position: int) -> tuple[bytes | None, int]:
+    size, position = signed_varint(data, position)
+    return (None, position) if size < 0 else (data[position : position + size], position + size)

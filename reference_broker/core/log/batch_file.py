@@ -6,12 +6,22 @@ Rules of this file:
   every batch against its checksum and its place.
 """
 
+import struct
 from collections.abc import Iterator
 
 from reference_broker.core.disk import Disk
-from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, BatchHeader, Bytes, checksum
+from reference_broker.protocol.record_batch import (
+    HEADER_SIZE_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    BatchHeader,
+    Bytes,
+    checksum,
+)
 
 _CHUNK_BYTES = 8 * 1024
+_EXTENT = struct.Struct(">qi4xb6xi")
+"""Base offset, length, magic and last offset delta of a header: what it takes to pass over a batch."""
 
 
 class BatchFile:
@@ -69,6 +79,22 @@ class BatchFile:
                 position += header.size_bytes
             if position == start:
                 return
+
+    def position_of(self, offset: int, position: int) -> int | None:
+        """Where the first batch lies, from a position on, that ends at `offset` or above; null where none does."""
+        while 0 <= position < self.size_bytes:
+            start, chunk = position, self._disk.read(self.path, position, _CHUNK_BYTES)
+            while position - start + HEADER_SIZE_BYTES <= len(chunk):
+                base_offset, length, magic, last_offset_delta = _EXTENT.unpack_from(chunk, position - start)
+                size_bytes = length + LOG_OVERHEAD_BYTES
+                if magic != MAGIC or not HEADER_SIZE_BYTES <= size_bytes <= self.size_bytes - position:
+                    return None
+                if base_offset + last_offset_delta >= offset:
+                    return position
+                position += size_bytes
+            if position == start:
+                return None
+        return None
 
     def valid_batches(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of each batch that is whole, unharmed, and lies behind the one before it.

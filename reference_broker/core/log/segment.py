@@ -264,17 +264,13 @@ class Segment:
         if offset >= self.end_offset:
             return None
         entry = self._offset_index.floor(offset)
-        headers = self._file.headers(entry.position if entry else 0)
-        position, header = next(headers, (0, None))
-        if header is None or (entry is not None and header.last_offset != entry.last_offset):
-            return self._position_without_index(offset) if entry else None
-        while header is not None and header.last_offset < offset:
-            position, header = next(headers, (0, None))
-        return position if header is not None else None
-
-    def _position_without_index(self, offset: int) -> int | None:
-        self._rebuild_indexes()
-        return next((position for position, header in self._file.headers() if header.last_offset >= offset), None)
+        if entry is None:
+            return self._file.position_of(offset, 0)
+        header = self._file.header_at(entry.position)
+        if header is None or header.last_offset != entry.last_offset:
+            self._rebuild_indexes()
+            return self._file.position_of(offset, 0)
+        return self._file.position_of(offset, entry.position)
 
     def read(self, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool) -> bytes | None:
         """Whole batches from the one that holds `offset`, below `end_offset`, at most `max_bytes`.

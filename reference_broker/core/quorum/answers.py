@@ -233,7 +233,7 @@ class Answers:
     @property
     def deadline_ms(self) -> int | None:
         """When the first held fetch has waited enough."""
-        return min((held.deadline_ms for held in self._held), default=None)
+        return min([held.deadline_ms for held in self._held], default=None)
 
     def answer_held(self, now: Now) -> None:
         """Something has changed: look at every held fetch again."""
@@ -243,7 +243,8 @@ class Answers:
 
     def expire(self, now: Now) -> None:
         """Answer those that have waited enough."""
-        for fetch in [fetch for fetch in self._held if fetch.deadline_ms <= now.monotonic_ms]:
+        now_ms = now.monotonic_ms
+        for fetch in [fetch for fetch in self._held if fetch.deadline_ms <= now_ms]:
             self._held.remove(fetch)
             self._node.respond(fetch.caller, fetch.response)
 

@@ -31,6 +31,8 @@ class Connections:
 
     def expire(self, now_ms: int) -> tuple[int, ...]:
         """Make voters ready again whose time is over; those of them that did not answer."""
+        if not self._by_voter:
+            return ()
         expired = [(voter, held) for voter, held in self._by_voter.items() if held.deadline_ms <= now_ms]
         for voter_id, _ in expired:
             del self._by_voter[voter_id]
@@ -53,7 +55,7 @@ class Connections:
     @property
     def deadline_ms(self) -> int | None:
         """When the next voter becomes ready without having answered."""
-        return min((connection.deadline_ms for connection in self._by_voter.values()), default=None)
+        return min([connection.deadline_ms for connection in self._by_voter.values()], default=None)
 
     def begin(self, voter_id: int, request: Request, now_ms: int) -> int:
         """Note a request; the id of it."""

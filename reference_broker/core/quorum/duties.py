@@ -70,8 +70,9 @@ class Duties:
     @property
     def deadline_ms(self) -> int | None:
         """When there is something to do next."""
-        deadlines = [self._state_deadline_ms(), self.connections.deadline_ms]
-        return min((deadline for deadline in deadlines if deadline is not None and deadline < NEVER_MS), default=None)
+        state_ms, connections_ms = self._state_deadline_ms(), self.connections.deadline_ms
+        deadline_ms = state_ms if connections_ms is None else min(state_ms, connections_ms)
+        return deadline_ms if deadline_ms < NEVER_MS else None
 
     def _state_deadline_ms(self) -> int:
         state = self._node.state

@@ -177,8 +177,8 @@ class QuorumNode:
     def _settle(self, now: Now) -> None:
         self._answers.expire(now)
         self._duties.do(now)
-        deadlines = [self._duties.deadline_ms, self._answers.deadline_ms]
-        self.deadline_ms = min((deadline for deadline in deadlines if deadline is not None), default=None)
+        duty_ms, answer_ms = self._duties.deadline_ms, self._answers.deadline_ms
+        self.deadline_ms = duty_ms if answer_ms is None else answer_ms if duty_ms is None else min(duty_ms, answer_ms)
 
     # What it is
 
