@@ -37,7 +37,7 @@ from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.record_batch import BatchHeader
 from reference_broker.protocol.records import KeyValue, encode_batch
-from tests.reference_broker.quorum.simulation.power_cut_disk import PowerCutDisk
+from reference_broker.simulation.disk import SimulatedDisk
 
 WALL_START_MS = 1_700_000_000_000
 WHOLE_BYTES = 1 << 20
@@ -49,7 +49,7 @@ class Interaction:
     def __init__(self) -> None:
         self.now_ms = 0
         self.nodes: dict[int, QuorumNode] = {}
-        self.disks: dict[int, PowerCutDisk] = {}
+        self.disks: dict[int, SimulatedDisk] = {}
         self.voters = VoterSet(())
         self.patience: dict[int, int] = {}
         self.network: list[tuple[int, int, SendRequest | SendResponse]] = []
@@ -74,7 +74,7 @@ class Interaction:
             voters=self.voters,
             cluster_id="script",
             config=QuorumConfig(),
-            disk=self.disks.setdefault(node_id, PowerCutDisk()),
+            disk=self.disks.setdefault(node_id, SimulatedDisk()),
             random_below=lambda bound: min(self.patience.get(node_id, 0), bound - 1),
             now=self.now(),
         )

@@ -14,7 +14,7 @@ from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY, Quorum
 from reference_broker.core.quorum.snapshots import encode_snapshot
 from reference_broker.protocol.record_batch import BatchHeader
 from reference_broker.protocol.records import KeyValue, decode_batches, encode_batch
-from tests.reference_broker.quorum.simulation.power_cut_disk import PowerCutDisk
+from reference_broker.simulation.disk import SimulatedDisk
 
 NOW_MS = 1_700_000_000_000
 CONFIG = LogConfig(cleanup_policy=frozenset(), segment_bytes=300, index_interval_bytes=100)
@@ -85,7 +85,7 @@ def test_a_follower_takes_no_batch_that_does_not_follow(damage):
 
 def test_a_truncation_outlives_a_power_cut():
     for seed in range(20):
-        disk = PowerCutDisk()
+        disk = SimulatedDisk()
         log = opened(disk, [1, 1, 2, 2, 2, 2, 2, 2])
         log.truncate_to_end_of(OffsetAndEpoch(2, 1), NOW_MS)
         disk.cut_power(Random(seed))
@@ -95,7 +95,7 @@ def test_a_truncation_outlives_a_power_cut():
 def test_what_is_not_flushed_may_be_lost_and_nothing_else():
     ends = set()
     for seed in range(40):
-        disk = PowerCutDisk()
+        disk = SimulatedDisk()
         log = opened(disk, [1, 1])
         log.append_as_leader(leader_change_batch(1, [1], [1], NOW_MS), 2, NOW_MS)
         disk.cut_power(Random(seed))

@@ -25,8 +25,8 @@ from reference_broker.core.quorum.snapshots import encode_snapshot
 from reference_broker.core.quorum.states import Follower, Leader
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 from reference_broker.protocol.records import KeyValue, encode_batch
+from reference_broker.simulation.disk import PowerFailureError, SimulatedDisk
 from tests.reference_broker.quorum.simulation.invariants import Invariants, InvariantViolation, require
-from tests.reference_broker.quorum.simulation.power_cut_disk import PowerCutDisk, PowerFailureError
 from tests.reference_broker.quorum.simulation.scenario import Fault, FaultKind, Scenario
 
 WALL_START_MS = 1_700_000_000_000
@@ -53,7 +53,7 @@ def payload(number: int) -> bytes:
 class Host:
     """One machine: its disk outlives its node. An incarnation hears nothing that was meant for another."""
 
-    disk: PowerCutDisk
+    disk: SimulatedDisk
     node: QuorumNode | None = None
     incarnation: int = 0
     timer_ms: int | None = None
@@ -70,7 +70,7 @@ class Simulation:
         count = scenario.voters + scenario.observers
         self._keys = [ReplicaKey(number, UUID(int=1000 + number)) for number in range(count)]
         self._voters = VoterSet(Voter(key) for key in self._keys[: scenario.voters])
-        self.hosts = [Host(PowerCutDisk()) for _ in range(count)]
+        self.hosts = [Host(SimulatedDisk()) for _ in range(count)]
         self.invariants = Invariants(self._voters.ids, check_quorum_bound_ms=3 * CONFIG.fetch_timeout_ms)
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = itertools.count()
@@ -173,15 +173,15 @@ class Simulation:
         host = self.hosts[node_id]
         share = self.scenario.falls_midway * (25 if is_snapshot else 1)
         if not self._is_healed and self.random.random() < share:
-            host.disk.fails_after = self.random.randrange(12 if is_snapshot else 4)
+            host.disk.crashes_after = self.random.randrange(12 if is_snapshot else 4)
         try:
             yield
         except PowerFailureError:
-            host.disk.fails_after = None
+            host.disk.crashes_after = None
             self._crash(host, node_id, loses_power=True)
             self._at(self.now_ms + self.random.choice((1, 50)), lambda: self._start(node_id))
         finally:
-            host.disk.fails_after = None
+            host.disk.crashes_after = None
 
     def _append(self) -> None:
         for node_id, host in enumerate(self.hosts):
