@@ -44,7 +44,7 @@ _OUTAGES: Final = pa.schema(
         pa.field("last", pa.int64()),
         pa.field("begin_ns", pa.int64()),
         pa.field("end_ns", pa.int64()),
-        pa.field("struck", pa.list_(pa.int32())),
+        pa.field("struck", pa.list_(pa.string())),
         pa.field("period_ns", pa.int64()),
     ]
 )
@@ -61,12 +61,17 @@ def _reduce(log: PartitionLog) -> pa.Table:
         return _OUTAGES.empty_table()
     long_ones = (one for one in schedule.periods if one.end_ns - one.begin_ns > schedule.allowed_ns)
     rows = [
-        {**outage, "topic": log.rows.topic, "partition": log.rows.partition, "struck": sorted(period.struck or ())}
+        {**outage, "topic": log.rows.topic, "partition": log.rows.partition, "struck": _texts(period.struck)}
         for period in long_ones
         if _can_be_served(log, period)
         for outage in _outages(log, produces, period)
     ]
     return pa.Table.from_pylist(rows, schema=_OUTAGES)
+
+
+def _texts(nodes: Nodes) -> list[str]:
+    """Node ids as a fault may name them, however high."""
+    return [str(node) for node in sorted(nodes or ())]
 
 
 def _can_be_served(log: PartitionLog, period: Period) -> bool:
@@ -134,7 +139,7 @@ def _served_ns(log: PartitionLog) -> Int64s:
 def _voters(log: PartitionLog) -> pa.Table:
     states = log.rows.states
     rows = [
-        {"answered_ns": int(states.answered_ns[row]), "voters": sorted(states.isr[row])}
+        {"answered_ns": int(states.answered_ns[row]), "voters": sorted({*states.isr[row]} - {None})}
         for row in np.flatnonzero(states.of_quorum)
         if states.isr[row] is not None
     ]
@@ -147,7 +152,7 @@ def find(run: WholeRun) -> Iterable[Finding]:
     evidence = [
         _evidence(row)
         for row in run.facts[NAME].to_pylist()
-        if _is_connected(told, frozenset(row["struck"]), row["period_ns"])
+        if _is_connected(told, frozenset(map(int, row["struck"])), row["period_ns"])
     ]
     yield from run_finding(NAME, Verdict.VIOLATION, evidence)
 
@@ -161,7 +166,7 @@ def _is_connected(told: list[tuple[int, list[int]]], struck: Nodes, at_ns: int) 
 
 
 def _evidence(row: dict[str, Any]) -> Evidence:
-    struck = f"faults struck only nodes {row['struck']}" if row["struck"] else "no fault struck any node"
+    struck = f"faults struck only nodes {', '.join(row['struck'])}" if row["struck"] else "no fault struck any node"
     text = (
         f"every produce to {row['topic']}-{row['partition']} from operation {row['first']} to operation {row['last']}"
         f" ended in vain, for {(row['end_ns'] - row['begin_ns']) / 1e9:.1f} s, and nothing on it succeeded, while"

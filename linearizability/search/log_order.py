@@ -29,6 +29,7 @@ Bools = npt.NDArray[np.bool_]
 UNKNOWN_OFFSET = -1
 NEVER = np.iinfo(np.int64).max
 _ALWAYS = np.iinfo(np.int64).min
+_ONE = np.uint64(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,13 @@ def find_log_conflict(
 ) -> LogConflict | None:
     """A conflict of a partition's history, None if it is linearizable.
 
-    Raises HistoryError for a value that is sent twice, or a completion before its invocation, naming the rows.
+    Raises HistoryError for a value that is sent twice, a completion before its invocation, or an offset below zero,
+    naming the rows.
     """
+    _refuse_offsets("send", sends.offset, UNKNOWN_OFFSET)
+    for bounds in (fetches.before, fetches.after, fetches.watermark):
+        _refuse_offsets("fetch", bounds, UNKNOWN_OFFSET)
+    _refuse_offsets("read", reads.offset, 0)
     _refuse_times("send", sends.invoke_ns, sends.complete_ns, sends.ending == Ending.OK)
     _refuse_times("fetch", fetches.invoke_ns, fetches.complete_ns, np.ones(len(fetches.invoke_ns), np.bool_))
     sender = _senders(sends, reads)
@@ -229,22 +235,26 @@ def _stale(log: _Log) -> LogConflict | None:
     fetches = log.fetches
     told = np.flatnonzero(fetches.watermark != UNKNOWN_OFFSET)
     # A fetch stands before the record at its watermark, and after the one below: twice the offset leaves room.
-    place = np.concatenate([2 * log.offset, 2 * fetches.watermark[told] - 1])
+    place = np.concatenate([_twice(log.offset) + _ONE, _twice(fetches.watermark[told])])
     invoke_ns = np.concatenate([log.invoke_ns, fetches.invoke_ns[told]])
     order = np.lexsort((invoke_ns, place))
     begun = np.append(_ALWAYS, np.maximum.accumulate(invoke_ns[order]))
 
-    early = np.flatnonzero(log.complete_ns < begun[np.searchsorted(place[order], 2 * log.offset)])
+    early = np.flatnonzero(log.complete_ns < begun[np.searchsorted(place[order], _twice(log.offset) + _ONE)])
     if len(early):
         row, offset = int(log.row[early[0]]), int(log.offset[early[0]])
         stale = _last_begun_below(fetches, offset)
         return LogConflict((row,), (stale,), _behind(fetches, stale, f"send {row}, of offset {offset},"))
-    early = np.flatnonzero(fetches.complete_ns < begun[np.searchsorted(place[order], 2 * log.taken - 1)])
+    early = np.flatnonzero(fetches.complete_ns < begun[np.searchsorted(place[order], _twice(np.maximum(log.taken, 0)))])
     if len(early):
         row, offset = int(early[0]), int(log.taken[early[0]]) - 1
         stale = _last_begun_below(fetches, offset)
         return LogConflict((), (stale, row), _behind(fetches, stale, f"fetch {row}, which saw offset {offset} taken,"))
     return None
+
+
+def _twice(offsets: Ints) -> npt.NDArray[np.uint64]:
+    return offsets.astype(np.uint64) << _ONE
 
 
 def _last_begun_below(fetches: FetchColumns, offset: int) -> int:
@@ -261,6 +271,12 @@ def _of_read(reads: ReadColumns, row: int, sends: tuple[int, ...], why: str, *ot
     fetch = int(reads.fetch[row])
     text = f"fetch {fetch} returned value {reads.value[row]} at offset {reads.offset[row]}, but {why}"
     return LogConflict(sends, (*others, fetch), text)
+
+
+def _refuse_offsets(what: str, offsets: Ints, lowest: int) -> None:
+    wrong = np.flatnonzero((offsets < lowest) | (offsets == NEVER))
+    if len(wrong):
+        raise HistoryError(f"{what} {wrong[0]} has the offset {offsets[wrong[0]]}, which is none")
 
 
 def _refuse_times(what: str, invoke_ns: Ints, complete_ns: Ints, completed: Bools) -> None:

@@ -170,3 +170,16 @@ def test_bad_input_is_refused_and_the_row_named():
     backwards = History([(5, 0, 4, 1, 0)], [], [])
     with pytest.raises(HistoryError, match="send 0 completes at 1, before it was invoked at 4"):
         backwards.conflict()
+    below = History([(5, -2, 0, 1, 0)], [], [])
+    with pytest.raises(HistoryError, match="send 0 has the offset -2"):
+        below.conflict()
+
+
+@pytest.mark.parametrize("linearizable", [True, False])
+def test_offsets_may_be_as_high_as_they_get(linearizable):
+    high = 2**63 - 4
+    sends = [(5, high, 0, 1, 0), (6, high + 1, 2, 3, 0)]
+    whole = History(sends, [(4, 5, high, high + 2, high + 2)], [[(high, 5), (high + 1, 6)]])
+    assert whole.conflict(linearizable=linearizable) is None
+    behind = History(sends, [(4, 5, 0, high, high)], [[]])
+    assert (behind.conflict(linearizable=linearizable) is not None) is linearizable
