@@ -2,7 +2,7 @@
 //
 // Standard input: one line per request, {"name", "model", "rounds", "timeout_ms", "events": [...]}, where an event is
 // [kind, id, process, f, key, a, b] with kind 0 (invoked) or 1 (returned). Standard output: one line per request,
-// {"name", "result", "ns"}: the shortest of the rounds. It is started with GOMAXPROCS=1.
+// {"name", "result", "ns"}: the shortest of the rounds, in time of the processor. It is started with GOMAXPROCS=1.
 package main
 
 import (
@@ -10,7 +10,9 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"os"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -112,6 +114,16 @@ var store = porcupine.Model{
 	Hash:           func(state interface{}) uint64 { return maphash.String(seed, state.(string)) },
 }
 
+// processorNs is what all threads of this process have used, where the kernel keeps it exactly: Linux.
+func processorNs() int64 {
+	const processClock = 2
+	var now syscall.Timespec
+	if _, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, processClock, uintptr(unsafe.Pointer(&now)), 0); failed != 0 {
+		panic(failed)
+	}
+	return now.Nano()
+}
+
 func decode[T any](raw json.RawMessage) (value T) {
 	if err := json.Unmarshal(raw, &value); err != nil {
 		panic(err)
@@ -163,9 +175,9 @@ func main() {
 		}
 		best := response{Name: given.Name}
 		for round := 0; round < given.Rounds; round++ {
-			begin := time.Now()
+			begin := processorNs()
 			result := porcupine.CheckEventsTimeout(model, history, time.Duration(given.TimeoutMs)*time.Millisecond)
-			ns := time.Since(begin).Nanoseconds()
+			ns := processorNs() - begin
 			if round == 0 || ns < best.Ns {
 				best.Ns = ns
 			}
