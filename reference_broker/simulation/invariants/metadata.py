@@ -27,6 +27,7 @@ from uuid import UUID
 
 from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.core.controller.elections import UNCLEAN_ELECTION
+from reference_broker.core.controller.partition_changes import is_reassigning
 from reference_broker.core.metadata.image import CLUSTER_DEFAULT, MetadataImage
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.states import Leader
@@ -213,7 +214,10 @@ class MetadataInvariants:
             then = before.leader, before.leader_epoch, before.partition_epoch
             detail = f"{name}: leader and epochs are {(now.leader, now.leader_epoch, now.partition_epoch)} after {then}"
             raise InvariantViolation("partition-epochs-grow", detail)
-        if has_new_leader and now.leader not in before.isr:
+        has_moved = is_reassigning(before) and not is_reassigning(
+            now
+        )  # then the leader may have joined with the others
+        if has_new_leader and now.leader not in before.isr and not has_moved:
             if not self._may_be_unclean(now):
                 detail = f"{name} is led by {now.leader}, which was not in the ISR {before.isr}"
                 raise InvariantViolation("clean-election", detail)
