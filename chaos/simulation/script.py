@@ -79,6 +79,7 @@ class Producer(AsPython):
     :param idempotent: with a producer id, epochs and sequences; needs acks -1.
     :param in_flight_max: batches that wait for an answer, by partition.
     :param by_name: speaks the last version of Produce that names a topic by its name, not by its id.
+    :param compression: of its batches, as Kafka's `compression.type` has it.
     """
 
     steps: tuple[ProducerStep, ...] = ()
@@ -89,6 +90,7 @@ class Producer(AsPython):
     request_timeout_ms: int = 5_000
     retry_backoff_ms: int = 100
     by_name: bool = False
+    compression: str = "none"
 
 
 # --- a consumer

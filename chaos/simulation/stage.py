@@ -3,6 +3,9 @@
 A thread runs until it waits. Then whoever can go on does, the one that has waited longest first; where nobody can, the
 simulation takes its next step, in the thread that waits. So programs written for threads run here one after the other,
 the same way each time.
+
+It ends under those who wait, all of them, when it is stopped, when one of its steps fails, and when everybody has
+waited without end for something that does not come.
 """
 
 import itertools
@@ -13,9 +16,12 @@ from dataclasses import dataclass, field
 from fixtures.clients.stage import Event, Task
 from reference_broker.simulation.scheduler import Scheduler
 
+STUCK_MS = 3_600_000
+"""Virtual time in which nobody can go on, nor will have waited long enough: what they wait for does not come."""
+
 
 class StoppedError(Exception):
-    """The simulation has ended under those who wait."""
+    """The simulation has ended under those who wait. The message says why."""
 
 
 @dataclass(eq=False, slots=True)
@@ -34,7 +40,8 @@ class SimulatedStage:
         self._scheduler = scheduler
         self._waiters: list[_Waiter] = []
         self._names = itertools.count(1)
-        self.is_stopped = False
+        self._stopped = ""
+        self._failure: Exception | None = None
 
     def start(self, action: Callable[[], None]) -> Task:
         """Let something run beside its caller, from when that waits."""
@@ -58,8 +65,15 @@ class SimulatedStage:
         """A new one."""
         return _Event(self)
 
+    def stop(self, why: str = "the simulation was stopped") -> None:
+        """Whoever waits gets a `StoppedError`."""
+        self._stopped = self._stopped or why
+
     def wait(self, condition: Callable[[], bool], timeout_ms: int | None) -> bool:
-        """Let others, and time, go on until this is so; whether it is. Raises `StoppedError`."""
+        """Let others, and time, go on until this is so; whether it is.
+
+        Raises `StoppedError`; where a step of the simulation has failed, what that raised.
+        """
         if condition():
             return True
         end_ms = None if timeout_ms is None else self._scheduler.now_ms + timeout_ms
@@ -67,12 +81,15 @@ class SimulatedStage:
         self._waiters.append(waiter)
         if self._pass_on(waiter) is not waiter:
             waiter.baton.acquire()
-        if self.is_stopped:
-            raise StoppedError
+        if self._failure is not None:
+            raise self._failure
+        if self._stopped:
+            raise StoppedError(self._stopped)
         return condition()
 
     def _pass_on(self, own: _Waiter | None) -> _Waiter | None:
         """Let the next one run; the calling thread's own place may be that."""
+        since_ms = self._scheduler.now_ms
         while self._waiters:
             ready = next((waiter for waiter in self._waiters if self._is_ready(waiter)), None)
             if ready is not None:
@@ -80,19 +97,23 @@ class SimulatedStage:
                 if ready is not own:
                     ready.baton.release()
                 return ready
-            self._let_time_pass()
+            try:
+                self._let_time_pass(since_ms)
+            except Exception as error:  # noqa: BLE001 - a bug of what is simulated: everybody who waits gets it
+                self._failure = error
+                self.stop("a step of the simulation failed")
         return None
 
     def _is_ready(self, waiter: _Waiter) -> bool:
         is_late = waiter.end_ms is not None and waiter.end_ms <= self._scheduler.now_ms
-        return self.is_stopped or is_late or waiter.can_go_on()
+        return bool(self._stopped) or is_late or waiter.can_go_on()
 
-    def _let_time_pass(self) -> None:
+    def _let_time_pass(self, since_ms: int) -> None:
         """One event, or to the first end of somebody's patience."""
         end_ms = min((waiter.end_ms for waiter in self._waiters if waiter.end_ms is not None), default=None)
         if end_ms is None:
-            if not self._scheduler.step():
-                self.is_stopped = True  # everybody waits for something that cannot come any more
+            if not self._scheduler.step() or self._scheduler.now_ms - since_ms > STUCK_MS:
+                self.stop("everybody waits for something that does not come")
         else:
             before = self._scheduler.events
             self._scheduler.run_until(lambda: self._scheduler.events > before, end_ms=end_ms)

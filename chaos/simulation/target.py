@@ -4,11 +4,13 @@ Time passes only while somebody waits for it, by the target's transport. What a 
 takes a second here, and the same calls give the same run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from chaos.simulation.disk_copy import DiskCopy
+from chaos.simulation.drivers import SimulatedDrivers
 from chaos.simulation.stage import SimulatedStage
 from chaos.simulation.transport import PLACE, SimulatedTransport
 from fixtures.clients.drivers import Drivers
@@ -28,11 +30,13 @@ from reference_broker.simulation.cluster import (
 from reference_broker.simulation.network import Condition, Cut, Link
 
 SHUTDOWN_MAX_MS = 60_000
+START_MS = 1_000
+"""What a process takes before it does anything, about as elsewhere: whoever watches sees that the node is gone."""
 _LISTENERS = {Listener.REPLICATION: REPLICATION, Listener.CONTROLLER: CONTROLLER}
 
 
 class Simulation:
-    """`Target`, `LinkControl` and `ProcessControl` over a simulated cluster."""
+    """A `Target` over a simulated cluster, with every control that a target can have."""
 
     kind = "simulation"
     name = "simulation"
@@ -46,6 +50,9 @@ class Simulation:
         self._cluster: SimulatedCluster | None = None
         self._stage: SimulatedStage | None = None
         self._notes: dict[int, list[str]] = {}
+        self._founders = tuple(range(1, nodes + 1))
+        self._node_ids = self._founders
+        self._copies: dict[int, DiskCopy] = {}
 
     @property
     def cluster(self) -> SimulatedCluster:
@@ -56,8 +63,13 @@ class Simulation:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Everything but directories of this machine."""
-        alone = {Capability.TOPIC_ADMIN, Capability.CLIENT_LINK_FAULTS, Capability.PROCESS_CONTROL}
+        """Everything."""
+        alone = {
+            Capability.TOPIC_ADMIN,
+            Capability.CLIENT_LINK_FAULTS,
+            Capability.PROCESS_CONTROL,
+            Capability.LOG_DIRECTORIES,
+        }
         several = {Capability.REPLICATION, Capability.LINK_FAULTS} if self._count >= 3 else set()
         return frozenset(alone | several)
 
@@ -69,7 +81,7 @@ class Simulation:
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The brokers."""
-        return tuple(Node(node_id, host_of(node_id), PORTS[CLIENT]) for node_id in range(1, self._count + 1))
+        return tuple(_advertised(node_id) for node_id in self._node_ids)
 
     @property
     def transport(self) -> Transport:
@@ -86,7 +98,7 @@ class Simulation:
     @property
     def drivers(self) -> Drivers:
         """Producers and consumers in virtual time."""
-        raise TargetError("the simulation has no producers and consumers for concurrent scripts")
+        return SimulatedDrivers(self.cluster, self.stage, self._founders)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -114,8 +126,12 @@ class Simulation:
         """Forget it, but for what its nodes had to say."""
         if self._cluster is not None:
             self._notes = {node_id: machine.notes for node_id, machine in self._cluster.machines.items()}
-            self.stage.is_stopped = True
+            self.stage.stop()
+        for copy in self._copies.values():
+            copy.close()
         self._cluster = self._stage = None
+        self._node_ids = self._founders
+        self._copies = {}
 
     def collect_logs(self, directory: Path) -> None:
         """What each node had to say."""
@@ -136,15 +152,19 @@ class Simulation:
     def cut(
         self, source: int | str, destination: int, listener: Listener | None = None, lost: Lost = Lost.REQUESTS
     ) -> Iterator[None]:
-        """Lose one direction of the connections that `source` opens to `destination`."""
+        """Lose one direction of the connections that `source` opens to `destination`.
+
+        No connection is opened meanwhile: that takes both directions.
+        """
         opener = PLACE if source == "client" else str(source)
         ends = (opener, str(destination)) if lost is Lost.REQUESTS else (str(destination), opener)
         link = Link(*ends, listener=None if listener is None else _LISTENERS[listener], opener=opener)
-        self.cluster.network.set(link, Condition(cut=Cut.LOSE))
+        network, lossy = self.cluster.network, Condition(cut=Cut.LOSE)
+        network.set(link, lossy)
         try:
             yield
         finally:
-            self.cluster.network.heal(link)
+            network.heal(link, lossy)
 
     # ProcessControl
 
@@ -171,14 +191,57 @@ class Simulation:
 
     def ended_nodes(self) -> Mapping[int, str]:
         """Those that do not run, and why they ended if they did so by themselves."""
-        return {node_id: machine.failed for node_id, machine in self.cluster.machines.items() if machine.node is None}
+        machines = {node_id: self.cluster.machines[node_id] for node_id in self._node_ids}
+        return {node_id: machine.failed for node_id, machine in machines.items() if machine.node is None}
 
     def restart(self, node: int) -> None:
-        """Start it with the disk it has, and let time pass until it serves."""
+        """Start it with the disk it has, and let time pass until it serves, which takes most of the controllers."""
+        if node in self.cluster.nodes:
+            raise TargetError(f"simulation: node {node} is running")
+        self.transport.sleep(START_MS / 1000)
+        copy = self._copies.get(node)
+        if copy is not None and copy.is_open:
+            copy.take_back(self.cluster.machines[node].disk)
         self.cluster.start(node)
-        if not self.stage.wait(lambda: self._serves(node), READY_MAX_MS):
-            raise TargetError(f"node {node} does not serve within a virtual minute")
+        if len(self.cluster.nodes.keys() & self._founders) > len(self._founders) // 2:
+            self._await_serving(node)
 
-    def _serves(self, node: int) -> bool:
-        found = self.cluster.nodes.get(node)
-        return found is None or found.is_ready
+    def _await_serving(self, node: int) -> None:
+        """Raises `TargetError` where a node ends instead, or takes too long."""
+        nodes = self.cluster.nodes
+        if not self.stage.wait(lambda: node not in self.cluster.nodes or nodes[node].is_ready, READY_MAX_MS):
+            raise TargetError(f"node {node} does not serve within a virtual minute")
+        if node not in self.cluster.nodes:
+            raise TargetError(f"node {node} did not start: {self.cluster.machines[node].failed}")
+
+    # MembershipControl
+
+    def add_broker(self) -> Node:
+        """A node more, which is no controller; let time pass until it serves."""
+        node = max(self.cluster.machines) + 1
+        self.cluster.add_broker(node)
+        self._node_ids = (*self._node_ids, node)
+        self._await_serving(node)
+        return _advertised(node)
+
+    def remove_broker(self, node: int) -> None:
+        """Let one that joined end, and forget it."""
+        if node in self._founders:
+            raise TargetError(f"simulation: node {node} is a controller, and stays")
+        self.shut_down(node)
+        self._node_ids = tuple(each for each in self._node_ids if each != node)
+
+    # LogDirectories
+
+    def log_directories(self, node: int) -> Sequence[Path]:
+        """A copy of what lies on its disk now."""
+        machine = self.cluster.machines[node]
+        copy = self._copies.setdefault(node, DiskCopy())
+        if not copy.is_open:
+            copy.show(machine.disk)
+            copy.is_open = machine.node is None
+        return (copy.path,)
+
+
+def _advertised(node_id: int) -> Node:
+    return Node(node_id, host_of(node_id), PORTS[CLIENT])

@@ -4,8 +4,7 @@ So the checkers compare the replicas: a record that one of them lacks is a lost 
 divergence. Replicas are read once they have the same end, which is a moment after the last acknowledgement.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.transport import Transport
@@ -24,21 +23,22 @@ def record_replicas(surroundings: Surroundings) -> None:
     if not isinstance(target, LogDirectories):
         return
     for partition, replicas in surroundings.replicas.items():
-        directories = {
-            node: target.log_directories(node)[0] / f"{surroundings.topic}-{partition}" for node in replicas.nodes
-        }
-        logs = _await_equal_ends(directories, target.transport)
+        name = f"{surroundings.topic}-{partition}"
+        logs = _await_equal_ends(target, replicas.nodes, name, target.transport)
         start = max(log.start_offset for log in logs.values())
-        for node, directory in directories.items():
+        for node in logs:
+            directory = target.log_directories(node)[0] / name
             data = b"".join(segment.read_bytes() for segment in segment_files(directory))
             with surroundings.raw_client(node) as client:
                 client.read_replica(surroundings.topic, partition, start, data)
 
 
-def _await_equal_ends(directories: Mapping[int, Path], transport: Transport) -> Mapping[int, Replica]:
+def _await_equal_ends(
+    disks: LogDirectories, nodes: Iterable[int], partition: str, transport: Transport
+) -> Mapping[int, Replica]:
     deadline = transport.monotonic() + EQUAL_TIMEOUT_S
     while True:
-        logs = {node: read_replica(str(node), directory) for node, directory in directories.items()}
+        logs = {node: read_replica(str(node), disks.log_directories(node)[0] / partition) for node in nodes}
         if len({log.end_offset for log in logs.values()}) == 1 or transport.monotonic() > deadline:
             return logs
         transport.sleep(_LOOK_AGAIN_S)

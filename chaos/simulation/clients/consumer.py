@@ -10,7 +10,7 @@ Each poll is one Fetch from one of its partitions, by turns, and one `poll` oper
 - Offsets of its group are committed and fetched by the group's coordinator, which it looks for anew after an error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ class Consumer(Client):
         self.process.start(self._work())
 
     def _work(self) -> Behaviour:
-        self._assign()
+        self.assign()
         for step in self._script.steps:
             match step:
                 case Poll():
@@ -87,9 +87,11 @@ class Consumer(Client):
         """The next offset to read."""
         return self._progress[place].offset
 
-    def _assign(self) -> None:
+    def assign(self, offsets: Mapping[Place, int] | None = None) -> None:
+        """One `assign` of its partitions, from these offsets on; from 0 where none is said."""
+        starts = offsets or {}
         op_id = self.invoke("assign", isolation=self._script.isolation)
-        positions = [self._move(progress, 0, "assign") for progress in self._progress.values()]
+        positions = [self._move(progress, starts.get(place, 0), "assign") for place, progress in self._progress.items()]
         self.recorder.complete(op_id, Outcome.OK, positions=positions)
 
     def _move(self, progress: _Progress, offset: int, cause: str, epoch: int = NO_EPOCH) -> Position:
@@ -109,8 +111,11 @@ class Consumer(Client):
 
     # Polls
 
-    def poll(self, place: Place | None = None) -> Steps:
-        """One `poll` of a partition, of the next by turns where none is said; returns Kafka's name of an error."""
+    def poll(self, place: Place | None = None, records_max: int | None = None) -> Steps:
+        """One `poll` of a partition, of the next by turns where none is said; returns an error, and what it read.
+
+        :param records_max: what of an answer goes beyond so many records is fetched again later.
+        """
         if place is None:
             places = list(self._progress)
             place = places[self._polls % len(places)]
@@ -120,17 +125,17 @@ class Consumer(Client):
         if self._is_stale or self.view.leader(place).node == NO_NODE:
             self._is_stale = False
             yield from self.refresh(self._topics)
-        error, reads, positions, node = yield from self._read(progress)
+        error, reads, positions, node = yield from self._read(progress, records_max)
         self._note(error)
         outcome = outcome_of(error, attempts=1)
         self.recorder.complete(op_id, outcome, error, node=node, reads=reads, positions=positions)
-        return error
+        return error, reads
 
     def _note(self, error: str | None) -> None:
         if error in STALE_METADATA:
             self._is_stale = True
 
-    def _read(self, progress: _Progress) -> Steps:
+    def _read(self, progress: _Progress, records_max: int | None) -> Steps:
         """Error, reads, positions and the node that was asked last."""
         leader = self.view.leader(progress.place)
         if leader.node == NO_NODE:
@@ -143,10 +148,12 @@ class Consumer(Client):
             error = yield from self._validate(progress, leader.node, leader.epoch, positions)
             if error is not None or positions or progress.must_reset:
                 return error, (), positions, leader.node
-        error, reads = yield from self._fetch(progress, leader.node, leader.epoch, positions)
+        error, reads = yield from self._fetch(progress, leader.node, leader.epoch, positions, records_max)
         return error, reads, positions, leader.node
 
-    def _fetch(self, progress: _Progress, node: int, epoch: int, positions: list[Position]) -> Steps:
+    def _fetch(
+        self, progress: _Progress, node: int, epoch: int, positions: list[Position], records_max: int | None
+    ) -> Steps:
         place, script = progress.place, self._script
         version = questions.newest(ApiKey.FETCH, questions.BY_NAME_MAX if script.by_name else None)
         topic_id = self.view.topic_id_text(place[0])
@@ -173,7 +180,7 @@ class Consumer(Client):
             return error, ()
         before = progress.offset
         try:
-            reads, after, last_epoch = read_batches(of_partition.records or b"", place, topic_id, before)
+            reads, after, last_epoch = read_batches(of_partition.records or b"", place, topic_id, before, records_max)
         except MalformedBatch:
             return "CORRUPT_MESSAGE", ()
         self._tell_fetched(place, node, known_epoch, asked_ns, of_partition)
@@ -201,14 +208,14 @@ class Consumer(Client):
 
     def drain(self) -> Steps:
         """Read every partition up to the end that its leader answers first."""
-        self._assign()
+        self.assign()
         yield from self.refresh(self._topics)
         for place, progress in self._progress.items():
             end = None
             while end is None:
                 end = yield from self._end_of(place)
             while progress.offset < end:
-                error = yield from self.poll(place)
+                error, _ = yield from self.poll(place)
                 if error is not None:
                     yield Sleep(_BACKOFF_MS)
 

@@ -91,12 +91,12 @@ class Process:
     """One client.
 
     :ivar number: of it in the history.
-    :ivar place: where it stands, for links.
+    :ivar place: where it stands, for links; by default at a place of its own.
     """
 
-    def __init__(self, number: int, cluster: SimulatedCluster) -> None:
+    def __init__(self, number: int, cluster: SimulatedCluster, place: str | None = None) -> None:
         self.number = number
-        self.place = place_of(number)
+        self.place = place_of(number) if place is None else place
         self._cluster = cluster
         self._connections: dict[int, _Connection] = {}
         self._running = 0

@@ -15,7 +15,9 @@ Each batch goes to one partition and is one `produce` operation, invoked when th
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, islice
 from typing import Any
 from uuid import UUID
@@ -29,7 +31,7 @@ from chaos.simulation.script import Producer as ProducerScript
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome, outcome_of
 from fixtures.clients.payload import SIZE_MIN, to_record
-from fixtures.clients.record_batch import NO_SEQUENCE, Record, RecordBatch, encode_batch
+from fixtures.clients.record_batch import NO_SEQUENCE, Compression, Record, RecordBatch, encode_batch
 from fixtures.clients.topic_ids import topic_id_text
 from linearizability.history.recorder import Send as Sent
 from reference_broker.simulation.clock import WALL_START_MS
@@ -55,7 +57,8 @@ def crc_of(batch: bytes) -> int:
 
 @dataclass(eq=False, slots=True)
 class _Batch:
-    op_id: int
+    report: Callable[..., None]
+    """Takes its outcome, as `Recorder.complete` does behind the operation."""
     records: tuple[Record, ...]
     deadline_ms: int
     sequence: int = NO_SEQUENCE
@@ -121,13 +124,17 @@ class Producer(Client):
         """Where a batch was not acknowledged."""
         self.recorder.client(
             process.number,
-            {"enable.idempotence": str(script.idempotent).lower(), "acks": str(script.acks)},
+            {
+                "enable.idempotence": str(script.idempotent).lower(),
+                "acks": str(script.acks),
+                "compression.type": script.compression,
+            },
         )
 
     def run(self) -> None:
         """Begin."""
         self.process.start(self._work())
-        self.process.start(self._send_forever())
+        self.begin()
 
     # Steps
 
@@ -136,8 +143,7 @@ class Producer(Client):
             match step:
                 case Send():
                     for _ in range(step.batches):
-                        self._hand_over(step)
-                        self._changed.give()
+                        self._make_batch(step)
                         if step.pause_ms:
                             yield Sleep(step.pause_ms)
                 case AwaitOutcomes():
@@ -145,6 +151,22 @@ class Producer(Client):
                         yield Wait(self._settled)
                 case Rest(duration_ms):
                     yield Sleep(duration_ms)
+        self.end()
+
+    # What its steps are made of, and others may make of it
+
+    def begin(self) -> None:
+        """Send what is handed over, until there will be no more."""
+        self.process.start(self._send_forever())
+
+    def hand_over(self, place: Place, records: tuple[Record, ...], report: Callable[..., None]) -> None:
+        """Send a batch. `report` takes its outcome, as `Recorder.complete` does behind the operation."""
+        partition = self._partitions.setdefault(place, _Partition(place))
+        partition.waiting.append(_Batch(report, records, self.now_ms + self._script.delivery_timeout_ms))
+        self._changed.give()
+
+    def end(self) -> None:
+        """Nothing more will be handed over."""
         self._has_ended = True
         self._changed.give()
 
@@ -152,11 +174,10 @@ class Producer(Client):
     def _open(self) -> bool:
         return any(partition.waiting or partition.window for partition in self._partitions.values())
 
-    def _hand_over(self, step: Send) -> None:
-        now_ms = self.now_ms
+    def _make_batch(self, step: Send) -> None:
         size = max(step.value_bytes, SIZE_MIN)
         values = list(islice(self._values, step.records))
-        timestamp_ms = WALL_START_MS + now_ms
+        timestamp_ms = WALL_START_MS + self.now_ms
         kept = self.surroundings.keeps_timestamps
         records = tuple(to_record(value, timestamp_ms=timestamp_ms, size=size, timestamp_kept=kept) for value in values)
         place = step.topic, step.partition
@@ -168,8 +189,7 @@ class Producer(Client):
             acks=self._script.acks,
             producer_id=-1 if self._script.idempotent else None,
         )
-        partition = self._partitions.setdefault(place, _Partition(place))
-        partition.waiting.append(_Batch(op_id, records, now_ms + self._script.delivery_timeout_ms))
+        self.hand_over(place, records, partial(self.recorder.complete, op_id))
 
     # The sender
 
@@ -272,6 +292,7 @@ class Producer(Client):
         data = encode_batch(
             RecordBatch(
                 batch.records,
+                compression=Compression[script.compression.upper()],
                 producer_id=batch.producer_id,
                 producer_epoch=batch.producer_epoch,
                 base_sequence=batch.sequence,
@@ -338,8 +359,7 @@ class Producer(Client):
         columns: dict[str, Any] = {} if request is None else {"node": request.node, "api_version": request.version}
         if self._script.idempotent and batch.attempts:
             columns |= {"producer_id": batch.producer_id, "producer_epoch": batch.producer_epoch}
-        self.recorder.complete(
-            batch.op_id,
+        batch.report(
             outcome,
             error,
             base_offset=base_offset if base_offset is not None and base_offset >= 0 else None,

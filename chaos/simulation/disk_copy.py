@@ -1,0 +1,69 @@
+"""What lies on a simulated disk, shown as a directory of this machine, and taken back from there.
+
+A copy is written when somebody asks for it. What was changed in one that was asked for while the node was down is taken
+back before the node starts: a file with another content has that durably, one that is missing is lost.
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from reference_broker.simulation.disk import SimulatedDisk
+
+
+class DiskCopy:
+    """The directory of one disk. `is_open`: it may have been changed, so it is to be taken back."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="kafkatrial-disk-")
+        self._shown: dict[str, bytes] = {}
+        self.is_open = False
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return Path(self._directory.name)
+
+    def show(self, disk: SimulatedDisk) -> None:
+        """Write what is on the disk and was not written before."""
+        files = _content(disk)
+        directories = _directories(disk)
+        for gone in sorted(self._shown.keys() - files.keys()):
+            (self.path / gone).unlink(missing_ok=True)
+        for inside in sorted(self.path.iterdir()):
+            if inside.is_dir() and inside.name not in directories:
+                shutil.rmtree(inside)
+        for directory in directories:
+            (self.path / directory).mkdir(exist_ok=True)
+        for path, content in files.items():
+            if self._shown.get(path) != content:
+                (self.path / path).write_bytes(content)
+        self._shown = files
+
+    def take_back(self, disk: SimulatedDisk) -> None:
+        """Do to the disk what was done to the directory since it was shown."""
+        there = {str(path.relative_to(self.path)): path for path in sorted(self.path.rglob("*"))}
+        for missing in [path for path in sorted(disk.files) if path not in there]:
+            disk.lose(missing)
+        for directory in [directory for directory in _directories(disk) if directory not in there]:
+            disk.delete_directory(directory)
+        for name, path in there.items():
+            if path.is_dir():
+                disk.make_directory(name)
+            elif (content := path.read_bytes()) != self._shown.get(name):
+                disk.files[name] = bytearray(content)
+        self._shown = _content(disk)
+        self.is_open = False
+
+    def close(self) -> None:
+        """Take the directory away."""
+        self._directory.cleanup()
+
+
+def _content(disk: SimulatedDisk) -> dict[str, bytes]:
+    return {path: bytes(content) for path, content in disk.files.items()}
+
+
+def _directories(disk: SimulatedDisk) -> list[str]:
+    """They lie in the log directory itself only."""
+    return [name for name in disk.list("") if name not in disk.files]

@@ -1,0 +1,240 @@
+"""A simulation's own producers and consumers for the scripts that every target is played: Java's clients' behaviour.
+
+They are the clients of simulated campaigns (`chaos.simulation.clients`), driven call by call by whoever has a script in
+hand, and they write what librdkafka's would: one `produce` for each record, one `poll` for each poll.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from chaos.simulation.clients.client import Surroundings
+from chaos.simulation.clients.consumer import Consumer
+from chaos.simulation.clients.process import Behaviour, Process, Sleep
+from chaos.simulation.clients.producer import Producer
+from chaos.simulation.clients.view import Place
+from chaos.simulation.script import Consumer as ConsumerScript
+from chaos.simulation.script import Producer as ProducerScript
+from chaos.simulation.stage import SimulatedStage
+from chaos.simulation.transport import PLACE
+from fixtures.clients import drivers
+from fixtures.clients.confluent import Properties
+from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome
+from fixtures.clients.payload import from_record
+from fixtures.clients.record_batch import Record
+from fixtures.clients.topic_ids import topic_id_from_text
+from linearizability.history.recorder import Read, Recorder, Send
+from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.scheduler import Scheduler
+
+_IN_FLIGHT_MAX: Final = 5
+_BATCH_RECORDS_MAX: Final = 10_000
+_FETCH_WAIT_MAX_MS: Final = 100
+_SETTLE_S: Final = 5.0
+"""Beyond its delivery time, for a record's outcome to be there."""
+
+
+class SimulatedDrivers:
+    """Makes them, for one simulated cluster."""
+
+    def __init__(self, cluster: SimulatedCluster, stage: SimulatedStage, brokers: Sequence[int]) -> None:
+        self._cluster = cluster
+        self._stage = stage
+        self._brokers = tuple(brokers)
+
+    def producer(
+        self,
+        recorder: Recorder,
+        process: int,
+        *,
+        topic_ids: Mapping[str, str],
+        idempotent: bool,
+        acks: int,
+        delivery_timeout_ms: int,
+        properties: Properties,
+    ) -> drivers.Producer:
+        """A producing process. Of librdkafka's properties it heeds those that a script sets."""
+        settings = ProducerScript(
+            idempotent=idempotent,
+            acks=acks,
+            delivery_timeout_ms=delivery_timeout_ms,
+            in_flight_max=int(properties.get("max.in.flight.requests.per.connection", _IN_FLIGHT_MAX)),
+            compression=str(properties.get("compression.type", "none")),
+        )
+        batching = _Batching(
+            linger_ms=int(properties.get("linger.ms", 0)),
+            records_max=int(properties.get("batch.num.messages", _BATCH_RECORDS_MAX)),
+        )
+        surroundings = self._surroundings(recorder, topic_ids)
+        return _DrivenProducer(
+            self._process(process), surroundings, settings, batching=batching, stage=self._stage, topic_ids=topic_ids
+        )
+
+    def consumer(
+        self, recorder: Recorder, process: int, *, topic_ids: Mapping[str, str], isolation: str = "read_uncommitted"
+    ) -> drivers.Consumer:
+        """A consuming process."""
+        surroundings = self._surroundings(recorder, topic_ids)
+        return _DrivenConsumer(self._process(process), surroundings, isolation, self._stage)
+
+    def _process(self, number: int) -> Process:
+        return Process(number, self._cluster, PLACE)
+
+    def _surroundings(self, recorder: Recorder, topic_ids: Mapping[str, str]) -> Surroundings:
+        return Surroundings(
+            recorder,
+            self._brokers,
+            node=lambda _: None,
+            acknowledged=lambda *_: None,
+            topic_ids={topic: topic_id_from_text(text) for topic, text in topic_ids.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Batching:
+    """When a batch is full, or has waited long enough for more records."""
+
+    linger_ms: int
+    records_max: int
+
+
+@dataclass(slots=True)
+class _Filling:
+    """A batch that still takes records."""
+
+    records: list[Record] = field(default_factory=list)
+    op_ids: list[int] = field(default_factory=list)
+
+
+class _DrivenProducer:
+    """Fills batches record by record, and tells each record's outcome."""
+
+    def __init__(
+        self,
+        process: Process,
+        surroundings: Surroundings,
+        settings: ProducerScript,
+        *,
+        batching: _Batching,
+        stage: SimulatedStage,
+        topic_ids: Mapping[str, str],
+    ) -> None:
+        self._process = process
+        self._recorder = surroundings.recorder
+        self._settings = settings
+        self._batching = batching
+        self._stage = stage
+        self._topic_ids = topic_ids
+        self._filling: dict[Place, _Filling] = {}
+        self._pending: dict[int, None] = {}
+        self._producer = Producer(process, surroundings, settings)
+        self._producer.begin()
+
+    @property
+    def _scheduler(self) -> Scheduler:
+        return self._process.scheduler
+
+    def send(self, topic: str, partition: int, record: Record) -> int:
+        """Queue one record."""
+        contents = from_record(record)
+        op_id = self._recorder.invoke(
+            self._process.number,
+            "produce",
+            sends=[Send(contents.value, contents.key, record.timestamp_ms)],
+            topic=topic,
+            topic_id=self._topic_ids.get(topic),
+            partition=partition,
+            acks=self._settings.acks,
+            producer_id=-1 if self._settings.idempotent else None,
+        )
+        self._pending[op_id] = None
+        place = topic, partition
+        filling = self._filling.get(place)
+        if filling is None:
+            filling = self._filling[place] = _Filling()
+            self._scheduler.after(self._batching.linger_ms, partial(self._hand_over, place, filling))
+        filling.records.append(record)
+        filling.op_ids.append(op_id)
+        if len(filling.records) == self._batching.records_max:
+            self._hand_over(place, filling)
+        return op_id
+
+    def _hand_over(self, place: Place, filling: _Filling) -> None:
+        """A batch is full, or has lingered; it may have been full before."""
+        if self._filling.get(place) is filling:
+            del self._filling[place]
+            self._producer.hand_over(place, tuple(filling.records), partial(self._delivered, filling.op_ids))
+
+    def _delivered(
+        self, op_ids: Sequence[int], outcome: Outcome, error: str | None, *, base_offset: int | None, **_: Any
+    ) -> None:
+        """The outcome of a batch is that of each of its records; how it was sent librdkafka would not tell."""
+        for index, op_id in enumerate(op_ids):
+            self._end(op_id, outcome, error, None if base_offset is None else base_offset + index)
+
+    def _end(self, op_id: int, outcome: Outcome, error: str | None, offset: int | None) -> None:
+        if op_id in self._pending:
+            del self._pending[op_id]
+            self._recorder.complete(op_id, outcome, error, base_offset=offset)
+
+    def poll(self, seconds: float) -> None:
+        """Let that much time pass."""
+        self._stage.wait(lambda: False, round(seconds * 1000))
+
+    def flush(self, timeout_s: float) -> int:
+        """Wait for all outcomes. Returns how many are still missing."""
+        self._stage.wait(lambda: not self._pending, round(timeout_s * 1000))
+        return len(self._pending)
+
+    def close(self) -> None:
+        """Wait until every record has its outcome."""
+        self.flush(self._settings.delivery_timeout_ms / 1000 + _SETTLE_S)
+        self._producer.end()
+        self._process.close()
+        for op_id in tuple(self._pending):
+            self._end(op_id, Outcome.INFO, REQUEST_TIMED_OUT, None)
+
+
+class _DrivenConsumer:
+    """One fetch for each poll, from its partitions by turns. An error is waited for as if nothing came."""
+
+    def __init__(self, process: Process, surroundings: Surroundings, isolation: str, stage: SimulatedStage) -> None:
+        self._process = process
+        self._surroundings = surroundings
+        self._isolation = isolation
+        self._stage = stage
+        self._consumer: Consumer | None = None
+
+    def assign(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Read these partitions from these offsets on."""
+        settings = ConsumerScript(partitions=tuple(offsets), isolation=self._isolation, max_wait_ms=_FETCH_WAIT_MAX_MS)
+        self._consumer = Consumer(self._process, self._surroundings, settings)
+        self._consumer.assign(offsets)
+
+    def poll(self, messages_max: int = 500, timeout_s: float = 1.0) -> Sequence[Read]:
+        """Up to so many records."""
+        reads: list[Read] = []
+        self._process.start(self._poll(messages_max, round(timeout_s * 1000), reads))
+        self._stage.wait(lambda: self._process.is_done, None)
+        return reads
+
+    def _poll(self, messages_max: int, timeout_ms: int, reads: list[Read]) -> Behaviour:
+        end_ms = self._process.scheduler.now_ms + timeout_ms
+        error, found = yield from self._assigned.poll(records_max=messages_max)
+        reads += found
+        if error is not None:
+            yield Sleep(max(end_ms - self._process.scheduler.now_ms, 0))
+
+    def position(self, topic: str, partition: int) -> int:
+        """The next offset to read."""
+        return self._assigned.position((topic, partition))
+
+    @property
+    def _assigned(self) -> Consumer:
+        assert self._consumer is not None, "nothing is assigned"
+        return self._consumer
+
+    def close(self) -> None:
+        """Stop reading. Idempotent."""
+        self._process.close()
