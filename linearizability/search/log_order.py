@@ -29,7 +29,6 @@ Bools = npt.NDArray[np.bool_]
 UNKNOWN_OFFSET = -1
 NEVER = np.iinfo(np.int64).max
 _ALWAYS = np.iinfo(np.int64).min
-_ONE = np.uint64(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,27 +233,23 @@ def _stale(log: _Log) -> LogConflict | None:
     """A fetch that began after an offset at or above its watermark was taken; all in the order of the log."""
     fetches = log.fetches
     told = np.flatnonzero(fetches.watermark != UNKNOWN_OFFSET)
-    # A fetch stands before the record at its watermark, and after the one below: twice the offset leaves room.
-    place = np.concatenate([_twice(log.offset) + _ONE, _twice(fetches.watermark[told])])
+    # A fetch stands before the record at its watermark, and after the one below.
+    place = np.concatenate([log.offset, fetches.watermark[told]])
+    order = _order(place)
     invoke_ns = np.concatenate([log.invoke_ns, fetches.invoke_ns[told]])
-    order = np.lexsort((invoke_ns, place))
     begun = np.append(_ALWAYS, np.maximum.accumulate(invoke_ns[order]))
 
-    early = np.flatnonzero(log.complete_ns < begun[np.searchsorted(place[order], _twice(log.offset) + _ONE)])
+    early = np.flatnonzero(log.complete_ns < begun[np.searchsorted(place[order], log.offset, side="right")])
     if len(early):
         row, offset = int(log.row[early[0]]), int(log.offset[early[0]])
         stale = _last_begun_below(fetches, offset)
         return LogConflict((row,), (stale,), _behind(fetches, stale, f"send {row}, of offset {offset},"))
-    early = np.flatnonzero(fetches.complete_ns < begun[np.searchsorted(place[order], _twice(np.maximum(log.taken, 0)))])
+    early = np.flatnonzero(fetches.complete_ns < begun[np.searchsorted(place[order], log.taken)])
     if len(early):
         row, offset = int(early[0]), int(log.taken[early[0]]) - 1
         stale = _last_begun_below(fetches, offset)
         return LogConflict((), (stale, row), _behind(fetches, stale, f"fetch {row}, which saw offset {offset} taken,"))
     return None
-
-
-def _twice(offsets: Ints) -> npt.NDArray[np.uint64]:
-    return offsets.astype(np.uint64) << _ONE
 
 
 def _last_begun_below(fetches: FetchColumns, offset: int) -> int:

@@ -48,6 +48,7 @@ def random_history(rng):
         invoke, before, after = rng.randrange(8), rng.randrange(2), rng.randrange(1, OFFSETS)
         own = [(offset, log[offset]) for offset in range(before, after) if offset in log and rng.random() < 0.95]
         own = [(rng.randrange(OFFSETS) if rng.random() < 0.03 else at, value) for at, value in own]
+        own += own[-1:] if rng.random() < 0.02 else []
         watermark = rng.choice([UNKNOWN_OFFSET, after, after, taken, rng.randrange(OFFSETS)])
         ranged = rng.random() < 0.7
         bounds = (before, after) if ranged else (UNKNOWN_OFFSET, UNKNOWN_OFFSET)
