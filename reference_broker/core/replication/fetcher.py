@@ -55,8 +55,8 @@ class Fetcher:
         turn: Callable[[Now], None],
     ) -> None:
         self.is_under_way = False
-        self.stirred: set[tuple[str, int]] = set()
-        """Partitions that had records in some answer; whoever looks at them takes them out."""
+        self.stirred: dict[tuple[str, int], None] = {}
+        """Partitions that had records in some answer, in that order; whoever looks at them takes them out."""
         self._settings = settings
         self._timers = timers
         self._ask = ask
@@ -81,7 +81,7 @@ class Fetcher:
 
     def leave(self, key: tuple[str, int]) -> FetchState | None:
         """Do not replicate a partition any more; how far it was."""
-        self.stirred.discard(key)
+        self.stirred.pop(key, None)
         self._request = None
         return self._states.pop(key, None)
 
@@ -175,7 +175,7 @@ class Fetcher:
             return FetchPhase.DELAYED
         if answer.records:
             state.had_records_ms = now.monotonic_ms
-            self.stirred.add(partition.key)
+            self.stirred.setdefault(partition.key)
             self._states[partition.key] = self._states.pop(partition.key)
         if answer.records or partition.log_start_offset != start_before:
             self._request = None

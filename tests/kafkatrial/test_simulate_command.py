@@ -1,0 +1,96 @@
+"""`kafkatrial simulate`, as a process: what it prints, writes and exits with; and a seed is the same everywhere."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kafkatrial.__main__ import exit_code
+from kafkatrial.exit_codes import ExitCode
+
+DEFECT = "acknowledge-before-replication"
+
+
+def simulate(directory, *words, hash_seed="0"):
+    return subprocess.run(
+        [sys.executable, "-m", "kafkatrial", *words],
+        cwd=directory,
+        env=os.environ | {"PYTHONHASHSEED": hash_seed, "COLUMNS": "140"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--seeds", "five"], "kafkatrial: --seeds: five is no range; write 0..999, or one seed"),
+        (["--seeds", "9..3"], "kafkatrial: --seeds: 9..3 is empty; the first seed is above the last"),
+        (["--seeds", "-3"], "kafkatrial: --seeds: -3 is no range; write 0..999, or one seed"),
+        (["--seeds", f"0..{2**63}"], f"kafkatrial: --seeds: 0..{2**63} is beyond 2^63 - 1"),
+        (["--minutes", "0"], "kafkatrial: --minutes: 0 is no time to run for"),
+        (["--minutes", "nan"], "kafkatrial: --minutes: nan is no time to run for"),
+        (
+            ["--defect", "nope"],
+            "kafkatrial: there is no defect 'nope'; `kafkatrial sensitivity --list` has their names",
+        ),
+    ],
+)
+def test_a_wrong_choice_is_one_line(words, line, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(["simulate", *words]) is ExitCode.USAGE
+    assert capsys.readouterr().err.strip() == line
+
+
+def test_a_damaged_saved_failure_is_one_line(capsys, tmp_path):
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "failure.json").write_text("{")
+    assert exit_code(["simulate", "--seeds", "1", "--out", str(tmp_path)]) is ExitCode.USAGE
+    assert "failure.json: not a failure of this version of kafkatrial" in capsys.readouterr().err
+
+
+def test_two_processes_with_different_hash_seeds_see_the_same_events_bit_for_bit(tmp_path):
+    words = ("simulate", "--seeds", "0..11", "--digests", "--json", "--keep-going")
+    one, other = (
+        json.loads(simulate(tmp_path / name, *words, hash_seed=name).stdout) for name in _made(tmp_path, "1", "2")
+    )
+    assert len(set(one["digests"].values())) == 12
+    for changing in ("seconds", "seeds_per_s", "virtual_over_real", "events_per_s", "directory"):
+        for found in (one, other, *one["counterexamples"], *other["counterexamples"]):
+            found.pop(changing, None)
+    assert one == other
+
+
+def _made(tmp_path, *names):
+    for name in names:
+        (tmp_path / name).mkdir()
+    return names
+
+
+def test_a_seed_prints_its_whole_script_and_the_figures(tmp_path):
+    done = simulate(tmp_path, "simulate", "--seeds", "4")
+    assert done.stdout.startswith("seed 4, 1 worker, stops after 1 failing, defect: none\nScript(\n")
+    for word in ("Seeds/s", "Virtual over real", "Reached", "Never reached"):
+        assert word in done.stdout
+    assert not done.stderr
+
+
+def test_a_violation_is_kept_with_program_diagram_and_history_and_runs_first_the_next_time(tmp_path):
+    done = simulate(tmp_path, "simulate", "--seeds", "0..20", "--defect", DEFECT)
+    assert done.returncode == ExitCode.VIOLATION, done.stderr
+    assert "Reproduce: kafkatrial simulate --seeds " in done.stdout
+    (kept,) = (tmp_path / ".kafkatrial" / "simulation" / "failures").iterdir()
+    assert sorted(path.name for path in kept.iterdir()) == ["diagram.html", "failure.json", "history", "program.py"]
+    page = (kept / "diagram.html").read_text()
+    assert "<svg" in page
+    assert "http://" not in page
+    judged = simulate(tmp_path, "check", "--json", str(kept / "history"))
+    assert json.loads(judged.stdout)["operations"] > 0
+
+    again = simulate(tmp_path, "simulate", "--seeds", "0..20", "--defect", DEFECT)
+    assert again.returncode == ExitCode.VIOLATION
+    assert "still fails" in again.stdout
+    assert "Seeds/s" not in again.stdout
