@@ -80,7 +80,7 @@ class HistoryRun:
 
     def run(self, script: Script) -> str:
         """Run one script. Returns the name of its topic. Raises `ScriptNotRunError`."""
-        topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns() % 10**9:09d}"
+        topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns()}"
         with self.raw_client() as admin:
             surroundings = self.make_topic(topic, script.topic, admin)
             actors: list[Actor] = []
