@@ -6,6 +6,10 @@ have been moved or removed on request. Replicas: what operations `read_replica` 
 between the highest start and the lowest end; only reads invoked once a full ISR had been answered in that time, or
 later than is allowed, or before any fault, since a node that comes back may hold a suffix that it will give up.
 
+Allowed, after each beginning and end of a fault, are thirty seconds and twice the sum of `broker.session.timeout.ms`,
+`controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
+`controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, of each the highest in force.
+
 Choices. The ISR is full at `replication.factor` members, or, where that is not known, at the most ever answered. In a
 compacted topic a record that only some replicas hold counts if it is the last of its key, and no tombstone. With
 retention the common part begins no earlier than any replica's first record.

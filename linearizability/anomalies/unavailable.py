@@ -14,6 +14,10 @@ that `describe_quorum` last answered before is not struck; and that enough in-sy
 are not, of the last ISR answered when nothing had changed for as long as is allowed, by any fault from then on. While
 none is struck, an ISR that large must have been answered at some time, or `replication.factor` must say so.
 
+Allowed, after each beginning and end of a fault, are thirty seconds and twice the sum of `broker.session.timeout.ms`,
+`controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
+`controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, of each the highest in force.
+
 Choices. Where any of that is not told, nothing is said; nor after content was lost, nor of a topic that was deleted.
 """
 
