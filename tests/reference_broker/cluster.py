@@ -1,63 +1,32 @@
-"""A cluster without processes: one pure node per member, a network and a clock that the test moves.
+"""A simulated cluster as tests like it: requests in plain words, and time that passes until something is so.
 
-    cluster = Cluster(3)
+    cluster = Cluster(3, min_insync_replicas="2")
     cluster.run_until(lambda: cluster.active_controller)
-    cluster.ask(2, "CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 3, "replication_factor": 3}])
+    cluster.ask(1, "Metadata", 12, topics=None)
+    cluster.kill(1)
 
-Every message takes a millisecond, or as long as is said; nothing else takes time. Equal scripts give equal runs.
+A node that fails by itself ends the test: `OSError`.
 """
 
-import heapq
 import itertools
-import random
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
-from uuid import UUID
 
 from kio.index import load_response_schema
 
 from fixtures.clients.raw import decode_response, encode_request
 from reference_broker.core.clock import Now
-from reference_broker.core.connection import (
-    DEFAULT_LISTENER,
-    Channel,
-    Close,
-    Connection,
-    Disconnect,
-    Note,
-    Respond,
-    Send,
-)
-from reference_broker.core.disk import MemoryDisk
-from reference_broker.core.identity import Identity
-from reference_broker.core.layout import Layout
+from reference_broker.core.connection import Connection
 from reference_broker.core.node import Node
-from tests.reference_broker.requests import START_MS, request
+from reference_broker.simulation.clock import MachineClock
+from reference_broker.simulation.cluster import CLIENT, CONTROLLER, ClientConnection, SimulatedCluster
+from reference_broker.simulation.disk import SimulatedDisk
+from reference_broker.simulation.network import Condition, Cut, Link
+from tests.reference_broker.requests import request
 
-CLIENT, REPLICATION, CONTROLLER = DEFAULT_LISTENER, "REPLICATION", "CONTROLLER"
-PORTS = {CLIENT: 9092, REPLICATION: 9093, CONTROLLER: 9094}
 CLOSED = "closed"
-
-
-def host(node_id: int) -> str:
-    return f"b{node_id}.kafka.test"
-
-
-@dataclass(eq=False)
-class Pipe:
-    """One connection, from a node's channel or from the test's client to a node.
-
-    `answer` takes the frames that come back, and `closed` is called when the other side ends it.
-    """
-
-    to: int
-    connection: Connection
-    answer: Callable[[bytes], None]
-    closed: Callable[[], None]
-    incarnation: int
-    waiting: deque[bytes] = field(default_factory=deque)
+_PLACE = "test"
+_LENGTH_BYTES = 4
 
 
 class Cluster:
@@ -66,103 +35,74 @@ class Cluster:
     def __init__(
         self, size: int, *, roles: dict[int, str] | None = None, seed: int = 0, latency_ms: int = 1, **properties: str
     ) -> None:
-        ids = range(1, size + 1)
-        self.roles = dict.fromkeys(ids, "broker,controller") | (roles or {})
         self.properties = {name.replace("_", "."): value for name, value in properties.items()}
-        self.disks = {node_id: MemoryDisk() for node_id in ids}
-        self._directory_ids = {node_id: UUID(int=1000 + node_id) for node_id in ids}
-        self.nodes: dict[int, Node] = {}
-        self.now = Now(START_MS, 1_000)
-        self.notes: list[tuple[int, str]] = []
-        self.cuts: set[frozenset[int]] = set()
-        self._held: list[Callable[[], None]] = []
-        self._latency_ms = latency_ms
-        self._random = random.Random(seed)
-        self._uuids = itertools.count(1)
+        self._simulated = SimulatedCluster(
+            size, seed=seed, roles=roles, properties=self.properties, delay_ms=latency_ms
+        )
+        self.disks: MutableMapping[int, SimulatedDisk] = _Disks(self._simulated)
+        self._clock = MachineClock()
         self._correlation_ids = itertools.count(1)
-        self._incarnations = itertools.count(1)
-        self._running: dict[int, int] = {}
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._sequence = itertools.count()
-        self._channels: dict[tuple[int, Channel], Pipe] = {}
-        self._pipes: dict[Connection, Pipe] = {}
+        self._connections: dict[Connection, ClientConnection] = {}
         self._schemas: dict[tuple[Connection, bytes], Any] = {}
-        for node_id in ids:
-            self.start(node_id)
+        self._failed: set[tuple[int, int]] = set()
 
-    # Life of the nodes
+    @property
+    def nodes(self) -> dict[int, Node]:
+        """Those that run."""
+        return self._simulated.nodes
 
-    def start(self, node_id: int) -> None:
-        """Open a node on its disk."""
-        listeners = ",".join(f"{name}://{host(node_id)}:{port}" for name, port in PORTS.items())
-        properties = {
-            "node.id": str(node_id),
-            "process.roles": self.roles[node_id],
-            "listeners": listeners,
-            "inter.broker.listener.name": REPLICATION,
-            "controller.listener.names": CONTROLLER,
-            "controller.quorum.voters": ",".join(
-                f"{voter}@{host(voter)}:{PORTS[CONTROLLER]}"
-                for voter, role in self.roles.items()
-                if "controller" in role
-            ),
-            "log.dirs": "/data",
-            **self.properties,
-        }
-        layout = Layout.of(properties, node_id)
-        incarnation = next(self._incarnations)
-        identity = Identity(
-            node_id, "cluster", layout.advertised, self._directory_ids[node_id], UUID(int=2000 + incarnation)
-        )
-        self._running[node_id] = incarnation
-        self.nodes[node_id] = Node(
-            identity,
-            layout,
-            properties,
-            self.disks[node_id],
-            new_uuid=lambda: UUID(int=next(self._uuids)),
-            random_below=self._random.randrange,
-            now=self.now,
-        )
-        self._carry_out(node_id)
-
-    def kill(self, node_id: int) -> None:
-        """End a node without a word; its disk stays."""
-        del self.nodes[node_id], self._running[node_id]
-        for pipe in [pipe for pipe in self._pipes.values() if pipe.to == node_id]:
-            self._later(lambda pipe=pipe: self._close(pipe))
-        for key in [key for key in self._channels if key[0] == node_id]:
-            self._hang_up(self._channels.pop(key))
-
-    def stop(self, node_id: int) -> None:
-        """End a node in good order, as SIGTERM does."""
-        node = self.nodes[node_id]
-        node.shut_down(self.now)
-        self._carry_out(node_id)
-        self.run_until(lambda: node.is_stopped)
-        node.close()
-        self.kill(node_id)
-
-    def wipe(self, node_id: int) -> None:
-        """A node that does not run gets a new disk."""
-        self.disks[node_id] = MemoryDisk()
-        self._directory_ids[node_id] = UUID(int=self._directory_ids[node_id].int + 500)
-
-    def cut(self, *nodes: int) -> None:
-        """Nothing passes between these any more. What is under way by TCP arrives after `heal`; nobody connects."""
-        self.cuts |= {frozenset(pair) for pair in itertools.combinations(nodes, 2)}
-
-    def heal(self) -> None:
-        self.cuts.clear()
-        held, self._held = self._held, []
-        for action in held:
-            self._later(action)
+    @property
+    def now(self) -> Now:
+        """As every node's clocks show it."""
+        return self._clock.read(self._simulated.scheduler.now_ms)
 
     @property
     def active_controller(self) -> int | None:
         """The id of the node whose controller is active."""
         active = (node_id for node_id, node in self.nodes.items() if node.controller and node.controller.is_active)
         return next(active, None)
+
+    # Life of the nodes
+
+    def start(self, node_id: int) -> None:
+        """Open a node on its disk."""
+        self._simulated.start(node_id)
+        self._raise_failures()
+
+    def kill(self, node_id: int) -> None:
+        """End a node without a word; its disk stays."""
+        self._simulated.kill(node_id)
+
+    def cut_power(self, node_id: int) -> None:
+        """The same, and what its disk had not flushed is lost; nobody hears of it."""
+        self._simulated.cut_power(node_id)
+
+    def begin_to_stop(self, node_id: int) -> None:
+        """Tell a node to end in good order, as SIGTERM does."""
+        self._simulated.shut_down(node_id)
+
+    def stop(self, node_id: int) -> None:
+        """The same, and wait for it."""
+        self.begin_to_stop(node_id)
+        self.run_until(lambda: self._simulated.has_stopped(node_id))
+
+    def wipe(self, node_id: int) -> None:
+        """A node that does not run gets a new disk."""
+        self._simulated.wipe(node_id)
+
+    def cut(self, *nodes: int) -> None:
+        """Nothing passes between these any more. What is under way by TCP arrives after `heal`; nobody connects."""
+        for one, other in itertools.permutations(nodes, 2):
+            self._simulated.network.set(Link(str(one), str(other)), Condition(cut=Cut.HOLD))
+
+    def heal(self) -> None:
+        self._simulated.network.heal_all()
+
+    def _raise_failures(self) -> None:
+        for node_id, machine in self._simulated.machines.items():
+            if machine.failed and (node_id, machine.incarnation) not in self._failed:
+                self._failed.add((node_id, machine.incarnation))
+                raise OSError(f"node {node_id}: {machine.failed}")
 
     # Time
 
@@ -172,145 +112,26 @@ class Cluster:
 
     def run_until(self, condition: Callable[[], Any], *, within_ms: int = 30_000, is_sure: bool = True) -> Any:
         """Let time pass until this is so; what it is. An assertion fails if it is not in time."""
-        end_ms = self.now.monotonic_ms + within_ms
-        while not (found := condition()):
-            at_ms = self._next_ms()
-            if at_ms is None or at_ms > end_ms:
-                assert not is_sure, f"not within {within_ms} ms"
-                self._set_clock(end_ms)
-                return found
-            self._set_clock(at_ms)
-            self._step()
+        scheduler = self._simulated.scheduler
+        found = None
+
+        def is_so() -> bool:
+            nonlocal found
+            self._raise_failures()
+            found = condition()
+            return bool(found)
+
+        is_in_time = scheduler.run_until(is_so, end_ms=scheduler.now_ms + within_ms)
+        assert is_in_time or not is_sure, f"not within {within_ms} ms"
         return found
-
-    def _next_ms(self) -> int | None:
-        moments = [node.next_ms for node in self.nodes.values()]
-        moments += [self._events[0][0]] if self._events else []
-        return min((moment for moment in moments if moment is not None), default=None)
-
-    def _set_clock(self, at_ms: int) -> None:
-        passed_ms = max(at_ms - self.now.monotonic_ms, 0)
-        self.now = Now(self.now.wall_ms + passed_ms, self.now.monotonic_ms + passed_ms)
-
-    def _step(self) -> None:
-        while self._events and self._events[0][0] <= self.now.monotonic_ms:
-            heapq.heappop(self._events)[2]()
-        for node_id, node in list(self.nodes.items()):
-            if node.next_ms is not None and node.next_ms <= self.now.monotonic_ms:
-                node.fire(self.now)
-                self._carry_out(node_id)
-
-    def _later(self, action: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (self.now.monotonic_ms + self._latency_ms, next(self._sequence), action))
 
     def jump(self, by_ms: int) -> None:
         """Let time pass all at once: what was due meanwhile is done late."""
-        self._set_clock(self.now.monotonic_ms + by_ms)
-
-    # The network
-
-    def _carry_out(self, node_id: int) -> None:
-        node = self.nodes[node_id]
-        while node.has_to_write:
-            node.write(self.now)
-        for effect in node.take_effects():
-            match effect:
-                case Respond(connection, data):
-                    self._respond(node_id, connection, data[4:])
-                case Close(connection):
-                    if pipe := self._pipes.get(connection):
-                        self._close(pipe)
-                case Send(channel, data):
-                    self._send(node_id, channel, data[4:])
-                case Disconnect(channel):
-                    if pipe := self._channels.pop((node_id, channel), None):
-                        self._hang_up(pipe)
-                case Note(text):
-                    self.notes.append((node_id, text))
-
-    def _send(self, node_id: int, channel: Channel, frame: bytes) -> None:
-        pipe = self._channels.get((node_id, channel))
-        if pipe is None:
-            pipe = self._open(node_id, channel)
-        if pipe is None:
-            incarnation = self._running[node_id]
-            self._later(lambda: self._lose(node_id, incarnation, channel))
-        else:
-            self._pass_on(node_id, pipe.to, lambda: self._deliver(pipe, frame))
-
-    def _open(self, node_id: int, channel: Channel) -> Pipe | None:
-        to = next(other for other in self.disks if host(other) == channel.host)
-        if to not in self.nodes or self._is_cut(node_id, to):
-            return None
-        incarnation = self._running[node_id]
-
-        def answer(frame: bytes) -> None:
-            if self._running.get(node_id) == incarnation and self._channels.get((node_id, channel)) is pipe:
-                self.nodes[node_id].answered(channel, frame, self.now)
-                self._carry_out(node_id)
-
-        def closed() -> None:
-            if self._channels.get((node_id, channel)) is pipe:
-                del self._channels[node_id, channel]
-                self._lose(node_id, incarnation, channel)
-
-        listener = next(name for name, port in PORTS.items() if port == channel.port)
-        pipe = self._connect(to, _connection(listener), answer, closed)
-        self._channels[node_id, channel] = pipe
-        return pipe
-
-    def _connect(
-        self, to: int, connection: Connection, answer: Callable[[bytes], None], closed: Callable[[], None]
-    ) -> Pipe:
-        pipe = Pipe(to, connection, answer, closed, self._running[to])
-        self._pipes[connection] = pipe
-        return pipe
-
-    def _pass_on(self, one: int, other: int, action: Callable[[], None]) -> None:
-        if self._is_cut(one, other):
-            self._held.append(action)
-        else:
-            self._later(action)
-
-    def _is_cut(self, one: int, other: int) -> bool:
-        return frozenset((one, other)) in self.cuts
-
-    def _lose(self, node_id: int, incarnation: int, channel: Channel) -> None:
-        if self._running.get(node_id) == incarnation:
-            self.nodes[node_id].lost(channel, self.now)
-            self._carry_out(node_id)
-
-    def _deliver(self, pipe: Pipe, frame: bytes) -> None:
-        if pipe.connection in self._pipes and self._running.get(pipe.to) == pipe.incarnation:
-            pipe.waiting.append(frame)
-            self._proceed(pipe)
-
-    def _proceed(self, pipe: Pipe) -> None:
-        while pipe.waiting and not pipe.connection.busy and pipe.connection in self._pipes:
-            self.nodes[pipe.to].handle(pipe.connection, pipe.waiting.popleft(), self.now)
-            self._carry_out(pipe.to)
-
-    def _respond(self, node_id: int, connection: Connection, frame: bytes) -> None:
-        pipe = self._pipes.get(connection)
-        if pipe is None:
-            return
-        asking = next((key[0] for key, value in self._channels.items() if value is pipe), node_id)
-        self._pass_on(node_id, asking, lambda: pipe.answer(frame))
-        self._later(lambda: self._proceed_if_running(pipe))
-
-    def _proceed_if_running(self, pipe: Pipe) -> None:
-        if self._running.get(pipe.to) == pipe.incarnation:
-            self._proceed(pipe)
-
-    def _close(self, pipe: Pipe) -> None:
-        """The node that was asked ends it."""
-        if self._pipes.pop(pipe.connection, None):
-            pipe.closed()
-
-    def _hang_up(self, pipe: Pipe) -> None:
-        """The one that asked ends it."""
-        if self._pipes.pop(pipe.connection, None) and self._running.get(pipe.to) == pipe.incarnation:
-            self.nodes[pipe.to].disconnected(pipe.connection)
+        for machine in self._simulated.machines.values():
+            machine.pause()
+        self.run(by_ms)
+        for machine in self._simulated.machines.values():
+            machine.resume()
 
     # Clients
 
@@ -334,7 +155,8 @@ class Cluster:
         schema = load_response_schema(entity.__api_key__, entity.__version__)
         answers: list[Any] = []
         frame = encode_request(entity, next(self._correlation_ids), "test")
-        self.send_bytes(node_id, _connection(listener), frame, schema, lambda sent: answers.append(sent[1]))
+        connection = Connection(listener, is_controller=listener == CONTROLLER)
+        self.send_bytes(node_id, connection, frame, schema, lambda sent: answers.append(sent[1]))
         return answers
 
     def send_bytes(
@@ -345,21 +167,45 @@ class Cluster:
         :param schema: of the response; null for one that is not to be decoded.
         """
 
-        def answer(data: bytes) -> None:
-            schema = self._schemas.pop((connection, data[:4]), None)
-            sent((connection, data if schema is None else decode_response(schema, data)))
+        def received(data: bytes) -> None:
+            answer = data[_LENGTH_BYTES:]
+            schema = self._schemas.pop((connection, answer[:4]), None)
+            sent((connection, answer if schema is None else decode_response(schema, answer)))
 
-        pipe = self._pipes.get(connection)
-        if pipe is None:
-            pipe = self._connect(node_id, connection, answer, lambda: sent((connection, CLOSED)))
+        def closed() -> None:
+            del self._connections[connection]
+            sent((connection, CLOSED))
+
+        if connection not in self._connections:
+            self._connections[connection] = self._simulated.connect(
+                _PLACE, node_id, received, closed, connection.listener
+            )
         self._schemas[connection, frame[4:8]] = schema  # by the correlation id: not every request has a response
-        self._later(lambda: self._deliver(pipe, frame))
+        self._connections[connection].send(len(frame).to_bytes(_LENGTH_BYTES, "big") + frame)
 
     def hang_up(self, connection: Connection) -> None:
         """A client ends its connection."""
-        if pipe := self._pipes.get(connection):
-            self._hang_up(pipe)
+        if connection in self._connections:
+            self._connections.pop(connection).close()
 
 
-def _connection(listener: str) -> Connection:
-    return Connection(listener, is_controller=listener == CONTROLLER)
+class _Disks(MutableMapping[int, SimulatedDisk]):
+    """By node; a machine whose node does not run may be given another one."""
+
+    def __init__(self, simulated: SimulatedCluster) -> None:
+        self._machines = simulated.machines
+
+    def __getitem__(self, node_id: int) -> SimulatedDisk:
+        return self._machines[node_id].disk
+
+    def __setitem__(self, node_id: int, disk: SimulatedDisk) -> None:
+        self._machines[node_id].disk = disk
+
+    def __delitem__(self, node_id: int) -> None:
+        raise TypeError("a machine has a disk")
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._machines)
+
+    def __len__(self) -> int:
+        return len(self._machines)

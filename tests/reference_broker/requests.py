@@ -16,10 +16,11 @@ from kio.static.primitive import Records
 
 from fixtures.clients.messages import request_schema
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
+from reference_broker.simulation.clock import WALL_START_MS
 
 API_KEYS = {"".join(word.capitalize() for word in name.split("_")): key for key, name in api_key_map.items()}
 st.register_type_strategy(Records, st.binary(max_size=200))  # the one type of kio that has no strategy of its own
-START_MS = 1_800_000_000_000
+START_MS = WALL_START_MS
 
 
 def request(api: str, version: int, **fields: Any) -> Any:

@@ -15,8 +15,8 @@ from fixtures.clients.raw import encode_request
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Connection
-from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.node import Node
+from reference_broker.simulation.disk import SimulatedDisk
 from tests.reference_broker.cluster import CLOSED, Cluster
 from tests.reference_broker.requests import (
     API_KEYS,
@@ -74,7 +74,7 @@ class ScriptedBroker:
         return self.node.broker
 
     @property
-    def disk(self) -> MemoryDisk:
+    def disk(self) -> SimulatedDisk:
         return self.cluster.disks[1]
 
     @property
@@ -109,6 +109,7 @@ class ScriptedBroker:
     def disconnect(self, connection: Connection) -> None:
         """A client goes away."""
         self.cluster.hang_up(connection)
+        self.cluster.run(0)
 
     def ask(self, api: str, version: int, connection: Connection | None = None, **fields: Any) -> Any:
         """The answer to a request that is answered at once, and causes nothing else."""

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from tests.reference_broker.cluster import CLIENT, CONTROLLER, PORTS, REPLICATION, Cluster
+from reference_broker.simulation.cluster import CLIENT, CONTROLLER, PORTS, REPLICATION
+from tests.reference_broker.cluster import Cluster
 
 SESSION_MS = 6_000
 PATIENCE_MS = 60_000
@@ -14,6 +15,7 @@ PATIENCE_MS = 60_000
 def started(size=3, **properties):
     """A cluster whose brokers all serve."""
     cluster = Cluster(size, broker_session_timeout_ms=str(SESSION_MS), **properties)
+    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     cluster.run_until(lambda: len(cluster.ask(1, "DescribeCluster", 1, endpoint_type=1).brokers) == size)
     return cluster
 

@@ -13,7 +13,7 @@ PROPAGATION_MS = 100
 @pytest.fixture(scope="module")
 def cluster():
     cluster = Cluster(3, min_insync_replicas="2")
-    cluster.run_until(lambda: len(cluster.ask(1, "DescribeCluster", 1, endpoint_type=1).brokers) == 3)
+    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     cluster.ask(1, "CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 1, "replication_factor": 3}])
     return cluster
 
@@ -281,5 +281,5 @@ def test_what_was_set_holds_after_a_restart(cluster):
     assert alter(cluster, [(BROKER, "3", [("log.retention.ms", SET, "333")])], node_id=3) == [OK]
     cluster.stop(3)
     cluster.start(3)
-    cluster.run_until(lambda: described(cluster, BROKER, "3", "log.retention.ms", node_id=3)["log.retention.ms"][1:])
+    cluster.run_until(lambda: cluster.nodes[3].is_ready)
     assert described(cluster, BROKER, "3", "log.retention.ms", node_id=3)["log.retention.ms"][0] == "333 2"

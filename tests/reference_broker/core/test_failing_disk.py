@@ -8,14 +8,14 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from fixtures.clients.record_batch import decode_batches
-from reference_broker.core.disk import MemoryDisk
+from reference_broker.simulation.disk import SimulatedDisk
 from tests.reference_broker.scripted import ScriptedBroker, batch
 
 RECORDS = 6
 CHANGES_MAX = 400
 
 
-class FailingDisk(MemoryDisk):
+class FailingDisk(SimulatedDisk):
     """`changes_left` counts down to the failure; null for a disk that does not fail. A failed append is half done."""
 
     def __init__(self, files):

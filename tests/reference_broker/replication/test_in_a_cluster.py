@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from reference_broker.protocol.errors import ErrorCode
-from tests.reference_broker.cluster import CLIENT, PORTS, Cluster, host
+from reference_broker.simulation.cluster import CLIENT, PORTS, host_of
+from tests.reference_broker.cluster import Cluster
 from tests.reference_broker.scripted import batch
 
 TOPIC = "orders"
@@ -14,7 +15,7 @@ TOPIC = "orders"
 def start(size: int = 3, replicas: tuple[int, ...] = (1, 2, 3), *, min_isr: int = 1, **properties: str) -> Cluster:
     """A cluster with a topic of one partition, whose first replica leads."""
     cluster = Cluster(size, roles=dict.fromkeys(range(4, size + 1), "broker"), **properties)
-    cluster.run_until(lambda: all(cluster.ask(1, "Metadata", 12, topics=[]).brokers[size - 1 :]), within_ms=60_000)
+    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {
         "name": TOPIC,
         "num_partitions": -1,
@@ -90,7 +91,9 @@ def test_who_asks_a_follower_to_append_is_sent_to_the_leader() -> None:
     answer = response.responses[0].partition_responses[0]
     assert answer.error_code is ErrorCode.not_leader_or_follower
     assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (1, 0)
-    assert [(node.node_id, node.host, node.port) for node in response.node_endpoints] == [(1, host(1), PORTS[CLIENT])]
+    assert [(node.node_id, node.host, node.port) for node in response.node_endpoints] == [
+        (1, host_of(1), PORTS[CLIENT])
+    ]
 
 
 def test_a_broker_without_a_replica_knows_who_leads() -> None:

@@ -11,10 +11,8 @@ import pytest
 
 from fixtures.clients.record_batch import decode_batches
 from fixtures.targets.replica_logs import find_divergences
-from tests.reference_broker import cluster as cluster_module
 from tests.reference_broker.cluster import Cluster
 from tests.reference_broker.log.batches import plain
-from tests.reference_broker.quorum.simulation.power_cut_disk import PowerCutDisk
 from tests.reference_broker.scripted import START_MS
 
 TOPIC, PARTITION = "orders", "orders-0"
@@ -74,8 +72,7 @@ class Scenario:
         cluster, node_id = self.cluster, self.random.choice((1, 2, 3))
         self.send()
         cluster.run(self.random.randrange(30))
-        cluster.kill(node_id)
-        cluster.disks[node_id].cut_power(self.random)
+        cluster.cut_power(node_id)
         cluster.run(self.random.choice((0, 50, 1_000, 4_000)))
         for _ in range(self.random.randrange(4)):
             self.produce()
@@ -96,8 +93,7 @@ class Scenario:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_nothing_acknowledged_is_lost(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_module, "MemoryDisk", PowerCutDisk)
+def test_nothing_acknowledged_is_lost(seed, tmp_path):
     scenario = Scenario(seed)
     for _ in range(6):
         for _ in range(scenario.random.randrange(1, 8)):
