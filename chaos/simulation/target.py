@@ -236,7 +236,9 @@ class Simulation:
     def log_directories(self, node: int) -> Sequence[Path]:
         """A copy of what lies on its disk now."""
         machine = self.cluster.machines[node]
-        copy = self._copies.setdefault(node, DiskCopy())
+        if node not in self._copies:
+            self._copies[node] = DiskCopy()
+        copy = self._copies[node]
         if not copy.is_open:
             copy.show(machine.disk)
             copy.is_open = machine.node is None
