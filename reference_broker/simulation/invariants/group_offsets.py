@@ -40,9 +40,10 @@ class GroupOffsetInvariants:
             raise InvariantViolation("group-offset-stands", f"{group} has committed {offset}, nowhere")
         key, ledger = found
         holder = self._holder(key, ledger)
-        if holder is None:
-            return
+        if holder is None and ledger.committed:
+            return  # nobody who has it runs
         for batch in reversed(ledger.committed):
+            assert holder is not None
             for commit, value in _commits(holder, batch):
                 if (commit.group, commit.topic, commit.partition) == (group, topic, partition) and (
                     value is not None and value.offset == offset

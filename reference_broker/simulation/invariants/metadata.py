@@ -287,8 +287,11 @@ def _keys(record: MetadataRecord, image: MetadataImage) -> Iterator[Key]:
             yield "partition", record.topic_id, record.partition_id
         case RemoveTopicRecord():
             yield "topic", record.topic_id
-            for index in image.topics_by_id[record.topic_id].partitions:
+            topic = image.topics_by_id[record.topic_id]
+            for index in topic.partitions:
                 yield "partition", record.topic_id, index
+            for name in image.topic_overrides(topic.name):
+                yield "config", ResourceType.TOPIC, topic.name, name
         case ConfigRecord():
             yield "config", record.resource_type, record.resource_name, record.name
         case FeatureLevelRecord():

@@ -7,7 +7,7 @@
 | `log-matching`              | a batch of one epoch at one offset is the same on all replicas, and so are all before |
 | `offsets-ascend`            | a batch begins where the one before it ends, in the same epoch or a newer one         |
 | `watermark-within-log`      | log start ≤ high watermark ≤ log end                                                  |
-| `watermark-monotone`        | a leader's high watermark never falls                                                 |
+| `watermark-monotone`        | a leader's high watermark never falls, not when it becomes one either                 |
 | `watermark-on-isr`          | all below a leader's high watermark is on every member of its ISR                     |
 | `committed-stays`           | what was below a leader's high watermark is there in every later one that was elected |
 |                             | cleanly, and no replica truncates it                                                  |
@@ -250,7 +250,7 @@ class PartitionInvariants:
         if known != replica.node_id:
             detail = f"{replica} leads epoch {replica.leader_epoch}, as does node {known}"
             raise InvariantViolation("one-leader-per-epoch", detail)
-        if before.is_leader and replica.high_watermark < before.high_watermark:
+        if replica.high_watermark < before.high_watermark and not before.log.removed:
             detail = f"{replica}, a leader, goes from {before.high_watermark} back to {replica.high_watermark}"
             raise InvariantViolation("watermark-monotone", detail)
         if replica.leader_epoch < ledger.void_below_epoch:
