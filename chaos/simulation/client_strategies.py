@@ -108,9 +108,9 @@ def _producers(shape: Shape, *, idempotent: bool, acks: int = -1) -> SearchStrat
         idempotent=st.just(idempotent),
         acks=st.just(acks),
         in_flight_max=st.sampled_from((5, 1, 3)),
-        delivery_timeout_ms=st.sampled_from((20_000, 3_000)),
+        delivery_timeout_ms=st.sampled_from((15_000, 3_000)),
         request_timeout_ms=st.sampled_from((5_000, 500, 1_500)),
-        retry_backoff_ms=st.sampled_from((100, 10)),
+        retry_backoff_ms=st.sampled_from((100, 30)),
     )
 
 

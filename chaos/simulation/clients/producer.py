@@ -209,7 +209,8 @@ class Producer(Client):
                 self._resolve(partition)
                 self._send_ready(partition)
             self._set_alarm()
-            yield Wait(self._changed)
+            if self._open or not self._has_ended:  # which the refresh may have changed
+                yield Wait(self._changed)
         self._settled.give()
 
     def _set_alarm(self) -> None:
