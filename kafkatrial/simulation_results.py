@@ -9,6 +9,7 @@ from chaos.simulation.campaign_events import CampaignEnded, FailureReplayed, See
 from chaos.simulation.counterexample import Counterexample, program_of
 from conformance.events import Event
 from kafkatrial.exit_codes import ExitCode
+from reference_broker.simulation.coverage import STATES
 
 
 @dataclass(slots=True)
@@ -78,8 +79,8 @@ class SimulationResults:
 
     @property
     def never_reached(self) -> list[str]:
-        """The states and transitions that are counted, and of which there is none."""
-        return sorted(name for name, count in self.coverage.items() if not count)
+        """The states and transitions that no seed has come to."""
+        return [state for state in STATES if not self.coverage[state]]
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -94,7 +95,7 @@ class SimulationResults:
             "events": self.events,
             "events_per_s": round(self.events_per_s),
             "operations": self.operations,
-            "coverage": dict(sorted(self.coverage.items())),
+            "coverage": {name: count for name, count in sorted(self.coverage.items()) if count},
             "never_reached": self.never_reached,
             "replayed": [replayed.as_json() for replayed in self.replayed],
             "failing": [

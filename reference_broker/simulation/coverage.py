@@ -40,6 +40,23 @@ from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.log_mirror import LogChange
 from reference_broker.simulation.invariants.watch import Before, PartitionKey, Replica, Watch, Watched
 
+STATES = (
+    *("node-started", "node-ended:kill", "node-ended:power", "node-ended:stop", "node-ended:failed"),
+    *(f"quorum:{role.value.lower()}" for role in Role),
+    *("quorum:truncation", "snapshot:taken", "snapshot:installed", "controller:active", "controller:failover"),
+    *("election:clean", "election:unclean", "election:preferred", "partition:offline", "isr:shrink", "isr:expand"),
+    *("reassignment:begun", "reassignment:completed"),
+    *("broker:registered", "broker:fenced", "broker:unfenced", "broker:shutting-down"),
+    *("log:truncated", "log:began-again", "log:rolled", "log:start-moved", "log:recovered", "log:opened-clean"),
+    *("log:lost-content", "purgatory:expired", "duplicate-answered", "diverging-epoch-answered"),
+    *("error:fetch:FENCED_LEADER_EPOCH", "error:fetch:UNKNOWN_LEADER_EPOCH", "error:fetch:OFFSET_OUT_OF_RANGE"),
+    *("error:produce:NOT_LEADER_OR_FOLLOWER", "error:produce:NOT_ENOUGH_REPLICAS", "error:produce:REQUEST_TIMED_OUT"),
+    *("error:produce:NOT_ENOUGH_REPLICAS_AFTER_APPEND", "error:produce:OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    *("error:alter_partition:INELIGIBLE_REPLICA", "error:alter_partition:INVALID_UPDATE_VERSION"),
+    *("error:broker_heartbeat:NOT_CONTROLLER", "error:broker_heartbeat:STALE_BROKER_EPOCH"),
+)
+"""What a campaign wants to see reached, and of errors those that fence somebody off."""
+
 _ROLES = {role: f"quorum:{role.value.lower()}" for role in Role}
 
 
