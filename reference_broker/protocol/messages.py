@@ -87,7 +87,9 @@ def _maker(entity_type: Any) -> Callable[..., Any]:
     implied = {"throttle_time": timedelta(0)} if "throttle_time" in names else {}
 
     def make(**values: Any) -> Any:
-        return entity_type(**implied, **{name: value for name, value in values.items() if name in names})
+        if not names.issuperset(values):
+            values = {name: value for name, value in values.items() if name in names}
+        return entity_type(**implied, **values)
 
     return make
 

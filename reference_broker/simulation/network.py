@@ -78,6 +78,9 @@ class Condition:
     bytes_per_ms: int | None = None
 
 
+_WELL = Condition()
+
+
 @dataclass(eq=False, slots=True)
 class End:
     """One end of a connection.
@@ -126,7 +129,7 @@ class _Side:
     place: str
     end: End | None
     is_gone: bool = False
-    condition: Condition = field(default_factory=Condition)
+    condition: Condition = _WELL
     way: deque[_Parcel] = field(default_factory=deque)
     last_ms: int = 0
     free_ms: int = 0
@@ -243,9 +246,14 @@ class Network:
         self._pipes[pipe] = None
         self._set_conditions(pipe)
         self._trace.add(self._scheduler.now_ms, "connect", opener.place, place, listener)
-        self._scheduler.after(CONNECT_TIMEOUT_MS, partial(self._give_up, pipe))
+        if place in self._dark or any(side.condition is not _WELL for side in (pipe.opener, pipe.acceptor)):
+            self._watch(pipe)
         self._ask(pipe, _FIRST_RETRY_MS)
         return pipe
+
+    def _watch(self, pipe: Pipe) -> None:
+        """Give up in time. Where all is well there is no need to: most connections are made in no time."""
+        self._scheduler.after(CONNECT_TIMEOUT_MS, partial(self._give_up, pipe))
 
     def _ask(self, pipe: Pipe, retry_ms: int) -> None:
         """Ask for a connection, which is forgotten on its way where the link is cut."""
@@ -261,6 +269,8 @@ class Network:
         if pipe.opener.is_gone:
             self._forget(pipe)
         elif pipe.acceptor.condition.cut or pipe.opener.condition.cut or pipe.acceptor.place in self._dark:
+            if retry_ms == _FIRST_RETRY_MS:
+                self._watch(pipe)
             self._scheduler.after(retry_ms, partial(self._ask, pipe, 2 * retry_ms))
         else:
             pipe.acceptor.end = end = pipe.accept(pipe)
@@ -375,6 +385,8 @@ class Network:
             if side.condition.cut is Cut.LOSE:
                 side.has_lost = True
                 self._lose(pipe, side)
+            if parcel.content is _Sign.CONNECTED:
+                self._watch(pipe)
             return
         way.popleft()
         if isinstance(parcel.content, _Sign):
@@ -423,9 +435,6 @@ class Network:
 
     def _forget(self, pipe: Pipe) -> None:
         self._pipes.pop(pipe, None)
-
-
-_WELL = Condition()
 
 
 def _worst(conditions: list[Condition]) -> Condition:

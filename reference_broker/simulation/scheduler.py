@@ -41,8 +41,7 @@ class Scheduler:
         """Do the next action; false where there is none."""
         if not self._heap:
             return False
-        at_ms, _, action = heapq.heappop(self._heap)
-        self.now_ms = at_ms
+        self.now_ms, _, action = heapq.heappop(self._heap)
         self.events += 1
         action()
         for watch in self.after_event:
@@ -60,7 +59,10 @@ class Scheduler:
 
     def run(self, for_ms: int) -> None:
         """Let time pass."""
-        self.run_until(lambda: False, end_ms=self.now_ms + for_ms)
+        end_ms = self.now_ms + for_ms
+        while self._heap and self._heap[0][0] <= end_ms:
+            self.step()
+        self.now_ms = max(self.now_ms, end_ms)
 
     def now_ns(self) -> int:
         """A clock for histories: it never shows one time twice, so that what came first is seen to."""

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any
 from uuid import UUID
@@ -17,8 +17,9 @@ from kio.index import load_response_from_request
 
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey, known_versions, request_schema
-from fixtures.clients.raw import decode_response, encode_request
+from fixtures.clients.raw import decode_response
 from reference_broker.core.apis import BROKER_APIS
+from reference_broker.protocol.messages import client_codec
 
 _SIZE = struct.Struct(">i")
 _SIZE_AND_HEADER = struct.Struct(">ihhi")
@@ -64,9 +65,12 @@ def newest(api_key: int, highest: int | None = None) -> int:
 
 def question_of(entity: Any, *, is_answered: bool = True) -> Question:
     """A request of any kind."""
-    tail = encode_request(entity, 0, _CLIENT_ID)[_SIZE_AND_HEADER.size - _SIZE.size :]
-    response_type = load_response_from_request(type(entity))
-    return Question(entity.__api_key__, entity.__version__, tail, response_type, is_answered)
+    request_type: Any = type(entity)
+    tail = client_codec(request_type).write(0, _CLIENT_ID, entity)[_SIZE_AND_HEADER.size :]
+    return Question(entity.__api_key__, entity.__version__, tail, _response_type(request_type), is_answered)
+
+
+_response_type = cache(load_response_from_request)
 
 
 def produce(

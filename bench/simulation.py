@@ -1,0 +1,162 @@
+"""What the simulation must do: scripts by the second, virtual time, memory over many seeds, time per event.
+
+    .venv/bin/python bench/simulation.py [--scripts 30] [--seeds 2000] [--records 100000]
+
+All on one core, and judged: a script of 100 client operations and three faults on three nodes.
+
+- Scripts a second of CPU time, and how many times as fast as real time the virtual time passes.
+- Resident memory after a tenth of the seeds, and after all of them.
+- CPU time of an event on a cluster whose log is empty, and on one whose log has so many records.
+"""
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+
+from kio.schema.create_topics.v7 import request as create_topics
+from kio.schema.produce.v9 import request as produce
+
+from chaos.faults import Isolate, Kill, Pause, Role, Timed
+from chaos.simulation.run import run
+from chaos.simulation.script import Consumer, Poll, Producer, Script, Send, Topic
+from fixtures.clients.raw import encode_request
+from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
+from reference_broker.simulation.clock import WALL_START_MS
+from reference_broker.simulation.cluster import SimulatedCluster
+
+SCRIPTS_MIN_PER_S = 10
+TIMES_REAL_TIME_MIN = 500
+MEMORY_GROWTH_MAX = 1.1
+EVENT_GROWTH_MAX = 1.5
+RECORDS_PER_BATCH = 100
+TIMEOUT = timedelta(seconds=5)
+SCRIPT = Script(
+    topics=(Topic(),),
+    clients=(
+        Producer(steps=(Send(batches=40, records=2, pause_ms=250),)),
+        Producer(steps=(Send(batches=20, pause_ms=500),), idempotent=False),
+        Consumer(steps=(Poll(times=40, pause_ms=250),)),
+    ),
+    schedule=(
+        Timed(1_000, Kill(Role.LEADER), 2_000),
+        Timed(5_000, Isolate(Role.FOLLOWER), 3_000),
+        Timed(9_000, Pause(Role.FOLLOWER), 2_000),
+    ),
+)
+
+
+def measure_scripts(scripts: int) -> tuple[float, float, float]:
+    """Scripts a second, times real time, operations of a script."""
+    run(SCRIPT)
+    virtual_ms = operations = 0
+    began = time.process_time()
+    for seed in range(scripts):
+        outcome = run(replace(SCRIPT, seed=seed))
+        assert outcome.violation is None, outcome.violation
+        virtual_ms += outcome.virtual_ms
+        operations += outcome.operations
+    taken_s = time.process_time() - began
+    return scripts / taken_s, virtual_ms / 1000 / taken_s, operations / scripts
+
+
+def measure_memory_mib(seeds: int) -> tuple[float, float]:
+    """Resident memory, early and at the end."""
+    early_mib = 0.0
+    for seed in range(seeds):
+        run(replace(SCRIPT, seed=seed))
+        if seed == seeds // 10:
+            early_mib = _resident_mib()
+    return early_mib, _resident_mib()
+
+
+def _resident_mib() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+class _Load:
+    """One producer, and the cluster that it writes to."""
+
+    def __init__(self) -> None:
+        self.cluster = SimulatedCluster(3)
+        assert self.cluster.await_ready()
+        self._numbers = count()
+        self._answers = 0
+        topic = create_topics.CreatableTopic(
+            name="a", num_partitions=1, replication_factor=3, assignments=(), configs=()
+        )
+        self._connect(1)
+        self._ask(create_topics.CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False))
+        self._await(lambda: self._leader() is not None)
+        self._connect(self._leader())
+
+    def _leader(self) -> int | None:
+        found = self.cluster.nodes[1].metadata.image.partition("a", 0)
+        return None if found is None else found.leader
+
+    def _connect(self, node_id: int) -> None:
+        self._connection = self.cluster.connect("client", node_id, self._answered, lambda: None)
+
+    def _answered(self, _data: bytes) -> None:
+        self._answers += 1
+
+    def _await(self, condition: Callable[[], bool]) -> None:
+        assert self.cluster.scheduler.run_until(condition, end_ms=self.cluster.scheduler.now_ms + 10_000)
+
+    def _ask(self, entity: object) -> None:
+        expected = self._answers + 1
+        frame = encode_request(entity, next(self._numbers), "bench")
+        self._connection.send(len(frame).to_bytes(4, "big") + frame)
+        self._await(lambda: self._answers == expected)
+
+    def write(self, records: int) -> None:
+        """Write batches until so many records are acknowledged by all."""
+        batch = encode_batch(
+            RecordBatch(tuple(Record(b"x" * 20, timestamp_ms=WALL_START_MS) for _ in range(RECORDS_PER_BATCH)))
+        )
+        partition = produce.PartitionProduceData(index=0, records=batch)
+        topic = produce.TopicProduceData(name="a", partition_data=(partition,))
+        request = produce.ProduceRequest(transactional_id=None, acks=-1, timeout=TIMEOUT, topic_data=(topic,))
+        for _ in range(0, records, RECORDS_PER_BATCH):
+            self._ask(request)
+
+
+def measure_event_us(records_before: int, records: int = 20_000) -> float:
+    """CPU time of an event while records are written to a log that has some already."""
+    load = _Load()
+    load.write(records_before)
+    scheduler = load.cluster.scheduler
+    events, began = scheduler.events, time.process_time()
+    load.write(records)
+    return (time.process_time() - began) / (scheduler.events - events) * 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scripts", type=int, default=30)
+    parser.add_argument("--seeds", type=int, default=2_000, help="to see whether memory grows; 0: do not look")
+    parser.add_argument("--records", type=int, default=100_000, help="in the long log")
+    arguments = parser.parse_args()
+    per_s, times, operations = measure_scripts(arguments.scripts)
+    print(f"{per_s:.1f} scripts a second, of {operations:.0f} operations (goal: at least {SCRIPTS_MIN_PER_S})")
+    print(f"{times:,.0f} times real time (goal: at least {TIMES_REAL_TIME_MIN})", flush=True)
+    short_us, long_us = measure_event_us(0), measure_event_us(arguments.records)
+    print(f"{short_us:.0f} us an event, {long_us:.0f} us behind {arguments.records:,} records", flush=True)
+    is_flat = True
+    if arguments.seeds:
+        early_mib, late_mib = measure_memory_mib(arguments.seeds)
+        print(
+            f"{early_mib:.0f} MiB after {arguments.seeds // 10:,} seeds, {late_mib:.0f} MiB after {arguments.seeds:,}"
+        )
+        is_flat = late_mib <= MEMORY_GROWTH_MAX * early_mib
+    is_fast = per_s >= SCRIPTS_MIN_PER_S and times >= TIMES_REAL_TIME_MIN
+    raise SystemExit(not (is_fast and is_flat and long_us <= EVENT_GROWTH_MAX * short_us))
+
+
+if __name__ == "__main__":
+    main()
