@@ -1,4 +1,4 @@
-"""The reference broker, without any defect, violates nothing: a thousand seeds each time, ten thousand others at night."""
+"""The reference broker without a defect violates nothing: a thousand seeds each time, ten thousand others at night."""
 
 import os
 

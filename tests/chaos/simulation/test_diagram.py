@@ -1,0 +1,80 @@
+"""The diagram of a run: it knows the messages, and shows those that matter."""
+
+import pytest
+
+from chaos.faults import Kill, Role, Timed
+from chaos.simulation.counterexample import Counterexample
+from chaos.simulation.diagram import MESSAGES_MAX, NOTES_MAX, diagram_of
+from chaos.simulation.recording import Record
+from chaos.simulation.run import run
+from chaos.simulation.script import AwaitOutcomes, Producer, Script, Send
+from linearizability.picture.space_time import Happening
+
+SCRIPT = Script(
+    clients=(Producer(steps=(Send(batches=40, pause_ms=100), AwaitOutcomes())),),
+    schedule=(Timed(at_ms=500, fault=Kill(Role.LEADER), for_ms=2_000),),
+)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    record = Record()
+    return record, run(SCRIPT, record=record)
+
+
+@pytest.fixture(scope="module")
+def diagram(recorded):
+    record, outcome = recorded
+    found = Counterexample(SCRIPT, "lost-write", "a record is gone", seed=1, at_ms=outcome.virtual_ms)
+    return diagram_of(found, record, nodes=3)
+
+
+def test_recording_changes_nothing(recorded):
+    assert recorded[1].digest == run(SCRIPT).digest
+
+
+def test_every_message_has_the_name_of_its_api_and_answers_belong_to_requests(recorded):
+    record, _ = recorded
+    assert {message.api for message in record.messages} >= {
+        "Produce",
+        "Fetch",
+        "Vote",
+        "BrokerHeartbeat",
+        "AlterPartition",
+    }
+    for message in record.messages:
+        if message.of is not None:
+            assert message.of.answer is message
+            assert (message.of.source, message.of.api) == (message.destination, message.api)
+            assert message.of.place < message.place
+        if message.arrived is not None:
+            assert message.arrived > message.place
+
+
+def test_only_what_matters_is_shown_and_it_is_said_how_much_is_not(recorded, diagram):
+    record, _ = recorded
+    assert 10 < len(diagram.messages) <= MESSAGES_MAX < len(record.messages)
+    assert sum(mark.kind is Happening.NOTE for mark in diagram.marks) <= NOTES_MAX
+    assert "BrokerHeartbeat" not in {message.text for message in diagram.messages}
+    assert diagram.notes == (f"{len(record.messages) - len(diagram.messages):,} of {len(record.messages):,} messages",)
+
+
+def test_the_fault_the_node_that_is_down_and_the_election_are_there(diagram):
+    (fault,) = diagram.faults
+    assert "Kill" in fault.text
+    (down,) = diagram.downs
+    assert fault.begin < down.begin < fault.end < down.end
+    assert any("leads a-0 in epoch 1" in mark.text for mark in diagram.marks)
+    assert [mark.kind for mark in diagram.marks][-1] is Happening.VIOLATION
+    assert diagram.moments[fault.end].at_ms - diagram.moments[fault.begin].at_ms == 2_000
+
+
+def test_everything_stands_at_a_place_and_in_a_lane_that_there_are(diagram):
+    places, lanes = range(len(diagram.moments)), set(diagram.lanes)
+    times = [moment.at_ms for moment in diagram.moments]
+    assert times == sorted(times)
+    for message in diagram.messages:
+        assert {message.source, message.destination} <= lanes
+        assert message.sent_at in places
+        assert message.arrived_at is None or message.sent_at < message.arrived_at in places
+    assert {mark.lane for mark in diagram.marks} <= lanes
