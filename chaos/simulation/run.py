@@ -29,7 +29,7 @@ from chaos.simulation.recording import Narrator, Record, RecordingTrace
 from chaos.simulation.roles import Roles
 from chaos.simulation.script import Client as ClientScript
 from chaos.simulation.script import Consumer as ConsumerScript
-from chaos.simulation.script import CreateTopic, DeleteTopic, Script, Send
+from chaos.simulation.script import CreateTopic, DeleteTopic, RawStep, Script, Send
 from chaos.simulation.script import Producer as ProducerScript
 from chaos.simulation.script import RawClient as RawClientScript
 from fixtures.targets.trial_properties import trial_properties
@@ -45,7 +45,8 @@ from reference_broker.simulation.trace import Trace
 READY_MS = 60_000
 CLIENTS_MS = 120_000
 """How long clients may go on once the last fault is over."""
-CONVERGE_MS = 60_000
+CONVERGE_MS = 90_000
+"""Twice as long as a follower waits for an answer that was lost (`replica.socket.timeout.ms`), and some more."""
 DRAIN_MS = 60_000
 _LOOK_MS = 50
 _FIRST_CLIENT = 1
@@ -117,7 +118,13 @@ class _Run:
             given.nodes, seed=script.seed, roles=dict(given.roles), properties=properties, trace=trace
         )
         self.writer = HistoryInMemory(f"seed-{script.seed}")
-        self.writer.cluster = properties
+        # Topics that clients make say themselves how many replicas they have.
+        self.writer.cluster = {
+            name: value for name, value in properties.items() if name != "default.replication.factor"
+        }
+        for step in _steps_of(script):
+            if isinstance(step, CreateTopic):
+                self.writer.set_topic(step.topic, dict(step.properties))
         self.recorder = Recorder(self.writer, self.cluster.scheduler.now_ns)
         self.roles = Roles(self.cluster, script.topics[0].name)
         self.invariants = Invariants(self.cluster)
@@ -206,7 +213,9 @@ class _Run:
         self._await_order("after the faults")
         places = [place for place in self._places() if place[0] != CONSUMER_OFFSETS_TOPIC]
         probe = ProducerScript(
-            steps=tuple(Send(topic=topic, partition=partition) for topic, partition in places), idempotent=False
+            steps=tuple(Send(topic=topic, partition=partition) for topic, partition in places),
+            idempotent=False,
+            delivery_timeout_ms=CONVERGE_MS,
         )
         process = self._process()
         producer = Producer(process, self.surroundings, probe)
@@ -307,8 +316,12 @@ def _keeps_timestamps(script: Script) -> bool:
 
 def _passing(script: Script) -> frozenset[str]:
     """Names of the topics that clients delete."""
-    clients = (client for client in script.clients if isinstance(client, RawClientScript))
-    return frozenset(step.topic for client in clients for step in client.steps if isinstance(step, DeleteTopic))
+    return frozenset(step.topic for step in _steps_of(script) if isinstance(step, DeleteTopic))
+
+
+def _steps_of(script: Script) -> list[RawStep]:
+    """What raw clients do."""
+    return [step for client in script.clients if isinstance(client, RawClientScript) for step in client.steps]
 
 
 def _described(error: Exception) -> str:

@@ -11,6 +11,7 @@ from chaos.simulation.clients.process import Answer, Ask, Process, Sleep, Wait
 from chaos.simulation.clients.view import NO_NODE, Place, View
 from fixtures.clients.messages import error_name
 from fixtures.clients.recorded_connection import known
+from fixtures.clients.topic_ids import topic_id_text
 from linearizability.history.recorder import Recorder
 
 READ_UNCOMMITTED = "read_uncommitted"
@@ -86,17 +87,19 @@ class Client:
         return self.recorder.invoke(self.process.number, f, **columns)
 
     def state(self, source: str, asked_ns: int, place: Place, node: int, error: str | None, **columns: Any) -> None:
-        """What a node said of a partition."""
+        """What a node said of a partition, by its name unless `columns` have the topic's id."""
         self.recorder.state(
-            source=source,
-            asked_ns=asked_ns,
-            answered_ns=self.recorder.now_ns(),
-            node=node,
-            topic=place[0],
-            topic_id=self.id_of_name(place[0]),
-            partition=place[1],
-            error=error,
-            **columns,
+            **{
+                "source": source,
+                "asked_ns": asked_ns,
+                "answered_ns": self.recorder.now_ns(),
+                "node": node,
+                "topic": place[0],
+                "topic_id": self.id_of_name(place[0]),
+                "partition": place[1],
+                "error": error,
+                **columns,
+            }
         )
 
     def id_of_name(self, topic: str) -> str | None:
@@ -134,6 +137,7 @@ class Client:
                     (of_topic.name, of_partition.partition_index),
                     node,
                     error_name(of_partition.error_code),
+                    topic_id=topic_id_text(of_topic.topic_id),
                     leader=known(of_partition.leader_id),
                     leader_epoch=known(of_partition.leader_epoch),
                     isr=[int(member) for member in of_partition.isr_nodes],

@@ -199,6 +199,7 @@ class Consumer(Client):
             place,
             node,
             None,
+            topic_id=self.view.topic_id_text(place[0]),
             isolation=self._script.isolation,
             leader_epoch=known(epoch),
             high_watermark=known(of_partition.high_watermark),
