@@ -23,7 +23,7 @@ from linearizability.history.rows import Flags, Numbers, Piece, broken_row, firs
 from linearizability.history.schema import COLUMNS, OPERATION_TABLES, SCHEMAS
 from linearizability.history.topic_ids import TopicIds
 
-SHARE_ROWS: Final = 5_000_000
+SHARE_ROWS: Final = 10_000_000
 """About so many records are held against each other at a time."""
 
 
