@@ -24,8 +24,8 @@ from linearizability.judgement import Verdict
 
 PARTITIONS = (1, 1000)
 GOAL_RECORDS = 10_000_000
-GOAL_S, GOAL_MB, GOAL_GROWTH = 60.0, 4096.0, 12.0
-"""Seconds of processor time, megabytes, and what counts as near linear."""
+GOAL_S, GOAL_MB, GOAL_GROWTH = 60.0, 4096.0, 15.0
+"""Seconds of processor time, megabytes, and what counts as near linear: sorting, and caches that no longer hold all."""
 
 
 def judge_lawful(run_dir: Path) -> None:
