@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.segment import Segment
-from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, BatchHeader
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, BatchHeader, checksum
 from reference_broker.simulation.invariants.violation import InvariantViolation
 
 _base_offset = attrgetter("base_offset")
@@ -145,10 +145,13 @@ def _parse(data: bytes | bytearray, position: int, segment: int, directory: str)
     if left >= HEADER_SIZE_BYTES:
         header = BatchHeader.parse(data, position)
         if header.magic == MAGIC and HEADER_SIZE_BYTES <= header.size_bytes <= left:
+            if header.crc != checksum(memoryview(data)[position : position + header.size_bytes]):
+                detail = f"{directory}: the checksum of the batch at offset {header.base_offset} does not fit"
+                raise InvariantViolation("batches-intact", detail)
             place = segment, position, header.size_bytes
             return Batch(header.base_offset, header.last_offset, header.leader_epoch, header.crc, *place)
     raise InvariantViolation(
-        "whole-batches", f"{directory}, segment {segment}: no batch at byte {position}, {left} bytes before the end"
+        "batches-intact", f"{directory}, segment {segment}: no batch at byte {position}, {left} bytes before the end"
     )
 
 

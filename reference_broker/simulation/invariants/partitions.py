@@ -5,6 +5,7 @@
 | `one-leader-per-epoch`      | two nodes never lead in one leader epoch                                              |
 | `epochs-only-grow`          | a replica's leader epoch and partition epoch, in one life of its node                 |
 | `log-matching`              | a batch of one epoch at one offset is the same on all replicas, and so are all before |
+| `batches-intact`            | the files hold whole batches, with checksums that fit                                 |
 | `offsets-ascend`            | a batch begins where the one before it ends, in the same epoch or a newer one         |
 | `watermark-within-log`      | log start ≤ high watermark ≤ log end                                                  |
 | `watermark-monotone`        | a leader's high watermark never falls, not when it becomes one either                 |

@@ -201,6 +201,7 @@ class Storm:
         properties: dict[str, str] | None = None,
         faults: int | None = None,
         faulty_ms: int = FAULTY_MS,
+        for_ms: int | None = None,
     ) -> None:
         self.random = Random(seed)
         self.cluster = SimulatedCluster(3, seed=seed, properties=PROPERTIES | (properties or {}))
@@ -210,7 +211,8 @@ class Storm:
         self.kinds = tuple(kinds) if kinds is not None else tuple(drawn) or ("kill",)
         self.faults = self.random.randrange(1, 14) if faults is None else faults
         self.faulty_ms = faulty_ms
-        self.is_over = False
+        self._for_ms = for_ms
+        self.is_over = self._is_healed = False
         self.producers: list[Producer] = []
         self.committer = Committer(self)
 
@@ -268,47 +270,50 @@ class Storm:
     # Faults
 
     def _inject(self, kind: str) -> None:
-        if self.is_over or self._is_healed:
+        if self._is_healed:
             return
-        node_id, scheduler = self.any_node(), self.cluster.scheduler
-        machine = self.cluster.machines[node_id]
-        for_ms = self.random.choice((0, 50, 700, 2_500, 6_000))
+        node_id = self.any_node()
+        for_ms = self._for_ms or self.random.choice((0, 50, 700, 2_500, 6_000))
+        if kind in {"elect", "reassign", "roll"}:
+            self._ask(kind, node_id)
+        elif kind in {"isolate", "deaf", "cut"}:
+            self._cut(kind, str(node_id), for_ms)
+        else:
+            self._break_machine(kind, node_id, for_ms)
+
+    def _break_machine(self, kind: str, node_id: int, for_ms: int) -> None:
+        machine, scheduler = self.cluster.machines[node_id], self.cluster.scheduler
         match kind:
-            case "kill" | "power":
-                if machine.node is not None:
-                    (self.cluster.kill if kind == "kill" else self.cluster.cut_power)(node_id)
-                    scheduler.after(for_ms, lambda: self._start(node_id))
+            case "kill" | "power" if machine.node is not None:
+                (self.cluster.kill if kind == "kill" else self.cluster.cut_power)(node_id)
+                scheduler.after(for_ms, lambda: self._start(node_id))
             case "pause":
                 machine.pause()
-                scheduler.after(for_ms, lambda: machine.is_paused and machine.resume())
-            case "isolate" | "deaf" | "cut":
-                self._cut(kind, str(node_id), for_ms)
-            case "stop":
-                if machine.node is not None and not machine.is_paused:
-                    self.cluster.shut_down(node_id)
-                    self._start_when_gone(node_id, for_ms)
+                scheduler.after(for_ms, machine.resume)
+            case "stop" if machine.node is not None and not machine.is_paused:
+                self.cluster.shut_down(node_id)
+                self._start_when_gone(node_id, for_ms)
             case "slow-disk":
                 machine.disk.flush_ms = self.random.choice((5, 60, 400))
                 scheduler.after(for_ms, lambda: setattr(machine.disk, "flush_ms", 0))
             case "jump":
-                machine.clock.wall_offset_ms += self.random.choice((-3_600_000, -2_000, 2_000, 3_600_000))
+                machine.jump_clock(self.random.choice((-3_600_000, -2_000, 2_000, 3_600_000)))
+
+    def _ask(self, kind: str, node_id: int) -> None:
+        """The cluster itself is to change something."""
+        index = self.random.randrange(2)
+        match kind:
             case "elect":
                 entity = request("ElectLeaders", 2, election_type=0, topic_partitions=None, timeout=2_000)
-                Client(self.cluster).ask(node_id, entity, lambda _: None)
             case "reassign":
-                replicas = tuple(self.random.sample((1, 2, 3), 3))
-                partitions = [{"partition_index": self.random.randrange(2), "replicas": replicas}]
+                partitions = [{"partition_index": index, "replicas": tuple(self.random.sample((1, 2, 3), 3))}]
                 topics = [{"name": TOPIC, "partitions": partitions}]
                 entity = request("AlterPartitionReassignments", 0, timeout=2_000, topics=topics)
-                Client(self.cluster).ask(node_id, entity, lambda _: None)
-            case "roll":
-                offset = self.random.randrange(20)
-                partitions = [{"partition_index": self.random.randrange(2), "offset": offset}]
+            case _:
+                partitions = [{"partition_index": index, "offset": self.random.choice((5, 20, 150))}]
                 topics = [{"name": TOPIC, "partitions": partitions}]
-                entity = request("DeleteRecords", 2, timeout=2_000, topics=topics)
-                Client(self.cluster).ask(self.leader(0), entity, lambda _: None)
-
-    _is_healed = False
+                entity, node_id = request("DeleteRecords", 2, timeout=2_000, topics=topics), self.leader(index)
+        Client(self.cluster).ask(node_id, entity, lambda _: None)
 
     def _cut(self, kind: str, place: str, for_ms: int) -> None:
         others = [str(other) for other in self.cluster.machines if str(other) != place]
@@ -336,6 +341,5 @@ class Storm:
         self.cluster.network.heal_all()
         for node_id, machine in self.cluster.machines.items():
             machine.disk.flush_ms = 0
-            if machine.is_paused:
-                machine.resume()
+            machine.resume()
             self._start(node_id)

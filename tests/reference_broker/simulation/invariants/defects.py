@@ -1,0 +1,414 @@
+"""One mistake for each invariant, as a replacement of one function, and the faults that bring it to light."""
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest.mock import patch
+
+from reference_broker.core.clock import Now
+from reference_broker.core.controller import partition_changes, producer_ids
+from reference_broker.core.controller.elections import Elections
+from reference_broker.core.controller.handlers import allocate_producer_ids, broker_registration
+from reference_broker.core.group_coordinator import GroupCoordinator
+from reference_broker.core.group_offsets import GroupOffsets
+from reference_broker.core.log.batch_file import BatchFile
+from reference_broker.core.log.epochs import LeaderEpochs
+from reference_broker.core.log.index import OffsetIndex, TimeIndex, TimestampOffset
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.producers import Producers
+from reference_broker.core.log.segment import Segment
+from reference_broker.core.metadata import image
+from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
+from reference_broker.core.node import Node
+from reference_broker.core.purgatory import Purgatory
+from reference_broker.core.quorum import answers
+from reference_broker.core.quorum.configuration import QuorumConfig
+from reference_broker.core.quorum.leadership import Leadership
+from reference_broker.core.replication.followers import Followers
+from reference_broker.core.replication.partition import Partition, Role
+from reference_broker.core.replication.partition_reader import PartitionReader
+from reference_broker.core.replication.replicas import Replicas
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.metadata_records import NO_LEADER
+
+
+@dataclass(frozen=True)
+class Defect:
+    """A mistake that is seen as `invariant`, by `seed` or by one of the next."""
+
+    invariant: str
+    owner: Any
+    attribute: str
+    replacement: Any
+    kinds: tuple[str, ...] = ("kill",)
+    faults: int = 3
+    faulty_ms: int = 6_000
+    for_ms: int | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    seed: int = 0
+
+    @contextmanager
+    def seeded(self) -> Iterator[None]:
+        with patch.object(self.owner, self.attribute, self.replacement):
+            yield
+
+
+def _around(owner: Any, attribute: str, make: Callable[[Any], Any]) -> Any:
+    return make(getattr(owner, attribute))
+
+
+def _always_leader(self, record):
+    return Role.OFFLINE if record.leader == NO_LEADER else Role.LEADER
+
+
+def _lose_the_partition_epoch(original):
+    def isr_accepted(self, proposal, *, isr, leader_epoch, partition_epoch, now):
+        original(self, proposal, isr=isr, leader_epoch=leader_epoch, partition_epoch=partition_epoch, now=now)
+        self.partition_epoch = 0
+
+    return isr_accepted
+
+
+def _leave_a_gap(original):
+    def place(self, header, records, leader_epoch, now_ms):
+        placed = original(self, header, records, leader_epoch, now_ms)
+        return placed._replace(base_offset=placed.base_offset + 1)
+
+    return place
+
+
+def _believe_the_leaders_watermark(original):
+    def replicate(self, records, high_watermark, log_start_offset, now):
+        original(self, records, high_watermark, log_start_offset, now)
+        self.high_watermark = high_watermark + 1
+
+    return replicate
+
+
+def _let_the_watermark_fall(self, now):
+    committed = self.followers.committed_offset(self.log.log_end_offset, self.isr.maximal, now)
+    has_moved, self.high_watermark = committed != self.high_watermark, max(committed, 0)
+    return has_moved
+
+
+def _commit_at_once(self, end_offset, maximal_isr, now):
+    return end_offset
+
+
+def _truncate_to_the_watermark(original):
+    """KIP-101."""
+
+    def apply(self, record, now):
+        is_new_epoch = original(self, record, now)
+        if is_new_epoch and self.role is Role.FOLLOWER:
+            self.truncate_to(self.high_watermark, now)
+        return is_new_epoch
+
+    return apply
+
+
+def _begin_an_epoch_late(original):
+    return lambda self, epoch, start_offset: original(self, epoch, start_offset + 1)
+
+
+def _think_to_have_flushed(self):
+    self.recovery_point = self.log_end_offset
+
+
+def _never_flush(self):
+    pass
+
+
+def _recover_all_but_the_last(original):
+    def valid_batches(self, first_offset, last_offset):
+        found = list(original(self, first_offset, last_offset))
+        return iter(found[:-1])
+
+    return valid_batches
+
+
+def _acknowledge_at_once(self, required_offset):
+    return ErrorCode.none if self.is_leader else ErrorCode.not_leader_or_follower
+
+
+def _forget_a_record(original):
+    def apply(self, batches):
+        return [] if self.offset % 5 == 3 else original(self, batches)
+
+    return apply
+
+
+def _go_back(original):
+    def advance(self, high_watermark):
+        applied = original(self, high_watermark)
+        if self.offset > 40:
+            self.offset = 30
+        return applied
+
+    return advance
+
+
+def _keep_the_leader_epoch(original):
+    def changed(partition, change):
+        return replace(original(partition, change), leader_epoch=partition.leader_epoch)
+
+    return changed
+
+
+def _elect_anybody(_partition, target, _election, is_acceptable):
+    return next((replica for replica in reversed(target.replicas) if is_acceptable(replica)), NO_LEADER), False
+
+
+def _elect_uncleanly(_partition, target, _election, is_acceptable):
+    return next((replica for replica in reversed(target.replicas) if is_acceptable(replica)), NO_LEADER), True
+
+
+def _keep_the_broker_epoch(original):
+    def register(asked, elections, *, next_offset, **rest):
+        records, registered = original(asked, elections, next_offset=next_offset, **rest)
+        known = elections.image.brokers.get(asked.broker_id)
+        if known is not None:
+            registered = replace(registered, broker_epoch=known.broker_epoch)
+        return [*records[:-1], registered], registered
+
+    return register
+
+
+def _give_a_block_twice(original):
+    def next_block(image, broker_id):
+        block, record = original(image, broker_id)
+        return block, replace(record, next_producer_id=image.next_producer_id)
+
+    return next_block
+
+
+def _index_one_byte_late(original):
+    return lambda self, last_offset, position: original(self, last_offset, position + 1)
+
+
+def _index_a_time_late(original):
+    return lambda self, largest: original(self, TimestampOffset(largest.timestamp_ms + 1, largest.last_offset))
+
+
+def _leave_the_index(self):
+    self._disk.delete(self._file.path)
+
+
+def _note_the_next_offset(original):
+    return lambda self, header: original(self, header._replace(base_offset=header.base_offset + 1))
+
+
+def _flip_a_bit(original):
+    def append_placed(self, header, batch, now_ms):
+        spoilt = bytearray(batch)
+        spoilt[header.size_bytes - 1] ^= self.directory.startswith("orders")
+        original(self, header, bytes(spoilt), now_ms)
+
+    return append_placed
+
+
+def _be_due_always(self):
+    return 0
+
+
+def _fail(_self, _now):
+    raise OSError(errno.ENOENT, "no such file")
+
+
+def _forget_nobody(original):
+    def remove(self, watched, deadline):
+        original(self, watched, deadline)
+        self._by_connection[watched.operation.connection][watched] = None
+
+    return remove
+
+
+def _commit_nothing(self, offsets, commits, settled, now: Now):
+    settled(ErrorCode.none, now)
+
+
+def _remember_the_first(original):
+    def apply(self, key, value):
+        if (key.topic, key.partition) not in self._committed[key.group]:
+            original(self, key, value)
+
+    return apply
+
+
+def _nothing(*_args, **_kwargs):
+    return None
+
+
+def _always(*_args, **_kwargs):
+    return True
+
+
+def _never(*_args, **_kwargs):
+    return False
+
+
+def _minority(self):
+    return max(progress.end_offset for progress in self._progress.values())
+
+
+def _an_age(_self):
+    return 10**9
+
+
+DEFECTS = (
+    Defect("one-leader-per-epoch", Partition, "_role_in", _always_leader),
+    Defect(
+        "epochs-only-grow",
+        Partition,
+        "isr_accepted",
+        _around(Partition, "isr_accepted", _lose_the_partition_epoch),
+        kinds=("isolate",),
+        seed=1,
+    ),
+    Defect(
+        "log-matching",
+        PartitionReader,
+        "diverging_epoch",
+        staticmethod(_nothing),
+        kinds=("isolate",),
+        faults=4,
+        faulty_ms=20_000,
+        for_ms=5_000,
+        seed=1,
+    ),
+    Defect(
+        "offsets-ascend",
+        PartitionLog,
+        "_place",
+        _around(PartitionLog, "_place", _leave_a_gap),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect(
+        "watermark-within-log",
+        Partition,
+        "replicate",
+        _around(Partition, "replicate", _believe_the_leaders_watermark),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect("watermark-monotone", Partition, "_maybe_advance_high_watermark", _let_the_watermark_fall, faults=6),
+    Defect("watermark-on-isr", Followers, "committed_offset", _commit_at_once, faults=0, faulty_ms=1_500),
+    Defect(
+        "committed-stays",
+        Partition,
+        "apply",
+        _around(Partition, "apply", _truncate_to_the_watermark),
+        kinds=("kill", "stop"),
+        faults=6,
+    ),
+    Defect(
+        "epochs-fit-log",
+        LeaderEpochs,
+        "assign",
+        _around(LeaderEpochs, "assign", _begin_an_epoch_late),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect(
+        "recovery-point", PartitionLog, "flush", _think_to_have_flushed, properties={"log.flush.interval.messages": "1"}
+    ),
+    Defect("recovery-point", PartitionLog, "flush", _never_flush, properties={"log.flush.interval.messages": "1"}),
+    Defect(
+        "recovery-keeps", BatchFile, "valid_batches", _around(BatchFile, "valid_batches", _recover_all_but_the_last)
+    ),
+    Defect("acknowledged-is-committed", Partition, "replication_of", _acknowledge_at_once, kinds=("isolate",)),
+    Defect("metadata-agree", ClusterMetadata, "_apply", _around(ClusterMetadata, "_apply", _forget_a_record)),
+    Defect("metadata-monotone", ClusterMetadata, "advance", _around(ClusterMetadata, "advance", _go_back)),
+    Defect("partition-epochs-grow", image, "changed", _around(image, "changed", _keep_the_leader_epoch)),
+    Defect("leader-in-isr", partition_changes, "_elect", _elect_anybody, kinds=("isolate", "kill"), faults=6),
+    Defect("clean-election", partition_changes, "_elect", _elect_uncleanly, kinds=("isolate", "kill"), faults=6),
+    Defect("fenced-in-isr", Elections, "without", lambda _self, _broker_id: []),
+    Defect("joins-isr-complete", Followers, "may_join", _always),
+    Defect(
+        "broker-epochs-grow",
+        broker_registration,
+        "broker_registration",
+        _around(broker_registration, "broker_registration", _keep_the_broker_epoch),
+    ),
+    Defect(
+        "ids-unique",
+        allocate_producer_ids,
+        "next_block",
+        _around(producer_ids, "next_block", _give_a_block_twice),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect("one-controller-per-epoch", Node, "_stand_by", _nothing, kinds=("isolate", "pause"), faults=8),
+    Defect(
+        "index-fits-log",
+        OffsetIndex,
+        "append",
+        _around(OffsetIndex, "append", _index_one_byte_late),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect(
+        "time-index-fits-log",
+        TimeIndex,
+        "append_if_later",
+        _around(TimeIndex, "append_if_later", _index_a_time_late),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect(
+        "segments-fit-log",
+        Segment,
+        "delete",
+        _leave_the_index,
+        kinds=("roll",),
+        faults=8,
+        faulty_ms=12_000,
+        properties={"log.retention.check.interval.ms": "500"},
+        seed=1,
+    ),
+    Defect(
+        "producers-fit-log",
+        Producers,
+        "note",
+        _around(Producers, "note", _note_the_next_offset),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect(
+        "batches-intact",
+        PartitionLog,
+        "append_placed",
+        _around(PartitionLog, "append_placed", _flip_a_bit),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect("no-busy-loop", Node, "next_ms", property(_be_due_always), faults=0, faulty_ms=1_500),
+    Defect("ends-without-fault", Replicas, "_checkpoint_high_watermarks", _fail, faults=0, faulty_ms=1_500),
+    Defect("nothing-piles-up", Purgatory, "_remove", _around(Purgatory, "_remove", _forget_nobody), seed=2),
+    Defect("group-offset-stands", GroupCoordinator, "commit", _commit_nothing, faults=0, faulty_ms=1_500),
+    Defect(
+        "group-offsets-fit-log",
+        GroupOffsets,
+        "_apply",
+        _around(GroupOffsets, "_apply", _remember_the_first),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect("not-converged", Followers, "may_join", _never, faults=6),
+    Defect("quorum-one-leader", answers, "grants_vote", _always, faults=6),
+    Defect("quorum-majority", Leadership, "_reached_by_majority", _minority, faults=0, faulty_ms=1_500),
+    Defect(
+        "quorum-check-quorum",
+        QuorumConfig,
+        "check_quorum_timeout_ms",
+        property(_an_age),
+        kinds=("isolate",),
+        faults=3,
+        faulty_ms=15_000,
+        for_ms=9_000,
+        seed=2,
+    ),
+)

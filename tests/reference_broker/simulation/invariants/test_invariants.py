@@ -1,0 +1,49 @@
+"""Every invariant is seen to fail where its mistake is seeded, and none fails where there is no mistake."""
+
+import pytest
+
+from reference_broker.simulation.invariants import InvariantViolation
+from tests.reference_broker.simulation.invariants.defects import DEFECTS, Defect
+from tests.reference_broker.simulation.invariants.storm import Storm
+
+SEEDS = 8
+
+
+def storm(defect: Defect, seed: int) -> Storm:
+    return Storm(
+        seed,
+        kinds=defect.kinds,
+        faults=defect.faults,
+        faulty_ms=defect.faulty_ms,
+        for_ms=defect.for_ms,
+        properties=defect.properties,
+    )
+
+
+def violation(defect: Defect, seed: int) -> str | None:
+    with defect.seeded():
+        try:
+            storm(defect, seed).run()
+        except InvariantViolation as violated:
+            return violated.name
+    return None
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect.invariant}-{defect.attribute.strip('_')}")
+def test_a_mistake_is_seen(defect):
+    assert any(violation(defect, seed) == defect.invariant for seed in range(defect.seed, defect.seed + SEEDS))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_cluster_without_mistakes_is_not_accused(seed):
+    run = Storm(seed, faulty_ms=6_000).run()
+    assert all(producer.acknowledged for producer in run.producers)
+    assert run.committer.acknowledged
+
+
+def test_a_run_is_counted_as_it_was():
+    one, other = (Storm(3, faulty_ms=5_000).run() for _ in range(2))
+    assert one.coverage.counts == other.coverage.counts
+    assert one.cluster.trace.digest == other.cluster.trace.digest
+    watched = {name for name, count in one.coverage.counts.items() if count}
+    assert {"node-started", "quorum:leader", "controller:active", "broker:registered", "isr:shrink"} <= watched
