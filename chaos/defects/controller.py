@@ -29,7 +29,7 @@ _commit = Node._commit
 _reverted = reassignments._reverted
 
 
-@_seeds(Heartbeats, "expired", "dead-broker-fenced", "unavailable")
+@_seeds(Heartbeats, "expired", "not-converged", "unavailable")
 def never_fence_the_silent(self: Heartbeats, now: Now) -> list[int]:
     """A broker that is not heard of any more is never fenced.
 
@@ -38,7 +38,7 @@ def never_fence_the_silent(self: Heartbeats, now: Now) -> list[int]:
     return []
 
 
-@_seeds(Heartbeats, "begin", "dead-broker-fenced", "unavailable")
+@_seeds(Heartbeats, "begin", "not-converged", "unavailable")
 def forget_sessions_at_a_failover(self: Heartbeats, brokers: Iterable[RegisterBrokerRecord], now: Now) -> None:
     """A new controller watches only the brokers whose heartbeat it has had.
 
@@ -47,7 +47,7 @@ def forget_sessions_at_a_failover(self: Heartbeats, brokers: Iterable[RegisterBr
     self._sessions = {}
 
 
-@_seeds(Controller, "respond_when_committed", "metadata-committed", "lost-topic", "lost-write")
+@_seeds(Controller, "respond_when_committed", "quorum-committed-equal", "lost-write")
 def answer_before_it_is_committed(
     self: Controller, request: Request, records: Sequence[MetadataRecord], response: Any, now: Now
 ) -> Any:
@@ -61,7 +61,7 @@ def answer_before_it_is_committed(
     return response
 
 
-@_seeds(Node, "_commit", "metadata-committed", "exception", source="KAFKA-12619")
+@_seeds(Node, "_commit", "quorum-committed-equal", "exception", source="KAFKA-12619")
 def decide_before_the_epoch_has_begun(self: Node, now: Now) -> None:
     """A controller is active before the first record of its own epoch is committed.
 
@@ -72,7 +72,7 @@ def decide_before_the_epoch_has_begun(self: Node, now: Now) -> None:
     _commit(self, now)
 
 
-@_seeds(Node, "_stand_by", "exception", "one-active-controller")
+@_seeds(Node, "_stand_by", "exception", "one-controller-per-epoch")
 def stay_active_when_deposed(self: Node, now: Now) -> None:
     """A controller that has lost its quorum keeps its image and goes on deciding.
 
@@ -81,7 +81,7 @@ def stay_active_when_deposed(self: Node, now: Now) -> None:
     self._epoch_start_offset = None
 
 
-@_seeds(allocate_producer_ids, "next_block", "producer-ids-unique", "duplicate", "lost-write")
+@_seeds(allocate_producer_ids, "next_block", "ids-unique", "duplicate", "lost-write")
 def give_the_last_producer_id_twice(image: MetadataImage, broker_id: int) -> tuple[range, ProducerIdsRecord]:
     """The next block of producer ids begins with the last one of the block before.
 
@@ -94,7 +94,7 @@ def give_the_last_producer_id_twice(image: MetadataImage, broker_id: int) -> tup
     )
 
 
-@_seeds(allocate_producer_ids, "next_block", "producer-ids-unique", "duplicate", "lost-write")
+@_seeds(allocate_producer_ids, "next_block", "ids-unique", "duplicate", "lost-write")
 def give_one_block_to_everybody(image: MetadataImage, broker_id: int) -> tuple[range, ProducerIdsRecord]:
     """Every broker is given the same block of producer ids: how far they are given is not written down.
 
@@ -106,7 +106,7 @@ def give_one_block_to_everybody(image: MetadataImage, broker_id: int) -> tuple[r
     )
 
 
-@_seeds(_Racks, "place", "replicas-distinct", "not-converged", "exception", source="KAFKA-1653")
+@_seeds(_Racks, "place", "leader-in-isr", "not-converged", "exception", source="KAFKA-1653")
 def place_the_leader_twice(self: _Racks, replication_factor: int) -> tuple[int, ...]:
     """The broker that is to lead a new partition gets its last replica, too.
 
@@ -116,7 +116,14 @@ def place_the_leader_twice(self: _Racks, replication_factor: int) -> tuple[int, 
     return (*replicas[:-1], replicas[0]) if len(replicas) > 2 else replicas
 
 
-@_seeds(partition_changes, "_with_reassignment_completed", "acknowledged-on-isr", "lost-write", source="KAFKA-15665")
+@_seeds(
+    partition_changes,
+    "_with_reassignment_completed",
+    "acknowledged-is-committed",
+    "watermark-on-isr",
+    "lost-write",
+    source="KAFKA-15665",
+)
 def complete_a_reassignment_early(target: _Target) -> _Target:
     """A reassignment is complete when one of the new replicas is in sync, not when all are.
 
@@ -128,7 +135,7 @@ def complete_a_reassignment_early(target: _Target) -> _Target:
     return _Target(isr, replicas, (), ()) if is_complete else target
 
 
-@_seeds(partition_changes, "_with_reassignment_completed", "reassignment-completes", "not-converged")
+@_seeds(partition_changes, "_with_reassignment_completed", "not-converged")
 def never_complete_a_reassignment(target: _Target) -> _Target:
     """A reassignment goes on for ever, though all new replicas are in sync.
 
@@ -137,7 +144,7 @@ def never_complete_a_reassignment(target: _Target) -> _Target:
     return target
 
 
-@_seeds(reassignments, "_reverted", "replicas-as-asked", "not-converged")
+@_seeds(reassignments, "_reverted", "not-converged")
 def keep_added_replicas_when_giving_up(
     partition: PartitionRecord, asked: Reassignment, *, may_be_unclean: bool
 ) -> Wanted:

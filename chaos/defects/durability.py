@@ -21,7 +21,7 @@ _seeds = Area.DURABILITY.seeds
 _write_state = ElectionStateStore.write
 
 
-@_seeds(QuorumLog, "flush", "metadata-committed", "exception", source="KAFKA-17332")
+@_seeds(QuorumLog, "flush", "quorum-committed-equal", "exception", source="KAFKA-17332")
 def acknowledge_metadata_before_the_flush(self: QuorumLog) -> None:
     """The quorum says that it has records before they are flushed.
 
@@ -29,7 +29,7 @@ def acknowledge_metadata_before_the_flush(self: QuorumLog) -> None:
     """
 
 
-@_seeds(PartitionLog, "append_placed", "lost-write", "flushed-as-asked", source=_NATS)
+@_seeds(PartitionLog, "append_placed", "lost-write", "recovery-point", source=_NATS)
 def pass_over_flush_messages(self: PartitionLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
     """`flush.messages=1` is not heeded: a batch is acknowledged before it is flushed.
 
@@ -42,7 +42,7 @@ def pass_over_flush_messages(self: PartitionLog, header: BatchHeader, batch: Byt
         self.producers.note(header)
 
 
-@_seeds(PartitionLog, "append_placed", "lost-write", "flushed-as-asked")
+@_seeds(PartitionLog, "append_placed", "lost-write", "recovery-point")
 def flush_before_the_append(self: PartitionLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
     """`flush.messages` flushes what was there before the batch, and not the batch itself.
 
@@ -57,7 +57,7 @@ def flush_before_the_append(self: PartitionLog, header: BatchHeader, batch: Byte
         self.producers.note(header)
 
 
-@_seeds(PartitionLog, "flush", "lost-write", "metadata-committed", "exception", source="KAFKA-3968")
+@_seeds(PartitionLog, "flush", "lost-write", "quorum-committed-equal", "exception", source="KAFKA-3968")
 def leave_the_directory_unflushed(self: PartitionLog) -> None:
     """A flush makes the bytes of a new file durable, and not its name in the directory.
 
@@ -68,7 +68,7 @@ def leave_the_directory_unflushed(self: PartitionLog) -> None:
         self._disk.flush(*paths)
 
 
-@_seeds(BatchFile, "append", "lost-write", "metadata-committed", "exception", source=_NATS)
+@_seeds(BatchFile, "append", "lost-write", "quorum-committed-equal", "exception", source=_NATS)
 def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader, records: Bytes) -> int:
     """A file that was flushed once counts as durable, whatever is appended to it later.
 
@@ -112,7 +112,7 @@ def truncate_without_a_flush(self: PartitionLog, offset: int, now_ms: int) -> No
     self._restore_producers()
 
 
-@_seeds(LeaderEpochs, "take_unflushed", "leader-epochs", "log-matching", source="KAFKA-16541")
+@_seeds(LeaderEpochs, "take_unflushed", "epochs-fit-log", "log-matching", source="KAFKA-16541")
 def leave_the_epoch_checkpoint_unflushed(self: LeaderEpochs) -> list[str]:
     """The file of leader epochs is not flushed with the log.
 
@@ -121,7 +121,7 @@ def leave_the_epoch_checkpoint_unflushed(self: LeaderEpochs) -> list[str]:
     return []
 
 
-@_seeds(ElectionStateStore, "write", "one-quorum-leader-per-epoch", "epochs-grow", "exception")
+@_seeds(ElectionStateStore, "write", "quorum-one-leader", "quorum-epochs-grow", "exception")
 def write_the_vote_without_a_flush(self: ElectionStateStore, election: ElectionState) -> None:
     """Vote and epoch are written, and not flushed.
 
@@ -142,7 +142,7 @@ class _Unflushed:
         self._write(path, data)
 
 
-@_seeds(Snapshots, "store", "metadata-committed", "exception")
+@_seeds(Snapshots, "store", "quorum-committed-equal", "exception")
 def store_snapshots_without_a_flush(self: Snapshots, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
     """A snapshot of the metadata is not flushed before the log that it stands for is cut.
 

@@ -23,7 +23,7 @@ _elect = partition_changes._elect
 _broker_registration = registrations.broker_registration
 
 
-@_seeds(Elections, "may_be_unclean", "leader-from-isr", "lost-write", source="KIP-106, KAFKA-4623")
+@_seeds(Elections, "may_be_unclean", "clean-election", "lost-write", source="KIP-106, KAFKA-4623")
 def elect_uncleanly_always(self: Elections, topic: str) -> bool:
     """`unclean.leader.election.enable` is taken for true.
 
@@ -32,7 +32,7 @@ def elect_uncleanly_always(self: Elections, topic: str) -> bool:
     return True
 
 
-@_seeds(partition_changes, "_elect", "leader-from-isr", "acknowledged-on-isr", "lost-write")
+@_seeds(partition_changes, "_elect", "clean-election", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
 def elect_without_looking_at_the_isr(
     partition: PartitionRecord,
     target: partition_changes._Target,
@@ -48,7 +48,7 @@ def elect_without_looking_at_the_isr(
     return next(found, NO_LEADER), False
 
 
-@_seeds(partition_changes, "_elect", "leader-from-isr", "lost-write", source="KIP-460")
+@_seeds(partition_changes, "_elect", "clean-election", "lost-write", source="KIP-460")
 def prefer_a_replica_that_lags(
     partition: PartitionRecord,
     target: partition_changes._Target,
@@ -75,7 +75,7 @@ def lead_in_the_same_epoch(partition: PartitionRecord, change: PartitionChangeRe
     return replace(after, leader_epoch=partition.leader_epoch)
 
 
-@_seeds(Elections, "candidates", "leader-is-active", "unavailable", source="KIP-841")
+@_seeds(Elections, "candidates", "fenced-in-isr", "unavailable", source="KIP-841")
 def elect_a_fenced_broker(
     self: Elections, partition: PartitionRecord, *, without: int = NO_LEADER, with_also: int = NO_LEADER
 ) -> Candidates:
@@ -98,7 +98,15 @@ def leave_partitions_without_a_leader(self: Elections, broker_id: int) -> list[P
     return []
 
 
-@_seeds(Elections, "without", "leader-from-isr", "acknowledged-on-isr", "lost-write", source="KIP-966")
+@_seeds(
+    Elections,
+    "without",
+    "clean-election",
+    "acknowledged-is-committed",
+    "watermark-on-isr",
+    "lost-write",
+    source="KIP-966",
+)
 def let_the_last_in_sync_go(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
     """When the last replica in sync goes, all others take its place in the ISR.
 
@@ -113,7 +121,7 @@ def let_the_last_in_sync_go(self: Elections, broker_id: int) -> list[PartitionCh
     return [change for change in changes if change is not None]
 
 
-@_seeds(Elections, "without", "leader-is-active", "unavailable", "two-leaders")
+@_seeds(Elections, "without", "fenced-in-isr", "unavailable", "two-leaders")
 def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
     """A broker that is fenced leaves the ISR of partitions that others lead, and keeps its own leaderships.
 
@@ -129,7 +137,14 @@ def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionCh
     ]
 
 
-@_seeds(broker_registration, "broker_registration", "acknowledged-on-isr", "lost-write", source="KIP-966, KIP-903")
+@_seeds(
+    broker_registration,
+    "broker_registration",
+    "acknowledged-is-committed",
+    "watermark-on-isr",
+    "lost-write",
+    source="KIP-966, KIP-903",
+)
 def keep_a_restarted_broker_in_sync(*asked: object, **around: object) -> tuple[list[object], RegisterBrokerRecord]:
     """A broker that registers anew stays in the ISRs in which it was before it ended.
 
@@ -140,7 +155,7 @@ def keep_a_restarted_broker_in_sync(*asked: object, **around: object) -> tuple[l
     return [record], record
 
 
-@_seeds(partition_changes, "_elect", "isr-contains-leader", "exception", "log-matching")
+@_seeds(partition_changes, "_elect", "leader-in-isr", "exception", "log-matching")
 def keep_the_old_isr_after_an_unclean_election(
     partition: PartitionRecord,
     target: partition_changes._Target,

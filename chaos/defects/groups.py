@@ -94,7 +94,7 @@ def keep_the_first_offset(self: GroupOffsets, key: Any, value: Any) -> None:
         self._committed[key.group].setdefault((key.topic, key.partition), value)
 
 
-@_seeds(GroupOffsets, "_take_over_committed", "offset-fetch/uncommitted")
+@_seeds(GroupOffsets, "_take_over_committed", "group-offsets-fit-log")
 def count_commits_before_they_are_replicated(self: GroupOffsets) -> None:
     """Offsets are served before their commit is replicated.
 
@@ -104,7 +104,7 @@ def count_commits_before_they_are_replicated(self: GroupOffsets) -> None:
         self._apply(*self._uncommitted.popleft()[1])
 
 
-@_seeds(GroupCoordinator, "metadata_changed", "delete-topics/offsets-go")
+@_seeds(GroupCoordinator, "metadata_changed", "group-offsets-fit-log")
 def keep_offsets_of_deleted_topics(self: GroupCoordinator, delta: MetadataDelta, now: Now) -> None:
     """The offsets of a deleted topic stay.
 

@@ -73,7 +73,7 @@ def accept_any_producer_epoch(self: Producers, header: BatchHeader) -> None:
     """
 
 
-@_seeds(producers, "next_sequence", "unavailable", "exception", "idempotence/sequence-wraps")
+@_seeds(producers, "next_sequence", "unavailable", "exception", "duplicate")
 def count_sequences_without_end(sequence: int) -> int:
     """After sequence 2147483647 comes 2147483648, which no client can send.
 
@@ -82,7 +82,7 @@ def count_sequences_without_end(sequence: int) -> int:
     return sequence + 1
 
 
-@_seeds(BatchHeader, "last_sequence", "exception", "duplicate", "idempotence/sequence-wraps")
+@_seeds(BatchHeader, "last_sequence", "exception", "duplicate")
 def wrap_sequences_one_too_late(self: BatchHeader) -> int:
     """The last sequence of a batch that passes 2147483647 is one too low.
 
@@ -105,7 +105,7 @@ def answer_a_duplicate_with_the_end(self: PartitionLog, batch: Bytes, *, leader_
     return appended._replace(base_offset=end_offset)
 
 
-@_seeds(PartitionLog, "append", "acknowledged-on-isr", "lost-write")
+@_seeds(PartitionLog, "append", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
 def acknowledge_a_duplicate_at_once(self: PartitionLog, batch: Bytes, *, leader_epoch: int, now_ms: int) -> Appended:
     """A repetition does not wait for the high watermark: it is in the log, after all.
 
@@ -132,7 +132,7 @@ def note_producers_on_the_leader_only(self: PartitionLog, records: Bytes, *, lea
         state.batches.extend(batches[producer_id])
 
 
-@_seeds(PartitionLog, "_restore_producers", "lost-write", "producer-state", source="KAFKA-12153")
+@_seeds(PartitionLog, "_restore_producers", "lost-write", "producers-fit-log", source="KAFKA-12153")
 def keep_producers_when_truncating(self: PartitionLog) -> None:
     """The state of producers stays as it is when the log is cut.
 
@@ -169,7 +169,7 @@ def snapshot_the_first_batch(self: Producers) -> bytes:
     return _snapshot(shortened)
 
 
-@_seeds(ProducerIds, "_serve", "producer-ids-unique", "duplicate", "lost-write")
+@_seeds(ProducerIds, "_serve", "ids-unique", "duplicate", "lost-write")
 def give_an_id_to_all_who_wait(self: ProducerIds, now: Now) -> None:
     """All producers that wait for the same block get its first id.
 

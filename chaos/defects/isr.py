@@ -22,7 +22,7 @@ _check = proposals_of_leaders._check
 _shrunk = IsrState.shrunk
 
 
-@_seeds(Partition, "maybe_shrink_isr", "unavailable", "high-watermark-progress")
+@_seeds(Partition, "maybe_shrink_isr", "unavailable", "not-converged")
 def never_shrink(self: Partition, now: Now) -> None:
     """A follower that lags stays in the ISR until its broker is fenced.
 
@@ -31,7 +31,7 @@ def never_shrink(self: Partition, now: Now) -> None:
     """
 
 
-@_seeds(Partition, "is_under_min_isr", "min-insync-replicas", "lost-write", source=f"{_JEPSEN_2013}, KAFKA-1555")
+@_seeds(Partition, "is_under_min_isr", "lost-write", source=f"{_JEPSEN_2013}, KAFKA-1555")
 def acknowledge_alone(self: Partition) -> bool:
     """`min.insync.replicas` is not heeded: a leader that has lost all its followers takes acks=all writes.
 
@@ -40,7 +40,7 @@ def acknowledge_alone(self: Partition) -> bool:
     return False
 
 
-@_seeds(Partition, "_effective_min_isr", "min-insync-replicas", "lost-write")
+@_seeds(Partition, "_effective_min_isr", "lost-write")
 def count_one_replica_too_many(self: Partition) -> int:
     """The leader is counted twice when the ISR is held against `min.insync.replicas`.
 
@@ -58,7 +58,7 @@ def demand_one_replica_too_many(self: Partition) -> bool:
     return len(self.isr.isr) <= self._effective_min_isr and len(self.followers) + 1 > self._effective_min_isr
 
 
-@_seeds(Partition, "_maybe_advance_high_watermark", "min-insync-replicas", source="KIP-966, KAFKA-15583")
+@_seeds(Partition, "_maybe_advance_high_watermark", "lost-write", source="KIP-966, KAFKA-15583")
 def advance_below_min_isr(self: Partition, now: Now) -> bool:
     """The high watermark moves even while the ISR is smaller than `min.insync.replicas`.
 
@@ -71,7 +71,7 @@ def advance_below_min_isr(self: Partition, now: Now) -> bool:
     return True
 
 
-@_seeds(Partition, "_may_join", "acknowledged-on-isr", "high-watermark", "lost-write")
+@_seeds(Partition, "_may_join", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
 def expand_before_catching_up(self: Partition, node_id: int) -> bool:
     """A follower joins the ISR with its first fetch, wherever that is.
 
@@ -80,7 +80,15 @@ def expand_before_catching_up(self: Partition, node_id: int) -> bool:
     return not self.isr.is_pending and self.followers._is_eligible(node_id)
 
 
-@_seeds(Partition, "_may_join", "acknowledged-on-isr", "lost-write", "leader-completeness", source="KAFKA-7128")
+@_seeds(
+    Partition,
+    "_may_join",
+    "acknowledged-is-committed",
+    "watermark-on-isr",
+    "lost-write",
+    "committed-stays",
+    source="KAFKA-7128",
+)
 def expand_at_the_high_watermark(self: Partition, node_id: int) -> bool:
     """A follower joins the ISR of a new leader at its high watermark, before it has all up to the start of the epoch.
 
@@ -90,7 +98,7 @@ def expand_at_the_high_watermark(self: Partition, node_id: int) -> bool:
     return not self.isr.is_pending and self.followers.may_join(node_id, self.high_watermark)
 
 
-@_seeds(IsrState, "shrunk", "acknowledged-on-isr", "lost-write", source="KIP-497")
+@_seeds(IsrState, "shrunk", "acknowledged-is-committed", "watermark-on-isr", "lost-write", source="KIP-497")
 def count_a_shrink_before_it_is_agreed(self: IsrState, replicas: frozenset[int]) -> IsrState:
     """Replicas that are to leave the ISR count no more as soon as the leader proposes it.
 
@@ -101,7 +109,7 @@ def count_a_shrink_before_it_is_agreed(self: IsrState, replicas: frozenset[int])
     return IsrState(IsrPhase.PENDING_SHRINK, pending.isr, pending.proposed, pending.proposed)
 
 
-@_seeds(IsrState, "expanded", "acknowledged-on-isr", "lost-write", source="KIP-497")
+@_seeds(IsrState, "expanded", "acknowledged-is-committed", "watermark-on-isr", "lost-write", source="KIP-497")
 def count_an_expansion_once_it_is_agreed(self: IsrState, replica: int) -> IsrState:
     """A replica that is to join the ISR does not count before the controller's answer has come.
 
@@ -110,7 +118,9 @@ def count_an_expansion_once_it_is_agreed(self: IsrState, replica: int) -> IsrSta
     return IsrState(IsrPhase.PENDING_EXPAND, self.isr, self.isr | {replica}, self.isr)
 
 
-@_seeds(proposals_of_leaders, "_check", "acknowledged-on-isr", "lost-write", source="KAFKA-1382")
+@_seeds(
+    proposals_of_leaders, "_check", "acknowledged-is-committed", "watermark-on-isr", "lost-write", source="KAFKA-1382"
+)
 def accept_a_proposal_of_an_old_partition_epoch(partition: PartitionRecord, proposal: Proposal) -> ErrorCode | None:
     """The controller does not look at the partition epoch of an ISR proposal.
 
@@ -121,7 +131,7 @@ def accept_a_proposal_of_an_old_partition_epoch(partition: PartitionRecord, prop
     return None if code is ErrorCode.invalid_update_version else code
 
 
-@_seeds(proposals_of_leaders, "_check_eligible", "fenced-not-in-isr", source="KIP-841, KAFKA-13916")
+@_seeds(proposals_of_leaders, "_check_eligible", "fenced-in-isr", source="KIP-841, KAFKA-13916")
 def let_a_fenced_broker_into_the_isr(proposal: Proposal, image: MetadataImage) -> ErrorCode | None:
     """The controller takes a proposed ISR without looking whether its members are alive.
 
@@ -131,7 +141,7 @@ def let_a_fenced_broker_into_the_isr(proposal: Proposal, image: MetadataImage) -
     return None
 
 
-@_seeds(Partition, "isr_refused", "isr-full", "not-converged", source="KAFKA-12751")
+@_seeds(Partition, "isr_refused", "not-converged", source="KAFKA-12751")
 def stay_pending_when_refused(self: Partition, proposal: IsrState, error: ErrorCode, now: Now) -> None:
     """A leader whose ISR proposal was refused goes on waiting for it.
 
@@ -139,7 +149,7 @@ def stay_pending_when_refused(self: Partition, proposal: IsrState, error: ErrorC
     """
 
 
-@_seeds(IsrChanges, "_answered", "isr-full", "not-converged")
+@_seeds(IsrChanges, "_answered", "not-converged")
 def give_a_proposal_up_when_nobody_answers(
     self: IsrChanges, sent: dict[tuple[str, int], Proposed], response: Any, now: Now
 ) -> None:

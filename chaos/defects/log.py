@@ -79,7 +79,7 @@ def keep_index_entries_when_truncating(self: OffsetIndex, offset: int) -> None:
     """
 
 
-@_seeds(PartitionLog, "truncate_to", "exception", "log-matching", "acknowledged-on-isr")
+@_seeds(PartitionLog, "truncate_to", "exception", "log-matching", "acknowledged-is-committed", "watermark-on-isr")
 def cut_off_whole_segments_only(self: PartitionLog, offset: int, now_ms: int) -> None:
     """A truncation drops the segments from the one that holds the offset on, and keeps those before.
 
@@ -108,7 +108,7 @@ def look_in_the_last_segment_for_a_time(self: PartitionLog, timestamp_ms: int) -
     return self._segments[-1].first_at_or_after(timestamp_ms, self.log_start_offset)
 
 
-@_seeds(partition_log, "below_log_start", "lost-write", "log-start", "exception")
+@_seeds(partition_log, "below_log_start", "lost-write", "watermark-within-log", "watermark-regress", "exception")
 def drop_the_segment_that_holds_the_log_start(segments: list[Segment], log_start_offset: int) -> int:
     """When records are deleted, the segment goes in which the log starts now.
 
@@ -118,7 +118,7 @@ def drop_the_segment_that_holds_the_log_start(segments: list[Segment], log_start
     return count + (count + 1 < len(segments) and segments[count].base_offset < log_start_offset)
 
 
-@_seeds(retention, "_may_go", "log-start", "lost-write", source="KAFKA-5634")
+@_seeds(retention, "_may_go", "watermark-within-log", "watermark-regress", "lost-write", source="KAFKA-5634")
 def retain_by_size_alone(segment: Segment, high_watermark: int) -> bool:
     """Retention removes segments that reach above the high watermark.
 
@@ -127,7 +127,14 @@ def retain_by_size_alone(segment: Segment, high_watermark: int) -> bool:
     return segment.size_bytes > 0
 
 
-@_seeds(Partition, "replicate", "log-start", "offsets/delete-records-moves-log-start", source="KIP-107")
+@_seeds(
+    Partition,
+    "replicate",
+    "watermark-within-log",
+    "watermark-regress",
+    "offsets/delete-records-moves-log-start",
+    source="KIP-107",
+)
 def keep_the_log_start_of_the_follower(
     self: Partition, records: Bytes, high_watermark: int, log_start_offset: int, now: Now
 ) -> None:
@@ -143,7 +150,7 @@ def keep_the_log_start_of_the_follower(
         self._around.moved(self, now)
 
 
-@_seeds(LeaderEpochs, "truncate_from_end", "log-matching", "leader-epochs", "not-converged", source="KAFKA-10706")
+@_seeds(LeaderEpochs, "truncate_from_end", "log-matching", "epochs-fit-log", "not-converged", source="KAFKA-10706")
 def keep_the_epoch_that_begins_at_the_end(self: LeaderEpochs, end_offset: int) -> None:
     """A truncation keeps the epoch that began exactly where the log now ends.
 
@@ -155,7 +162,7 @@ def keep_the_epoch_that_begins_at_the_end(self: LeaderEpochs, end_offset: int) -
         self._replace(self._entries[:keep])
 
 
-@_seeds(LeaderEpochs, "end_offset_for", "acknowledged-on-isr", "log-matching", "lost-write")
+@_seeds(LeaderEpochs, "end_offset_for", "acknowledged-is-committed", "watermark-on-isr", "log-matching", "lost-write")
 def answer_the_start_of_an_epoch(self: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
     """Asked where an older epoch ended, a log says where it began.
 
@@ -184,7 +191,7 @@ def answer_for_epochs_that_never_were(self: LeaderEpochs, epoch: int, log_end_of
     return epoch, self._entries[bisect_right(self._entries, epoch, key=lambda entry: entry[0])][1]
 
 
-@_seeds(LeaderEpochs, "assign", "leader-epochs", "log-matching")
+@_seeds(LeaderEpochs, "assign", "epochs-fit-log", "log-matching")
 def note_an_epoch_one_record_late(self: LeaderEpochs, epoch: int, start_offset: int) -> None:
     """An epoch is written down as beginning one offset after its first record.
 
@@ -195,7 +202,7 @@ def note_an_epoch_one_record_late(self: LeaderEpochs, epoch: int, start_offset: 
         self._replace([entry for entry in self._entries if entry[1] < late] + [(epoch, late)])
 
 
-@_seeds(PartitionLog, "begin_again_at", "leader-epochs", "log-matching", "exception")
+@_seeds(PartitionLog, "begin_again_at", "epochs-fit-log", "log-matching", "exception")
 def keep_epochs_when_beginning_again(self: PartitionLog, offset: int, now_ms: int) -> None:
     """A replica that drops its log, as the leader's begins above it, keeps its leader epochs.
 
@@ -206,7 +213,7 @@ def keep_epochs_when_beginning_again(self: PartitionLog, offset: int, now_ms: in
     self.epochs.restore(entries)
 
 
-@_seeds(PartitionLog, "delete_records_before", "log-start", "poll-skip", "lost-write")
+@_seeds(PartitionLog, "delete_records_before", "watermark-within-log", "watermark-regress", "poll-skip", "lost-write")
 def delete_one_record_too_many(self: PartitionLog, offset: int) -> None:
     """The log start is put behind the first record that was to stay.
 

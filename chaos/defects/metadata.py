@@ -32,7 +32,7 @@ _plan_topic = topics.plan_topic
 _records = MetadataImage.records
 
 
-@_seeds(ClusterMetadata, "advance", "metadata-committed", "exception", source="KIP-595")
+@_seeds(ClusterMetadata, "advance", "quorum-committed-equal", "exception", source="KIP-595")
 def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> list[MetadataRecord]:
     """A node applies its whole metadata log, also what no majority has.
 
@@ -41,7 +41,7 @@ def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> l
     return _advance(self, self._log.end_offset)
 
 
-@_seeds(MetadataImage, "copy", "exception", "metadata-committed", "images-agree")
+@_seeds(MetadataImage, "copy", "exception", "quorum-committed-equal", "metadata-agree")
 def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
     """The controller's image shares its topics with the broker's on the same node.
 
@@ -56,7 +56,7 @@ def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
     return image
 
 
-@_seeds(MetadataImage, "records", "producer-ids-unique", "images-agree", source="KAFKA-13357")
+@_seeds(MetadataImage, "records", "ids-unique", "metadata-agree", source="KAFKA-13357")
 def leave_producer_ids_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
     """A snapshot does not say which producer ids were given.
 
@@ -65,7 +65,7 @@ def leave_producer_ids_out_of_snapshots(self: MetadataImage) -> list[MetadataRec
     return [record for record in _records(self) if not isinstance(record, ProducerIdsRecord)]
 
 
-@_seeds(MetadataImage, "records", "images-agree", "min-insync-replicas", source="KAFKA-13968")
+@_seeds(MetadataImage, "records", "metadata-agree", "lost-write", source="KAFKA-13968")
 def leave_configs_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
     """A snapshot does not say what was configured.
 
@@ -74,7 +74,7 @@ def leave_configs_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
     return [record for record in _records(self) if not isinstance(record, ConfigRecord)]
 
 
-@_seeds(create_topics, "plan_topic", "phantom-read", "log-matching", "topic-ids-unique", source="KIP-516")
+@_seeds(create_topics, "plan_topic", "phantom-read", "log-matching", "ids-unique", source="KIP-516")
 def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, around: Surroundings) -> PlannedTopic:
     """A topic that is created again has the id that it had before.
 
@@ -94,7 +94,7 @@ def take_the_log_of_another_topic(self: Logs, directory: str, topic_id: UUID) ->
     return False
 
 
-@_seeds(Logs, "delete", "phantom-read", "log-matching", "stray-log", source="KAFKA-13972")
+@_seeds(Logs, "delete", "phantom-read", "log-matching", "segments-fit-log", source="KAFKA-13972")
 def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
     """The log of a replica that was taken away stays on disk.
 
@@ -115,7 +115,7 @@ def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataReco
         self.topics_by_id[removed.topic_id] = TopicImage(removed.name, removed.topic_id, removed.partitions)
 
 
-@_seeds(Replicas, "_reconfigure", "min-insync-replicas", source="KAFKA-7976")
+@_seeds(Replicas, "_reconfigure", "lost-write", source="KAFKA-7976")
 def heed_settings_after_a_restart_only(self: Replicas, delta: MetadataDelta) -> None:
     """A change of a topic's properties is stored and shown, and a replica that is open goes on with the old ones.
 
@@ -123,7 +123,7 @@ def heed_settings_after_a_restart_only(self: Replicas, delta: MetadataDelta) -> 
     """
 
 
-@_seeds(Replicas, "_open", "min-insync-replicas", "lost-write")
+@_seeds(Replicas, "_open", "lost-write")
 def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, now: Now) -> Partition:
     """A replica that is opened has the broker's default for `min.insync.replicas`, not the topic's.
 
@@ -134,7 +134,7 @@ def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, 
     return partition
 
 
-@_seeds(Replicas, "_assigned", "not-converged", "unavailable", "image-followed")
+@_seeds(Replicas, "_assigned", "not-converged", "unavailable")
 def follow_one_partition_per_change(self: Replicas, delta: MetadataDelta) -> list[tuple[TopicImage, PartitionRecord]]:
     """Of several partitions that one commit changes, a broker follows the first only.
 

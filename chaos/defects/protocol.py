@@ -46,7 +46,7 @@ def say_not_enough_replicas_after_the_append(self: Partition, required_offset: i
     return _replication_of(self, required_offset)
 
 
-@_seeds(Acknowledgement, "answer", "acknowledged-on-isr", "lost-write", "stale-end-offset")
+@_seeds(Acknowledgement, "answer", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset")
 def acknowledge_when_the_time_is_over(self: Acknowledgement, now: Now, happened: object) -> bool:
     """An append that was not committed in time is acknowledged, not answered REQUEST_TIMED_OUT.
 
@@ -59,7 +59,9 @@ def acknowledge_when_the_time_is_over(self: Acknowledgement, now: Now, happened:
     return True
 
 
-@_seeds(Partition, "replication_of", "acknowledged-on-isr", "lost-write", "fenced-leader-write")
+@_seeds(
+    Partition, "replication_of", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "fenced-leader-write"
+)
 def acknowledge_when_leadership_is_lost(self: Partition, required_offset: int) -> ErrorCode | None:
     """Appends that wait when the broker ceases to lead are acknowledged.
 
@@ -173,7 +175,14 @@ def take_any_acks(request: Request, partition: Any) -> Any:
     return partition
 
 
-@_seeds(delete_records, "_refuse", "log-start", "exception", "offsets/delete-records-stops-at-high-watermark")
+@_seeds(
+    delete_records,
+    "_refuse",
+    "watermark-within-log",
+    "watermark-regress",
+    "exception",
+    "offsets/delete-records-stops-at-high-watermark",
+)
 def delete_above_the_high_watermark(partition: Partition, before_offset: int) -> ErrorCode:
     """DeleteRecords moves the log start as far as the log's end, above the high watermark.
 

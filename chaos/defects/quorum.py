@@ -25,7 +25,7 @@ _write = ElectionStateStore.write
 _initial_state = QuorumNode._initial_state
 
 
-@_seeds(Leadership, "_may_commit", "metadata-committed", "exception", source=f"{_RAFT_5_4_2}, KAFKA-12619")
+@_seeds(Leadership, "_may_commit", "quorum-committed-equal", "exception", source=f"{_RAFT_5_4_2}, KAFKA-12619")
 def commit_an_older_epoch_by_count(self: Leadership, offset: int) -> bool:
     """Records of an older epoch count as committed when a majority has them.
 
@@ -34,7 +34,7 @@ def commit_an_older_epoch_by_count(self: Leadership, offset: int) -> bool:
     return True
 
 
-@_seeds(Leadership, "_reached_by_majority", "metadata-committed", "exception")
+@_seeds(Leadership, "_reached_by_majority", "quorum-committed-equal", "exception")
 def count_half_as_a_majority(self: Leadership) -> int:
     """A record is committed when one voter fewer than a majority has it.
 
@@ -44,7 +44,7 @@ def count_half_as_a_majority(self: Leadership) -> int:
     return end_offsets[max(self._voters.majority - 2, 0)]
 
 
-@_seeds(Ballot, "is_won", "one-quorum-leader-per-epoch", "exception")
+@_seeds(Ballot, "is_won", "quorum-one-leader", "exception")
 def win_without_a_majority(self: Ballot) -> bool:
     """An election is won with one vote fewer than a majority.
 
@@ -53,7 +53,7 @@ def win_without_a_majority(self: Ballot) -> bool:
     return len(self.granting) >= self._voters.majority - 1
 
 
-@_seeds(QuorumLog, "is_behind_or_equal", "metadata-committed", "exception", source=_RAFT_5_4_1)
+@_seeds(QuorumLog, "is_behind_or_equal", "quorum-committed-equal", "exception", source=_RAFT_5_4_1)
 def vote_without_comparing_logs(self: QuorumLog, other: OffsetAndEpoch) -> bool:
     """A voter votes for anybody, also for one whose log is shorter than its own.
 
@@ -62,7 +62,7 @@ def vote_without_comparing_logs(self: QuorumLog, other: OffsetAndEpoch) -> bool:
     return True
 
 
-@_seeds(answers, "grants_vote", "one-quorum-leader-per-epoch", "exception")
+@_seeds(answers, "grants_vote", "quorum-one-leader", "exception")
 def vote_twice(state: State, candidate: ReplicaKey, *, is_log_up_to_date: bool, pre_vote: bool) -> bool:
     """A voter that has voted in this epoch votes again for whoever asks.
 
@@ -73,7 +73,7 @@ def vote_twice(state: State, candidate: ReplicaKey, *, is_log_up_to_date: bool, 
     return _grants_vote(state, candidate, is_log_up_to_date=is_log_up_to_date, pre_vote=pre_vote)
 
 
-@_seeds(answers, "grants_vote", "metadata-committed", "quorum-stable")
+@_seeds(answers, "grants_vote", "quorum-committed-equal", "quorum-votes")
 def pre_vote_without_comparing_logs(
     state: State, candidate: ReplicaKey, *, is_log_up_to_date: bool, pre_vote: bool
 ) -> bool:
@@ -84,7 +84,7 @@ def pre_vote_without_comparing_logs(
     return _grants_vote(state, candidate, is_log_up_to_date=is_log_up_to_date or pre_vote, pre_vote=pre_vote)
 
 
-@_seeds(ElectionStateStore, "write", "one-quorum-leader-per-epoch", "exception")
+@_seeds(ElectionStateStore, "write", "quorum-one-leader", "exception")
 def forget_the_vote(self: ElectionStateStore, election: ElectionState) -> None:
     """The vote is not written down, only the epoch.
 
@@ -93,7 +93,7 @@ def forget_the_vote(self: ElectionStateStore, election: ElectionState) -> None:
     _write(self, ElectionState(election.epoch, election.leader_id, None))
 
 
-@_seeds(ElectionStateStore, "write", "epochs-grow", "exception")
+@_seeds(ElectionStateStore, "write", "quorum-epochs-grow", "exception")
 def forget_the_epoch(self: ElectionStateStore, election: ElectionState) -> None:
     """An epoch is written down only once its leader is known.
 
@@ -103,7 +103,7 @@ def forget_the_epoch(self: ElectionStateStore, election: ElectionState) -> None:
         _write(self, election)
 
 
-@_seeds(QuorumNode, "_initial_state", "one-quorum-leader-per-epoch", "exception")
+@_seeds(QuorumNode, "_initial_state", "quorum-one-leader", "exception")
 def stand_again_after_a_restart(self: QuorumNode, now: Now) -> State:
     """A leader that is started again stands for its own old epoch, as if it had voted for itself.
 
@@ -115,7 +115,7 @@ def stand_again_after_a_restart(self: QuorumNode, now: Now) -> State:
     return state
 
 
-@_seeds(QuorumLog, "truncate_to_end_of", "metadata-matching", "exception", source="KIP-595")
+@_seeds(QuorumLog, "truncate_to_end_of", "quorum-log-matching", "exception", source="KIP-595")
 def keep_records_that_the_leader_lacks(self: QuorumLog, divergence: OffsetAndEpoch, now_ms: int) -> None:
     """A voter whose log has parted from the leader's is told so, and cuts nothing off.
 
@@ -123,7 +123,7 @@ def keep_records_that_the_leader_lacks(self: QuorumLog, divergence: OffsetAndEpo
     """
 
 
-@_seeds(QuorumLog, "divergence_of", "metadata-matching", "exception")
+@_seeds(QuorumLog, "divergence_of", "quorum-log-matching", "exception")
 def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) -> OffsetAndEpoch | None:
     """The leader of the quorum does not hold a voter's last epoch against its own log.
 
@@ -132,7 +132,7 @@ def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) ->
     return None
 
 
-@_seeds(QuorumConfig, "check_quorum_timeout_ms", "one-active-controller", "unavailable", source="KAFKA-15489")
+@_seeds(QuorumConfig, "check_quorum_timeout_ms", "one-controller-per-epoch", "unavailable", source="KAFKA-15489")
 def never_resign(self: QuorumConfig) -> int:
     """A leader that no majority fetches from goes on leading.
 
@@ -141,7 +141,7 @@ def never_resign(self: QuorumConfig) -> int:
     return 1_000_000_000
 
 
-@_seeds(QuorumLog, "install_snapshot", "exception", "metadata-committed")
+@_seeds(QuorumLog, "install_snapshot", "exception", "quorum-committed-equal")
 def drop_the_log_before_the_snapshot(self: QuorumLog, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
     """A log is emptied before the snapshot that stands for it is on disk.
 
@@ -152,7 +152,7 @@ def drop_the_log_before_the_snapshot(self: QuorumLog, snapshot_id: OffsetAndEpoc
     self.snapshots.delete_before(snapshot_id)
 
 
-@_seeds(QuorumLog, "install_snapshot", "metadata-matching", "exception")
+@_seeds(QuorumLog, "install_snapshot", "quorum-log-matching", "exception")
 def keep_the_log_under_a_snapshot(self: QuorumLog, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
     """A snapshot of the leader's is stored beside the log, which stays as it is.
 

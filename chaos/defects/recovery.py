@@ -16,7 +16,6 @@ from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.producers import Producers
 from reference_broker.core.log.segment import Segment
 from reference_broker.core.log.snapshots import ProducerSnapshots
-from reference_broker.core.node import Node
 from reference_broker.core.replication.logs import Logs
 from reference_broker.protocol.record_batch import BatchHeader
 
@@ -83,7 +82,7 @@ def leave_the_clean_shutdown_marker(disk: Disk) -> int | None:
     return epoch
 
 
-@_seeds(PartitionLog, "_restore_epochs", "leader-epochs", "log-matching")
+@_seeds(PartitionLog, "_restore_epochs", "epochs-fit-log", "log-matching")
 def trust_the_epoch_checkpoint(self: PartitionLog, recovered: list[tuple[int, int]]) -> None:
     """Leader epochs are what their file says, and are not looked for in the batches.
 
@@ -93,7 +92,7 @@ def trust_the_epoch_checkpoint(self: PartitionLog, recovered: list[tuple[int, in
     self.epochs.truncate_from_end(self.log_end_offset)
 
 
-@_seeds(PartitionLog, "_restore_epochs", "leader-epochs", "log-matching", source="KAFKA-10432")
+@_seeds(PartitionLog, "_restore_epochs", "epochs-fit-log", "log-matching", source="KAFKA-10432")
 def recover_no_epoch_zero(self: PartitionLog, recovered: list[tuple[int, int]]) -> None:
     """Epoch 0 is passed over when epochs are found again in the batches.
 
@@ -103,7 +102,7 @@ def recover_no_epoch_zero(self: PartitionLog, recovered: list[tuple[int, int]]) 
     _restore_epochs(self, [entry for entry in recovered if entry[0] > 0])
 
 
-@_seeds(PartitionLog, "_restore_epochs", "leader-epochs", "log-matching", "not-converged")
+@_seeds(PartitionLog, "_restore_epochs", "epochs-fit-log", "log-matching", "not-converged")
 def keep_epochs_beyond_the_recovered_end(self: PartitionLog, recovered: list[tuple[int, int]]) -> None:
     """Epochs of the checkpoint whose records did not survive a crash are kept.
 
@@ -124,7 +123,7 @@ def forget_producers_behind_the_snapshot(self: PartitionLog) -> None:
     self._snapshots.restore(self.producers, self.log_end_offset)
 
 
-@_seeds(ProducerSnapshots, "restore", "lost-write", "producer-state")
+@_seeds(ProducerSnapshots, "restore", "lost-write", "producers-fit-log")
 def restore_a_snapshot_beyond_the_end(self: ProducerSnapshots, producers: Producers, log_end_offset: int) -> int:
     """A snapshot of the producers is taken although it reaches beyond the log's end.
 
@@ -138,16 +137,7 @@ def restore_a_snapshot_beyond_the_end(self: ProducerSnapshots, producers: Produc
     return 0
 
 
-@_seeds(Segment, "_confirms_position", "exception", "lost-write", "poll-skip")
-def trust_the_offset_index(self: Segment, entry: object) -> bool:
-    """A log that was closed in order is read from the last entry of its index on, without a look at what stands there.
-
-    If the index is damaged, the log's end is looked for in the middle of a batch, and all behind it is cut off.
-    """
-    return True
-
-
-@_seeds(Logs, "open", "log-start", "watermark-regress")
+@_seeds(Logs, "open", "watermark-within-log", "watermark-regress")
 def forget_the_log_start(  # noqa: PLR0917 - as many as it has there
     self: Logs, topic: str, topic_id: UUID, index: int, config: LogConfig, now: Now
 ) -> PartitionLog:
@@ -159,19 +149,10 @@ def forget_the_log_start(  # noqa: PLR0917 - as many as it has there
     return _open(self, topic, topic_id, index, config, now)
 
 
-@_seeds(Logs, "high_watermark", "high-watermark-in-log", "read-above-watermark")
+@_seeds(Logs, "high_watermark", "watermark-within-log", "read-above-watermark")
 def begin_with_everything_committed(self: Logs, topic: str, index: int) -> int:
     """A replica that is opened takes its log's end for the high watermark.
 
     After a restart consumers read records that are not committed, and which the next leader may not have.
     """
     return RELATIVE_OFFSET_MAX
-
-
-@_seeds(Node, "close", "lost-write", "log-matching", "exception")
-def write_the_marker_before_closing(self: Node) -> None:
-    """A clean stop writes its marker, and then closes the logs; it does not wait for them to be flushed.
-
-    If the power goes in between, the next start trusts logs that are not whole.
-    """
-    clean_shutdown.write_marker(self.runtime.disk, -1 if self.broker is None else self.broker.epoch)

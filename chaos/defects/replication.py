@@ -25,7 +25,15 @@ _fetched = FollowerProgress.fetched
 _replication_of = Partition.replication_of
 
 
-@_seeds(Partition, "apply", "acknowledged-on-isr", "lost-write", "leader-completeness", source="KIP-101, KAFKA-1211")
+@_seeds(
+    Partition,
+    "apply",
+    "acknowledged-is-committed",
+    "watermark-on-isr",
+    "lost-write",
+    "committed-stays",
+    source="KIP-101, KAFKA-1211",
+)
 def truncate_to_high_watermark(self: Partition, record: PartitionRecord, now: Now) -> bool:
     """A replica that begins to follow cuts its log at its high watermark, not where leader epochs say.
 
@@ -75,7 +83,7 @@ def fetch_with_the_leaders_epoch(state: FetchState, offset: int, max_bytes: int)
     )
 
 
-@_seeds(Followers, "committed_offset", "high-watermark", "lost-write", source="KAFKA-353")
+@_seeds(Followers, "committed_offset", "watermark-on-isr", "lost-write", source="KAFKA-353")
 def commit_what_the_leader_has(self: Followers, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
     """A leader takes its own log's end for the high watermark, whatever its followers have.
 
@@ -85,7 +93,7 @@ def commit_what_the_leader_has(self: Followers, end_offset: int, maximal_isr: fr
     return end_offset
 
 
-@_seeds(Followers, "committed_offset", "high-watermark", "lost-write")
+@_seeds(Followers, "committed_offset", "watermark-on-isr", "lost-write")
 def commit_by_majority(self: Followers, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
     """A leader commits what a majority of the replicas has, as Raft would, and not what the whole ISR has.
 
@@ -96,7 +104,7 @@ def commit_by_majority(self: Followers, end_offset: int, maximal_isr: frozenset[
     return ends[len(ends) // 2]
 
 
-@_seeds(FollowerProgress, "fetched", "high-watermark", "read-above-watermark", "lost-write")
+@_seeds(FollowerProgress, "fetched", "watermark-on-isr", "read-above-watermark", "lost-write")
 def count_the_fetch_offset_as_fetched(  # noqa: PLR0917 - as many as it has there
     self: FollowerProgress, offset: int, log_start_offset: int, leader_end_offset: int, broker_epoch: int, now_ms: int
 ) -> None:
@@ -118,7 +126,15 @@ def serve_above_the_high_watermark(self: PartitionReader, partition: Partition) 
     return partition.log.log_end_offset
 
 
-@_seeds(Partition, "replication_of", "acknowledged-on-isr", "lost-write", "stale-end-offset", source="KAFKA-353")
+@_seeds(
+    Partition,
+    "replication_of",
+    "acknowledged-is-committed",
+    "watermark-on-isr",
+    "lost-write",
+    "stale-end-offset",
+    source="KAFKA-353",
+)
 def acknowledge_before_replication(self: Partition, required_offset: int) -> ErrorCode | None:
     """acks=all is answered as acks=1: when the leader has the records.
 
@@ -127,7 +143,7 @@ def acknowledge_before_replication(self: Partition, required_offset: int) -> Err
     return ErrorCode.none if self.is_leader else ErrorCode.not_leader_or_follower
 
 
-@_seeds(Partition, "replication_of", "acknowledged-on-isr", "lost-write", "stale-end-offset")
+@_seeds(Partition, "replication_of", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset")
 def acknowledge_the_last_record_early(self: Partition, required_offset: int) -> ErrorCode | None:
     """acks=all waits for the high watermark to reach the last record's offset, not the one behind it.
 
@@ -148,7 +164,7 @@ def believe_any_leader_epoch(self: Partition, current_leader_epoch: int) -> Erro
     return ErrorCode.none
 
 
-@_seeds(Partition, "replicate", "high-watermark-in-log", "exception", source="KAFKA-14704")
+@_seeds(Partition, "replicate", "watermark-within-log", "exception", source="KAFKA-14704")
 def take_the_leaders_high_watermark_whole(
     self: Partition, records: Bytes, high_watermark: int, log_start_offset: int, now: Now
 ) -> None:
@@ -165,7 +181,7 @@ def take_the_leaders_high_watermark_whole(
         self._around.moved(self, now)
 
 
-@_seeds(Partition, "truncate_to", "high-watermark-in-log", "exception")
+@_seeds(Partition, "truncate_to", "watermark-within-log", "exception")
 def keep_the_high_watermark_when_truncating(self: Partition, offset: int, now: Now) -> None:
     """A log is cut below its high watermark, and the watermark stays where it was.
 
@@ -175,7 +191,9 @@ def keep_the_high_watermark_when_truncating(self: Partition, offset: int, now: N
     self.log.truncate_to(offset, now.wall_ms)
 
 
-@_seeds(Fetcher, "_fit", "acknowledged-on-isr", "lost-write", "not-converged", source="KAFKA-2143")
+@_seeds(
+    Fetcher, "_fit", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "not-converged", source="KAFKA-2143"
+)
 def begin_again_when_out_of_range(self: Fetcher, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
     """A follower that is out of the leader's range drops its whole log and goes on at the leader's end.
 
@@ -187,7 +205,7 @@ def begin_again_when_out_of_range(self: Fetcher, partition: Partition, timestamp
     return True
 
 
-@_seeds(Partition, "isr_accepted", "high-watermark-progress", "unavailable", source="KAFKA-13091")
+@_seeds(Partition, "isr_accepted", "not-converged", "unavailable", source="KAFKA-13091")
 def hold_the_high_watermark_after_a_shrink(self: Partition, proposal: Any, **answer: Any) -> None:
     """The high watermark is not looked at when the controller has taken a replica out of the ISR.
 
@@ -199,7 +217,7 @@ def hold_the_high_watermark_after_a_shrink(self: Partition, proposal: Any, **ans
         self.partition_epoch = answer["partition_epoch"]
 
 
-@_seeds(PartitionLog, "begin_epoch", "log-matching", "leader-epochs", source="KAFKA-7415")
+@_seeds(PartitionLog, "begin_epoch", "log-matching", "epochs-fit-log", source="KAFKA-7415")
 def forget_the_start_of_an_epoch(self: PartitionLog, leader_epoch: int) -> None:
     """A new leader does not write down at which offset its epoch begins; the first record that it appends does.
 
@@ -217,7 +235,7 @@ def use_an_old_fetch_answer(self: Fetcher, state: FetchState, offset: int) -> bo
     return True
 
 
-@_seeds(Fetcher, "_resume", "not-converged", "isr-full")
+@_seeds(Fetcher, "_resume", "not-converged")
 def never_fetch_again_after_an_error(self: Fetcher, delayed: list[FetchState], now: Now) -> None:
     """A partition whose fetch failed once is not taken up again until its leader changes.
 
@@ -225,7 +243,7 @@ def never_fetch_again_after_an_error(self: Fetcher, delayed: list[FetchState], n
     """
 
 
-@_seeds(Fetcher, "follow", "not-converged", "isr-full", source="KAFKA-7164")
+@_seeds(Fetcher, "follow", "not-converged", source="KAFKA-7164")
 def keep_the_first_leader_epoch(self: Fetcher, partition: Partition) -> None:
     """A fetcher that follows the partition already does not take note of a new leader epoch of the same leader.
 

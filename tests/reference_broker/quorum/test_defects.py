@@ -4,8 +4,9 @@ from itertools import islice
 
 import pytest
 
+from chaos.defects.registry import defect
 from reference_broker.core.log.errors import OffsetOutOfRangeError
-from tests.reference_broker.quorum.simulation.defects import DEFECTS, Defect
+from tests.reference_broker.quorum.simulation.defects import SCENARIOS
 from tests.reference_broker.quorum.simulation.invariants import InvariantViolation
 from tests.reference_broker.quorum.simulation.scenario import Scenario
 from tests.reference_broker.quorum.simulation.simulation import simulate
@@ -15,10 +16,10 @@ ENOUGH = 3
 """Of a defect that shows in a fifth of its scenarios, so many seeds show fewer than this once in a hundred thousand."""
 
 
-@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
-def test_a_seeded_mistake_is_caught(defect: Defect):
-    with defect.seeded():
-        caught = list(islice((seed for seed in SEEDS if is_caught(defect.draw(seed))), ENOUGH))
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_seeded_mistake_is_caught(name: str):
+    with defect(name).seeded():
+        caught = list(islice((seed for seed in SEEDS if is_caught(SCENARIOS[name](seed))), ENOUGH))
     assert len(caught) == ENOUGH
 
 

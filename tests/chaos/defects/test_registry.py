@@ -1,0 +1,113 @@
+"""Every defect replaces one function that is there, says what it is about, and leaves no trace."""
+
+import ast
+import inspect
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from chaos.defects.defect import Area
+from chaos.defects.registry import DEFECTS, UnknownDefectError, defect
+from conformance.registry import REQUIREMENTS
+from linearizability.anomalies.catalogue import ANOMALIES, RUN_ANOMALIES
+
+ROOT = Path(__file__).parents[3]
+INVARIANTS = ROOT / "reference_broker" / "simulation" / "invariants"
+
+
+def test_there_are_as_many_as_promised_in_every_area():
+    by_area = {area: [each for each in DEFECTS.values() if each.area is area] for area in Area}
+    assert len(DEFECTS) >= 60
+    assert min(map(len, by_area.values())) >= 4
+
+
+def test_each_is_in_place_while_it_is_seeded_and_gone_afterwards():
+    for each in DEFECTS.values():
+        before = vars(each.owner)[each.attribute]
+        assert before is not each.replacement, each.name
+        with each.seeded():
+            assert vars(each.owner)[each.attribute] is each.replacement, each.name
+        assert vars(each.owner)[each.attribute] is before, each.name
+
+
+def test_one_is_gone_after_an_error():
+    each = next(iter(DEFECTS.values()))
+    before = vars(each.owner)[each.attribute]
+    with pytest.raises(ZeroDivisionError), each.seeded():
+        raise ZeroDivisionError
+    assert vars(each.owner)[each.attribute] is before
+
+
+def test_each_is_called_as_the_function_that_it_replaces():
+    for each in DEFECTS.values():
+        original, replacement = vars(each.owner)[each.attribute], each.replacement
+        assert isinstance(replacement, property) is isinstance(original, property), each.name
+        assert isinstance(replacement, staticmethod) is isinstance(original, staticmethod), each.name
+        assert accepts_any(replacement) or names_of(replacement) == names_of(original), each.name
+
+
+def test_each_place_is_looked_up_where_it_is_replaced():
+    """A module that has imported a function by its name goes on with that one."""
+    for each in DEFECTS.values():
+        if isinstance(each.owner, ModuleType):
+            assert each.attribute in names_loaded_in(each.owner), each.name
+
+
+def test_each_tells_its_story():
+    for each in DEFECTS.values():
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", each.name)
+        assert 2 <= len(re.findall(r"[.?!](?: |$)", each.story)) <= 5, each.name
+        assert all(re.fullmatch(r"KAFKA-\d+|KIP-\d+|https://\S+", source) for source in each.sources), each.name
+
+
+def test_what_is_expected_to_catch_them_exists():
+    for each in DEFECTS.values():
+        assert each.expected, each.name
+        assert set(each.expected) <= known_catchers(), each.name
+
+
+def test_a_third_of_them_really_happened():
+    assert sum(bool(each.sources) for each in DEFECTS.values()) * 3 >= len(DEFECTS)
+
+
+def test_the_core_has_no_trace_of_them():
+    for path in (ROOT / "reference_broker").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert "chaos" not in text
+        assert not [name for name in DEFECTS if name in text or name.replace("-", "_") in text]
+
+
+def test_an_unknown_name_is_told_in_one_line():
+    with pytest.raises(UnknownDefectError, match="there is no defect 'nosuch'"):
+        defect("nosuch")
+
+
+@cache
+def known_catchers() -> set[str]:
+    tables = (path.read_text(encoding="utf-8") for path in INVARIANTS.glob("*.py"))
+    invariants = {name for text in tables for name in re.findall(r"^\| `([a-z-]+)` *\|", text, re.MULTILINE)}
+    requirements = {requirement.id for requirement in REQUIREMENTS}
+    anomalies = {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)}
+    return invariants | requirements | anomalies | {"exception", "not-converged"}
+
+
+@cache
+def names_loaded_in(module: ModuleType) -> set[str]:
+    tree = ast.parse(inspect.getsource(module))
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def names_of(function: object) -> list[str]:
+    return list(inspect.signature(inner(function)).parameters)
+
+
+def accepts_any(function: object) -> bool:
+    kinds = {parameter.kind for parameter in inspect.signature(inner(function)).parameters.values()}
+    return inspect.Parameter.VAR_KEYWORD in kinds or inspect.Parameter.VAR_POSITIONAL in kinds
+
+
+def inner(function: object) -> object:
+    return getattr(function, "fget", None) or getattr(function, "__func__", function)

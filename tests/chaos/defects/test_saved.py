@@ -1,0 +1,46 @@
+"""Each counterexample that is saved shows its defect again, quickly, and nothing on the clean broker."""
+
+import time
+
+import pytest
+
+from chaos.defects.document import page
+from chaos.defects.registry import DEFECTS
+from chaos.defects.saved import COUNTEREXAMPLES, keep, saved_counterexample
+from chaos.sensitivity import broken_requirement, violation_of
+
+SECONDS_MAX = 2.0
+SAVED = sorted(path.stem for path in COUNTEREXAMPLES.glob("*.json"))
+REQUIRED = sorted(set(DEFECTS) - set(SAVED))
+DOCUMENT = COUNTEREXAMPLES.parents[2] / "docs" / "defects.md"
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_it_is_caught_again_and_the_clean_broker_is_not_blamed(name: str):
+    saved = saved_counterexample(name)
+    assert saved is not None
+    began_s = time.process_time()
+    found = violation_of(saved.script, DEFECTS[name])
+    seconds = time.process_time() - began_s
+    assert found is not None
+    assert violation_of(saved.script) is None
+    assert seconds < SECONDS_MAX  # of computing, which a busy machine does not change
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_what_has_no_counterexample_breaks_its_requirement(name: str):
+    required = [expected for expected in DEFECTS[name].expected if "/" in expected]
+    assert broken_requirement(DEFECTS[name], required) is not None
+
+
+def test_what_is_saved_is_read_as_it_was(tmp_path, monkeypatch):
+    saved = saved_counterexample(SAVED[0])
+    monkeypatch.setattr("chaos.defects.saved.COUNTEREXAMPLES", tmp_path)
+    assert saved is not None
+    assert saved_counterexample(SAVED[0]) is None
+    keep(saved)
+    assert saved_counterexample(SAVED[0]) == saved
+
+
+def test_the_page_of_the_documentation_is_up_to_date():
+    assert DOCUMENT.read_text(encoding="utf-8") == page(), "python -m chaos.defects.document > docs/defects.md"

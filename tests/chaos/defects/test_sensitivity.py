@@ -1,0 +1,83 @@
+"""Sensitivity counts what is caught, gives no credit for a false alarm, and says what was missed."""
+
+import pytest
+
+from chaos import sensitivity
+from chaos.defects.registry import DEFECTS, UnknownDefectError
+from chaos.sensitivity import (
+    CleanRan,
+    DefectTried,
+    Plan,
+    SensitivityEnded,
+    SensitivityStarted,
+    run_sensitivity,
+    try_defect,
+    violation_of,
+)
+from chaos.simulation.judge import Violation
+from chaos.simulation.script import Script
+
+EASY = DEFECTS["commit-what-the-leader-has"]
+
+
+def test_an_easy_defect_is_caught_and_the_clean_broker_is_not():
+    events = list(run_sensitivity(Plan((EASY.name,), seconds=20.0)))
+    assert isinstance(events[0], SensitivityStarted)
+    tried = events[1]
+    assert isinstance(tried, DefectTried)
+    assert (tried.defect, tried.name, tried.is_expected) == (EASY.name, "watermark-on-isr", True)
+    clean = [event for event in events if isinstance(event, CleanRan)]
+    assert len(clean) == tried.scripts
+    assert [event.false_alarm for event in clean if event.false_alarm] == []
+    assert isinstance(events[-1], SensitivityEnded)
+    assert events[-1].complete
+
+
+def test_what_the_clean_broker_violates_too_is_a_false_alarm(monkeypatch):
+    everything = Violation("lost-write", "as always", 0)
+    monkeypatch.setattr(sensitivity, "violation_of", lambda script, defect=None: everything)
+    tried = try_defect(EASY, first=7, seconds=0.0)
+    assert (tried.name, tried.scripts) == ("", 1)
+    assert [(alarm.seed, alarm.name) for alarm in tried.false_alarms] == [(7, "lost-write")]
+
+
+def test_a_defect_that_shows_nowhere_is_missed(monkeypatch):
+    monkeypatch.setattr(sensitivity, "violation_of", lambda script, defect=None: None)
+    tried = try_defect(EASY, first=0, seconds=0.0)
+    assert (tried.name, tried.seed, tried.is_expected) == ("", None, False)
+
+
+def test_a_requirement_is_tried_before_any_script(monkeypatch):
+    def no_script(script, defect=None):
+        raise AssertionError("a script ran")
+
+    monkeypatch.setattr(sensitivity, "violation_of", no_script)
+    tried = try_defect(DEFECTS["take-any-acks"], first=0, seconds=60.0)
+    assert (tried.name, tried.seed, tried.scripts) == ("produce/unknown-acks-are-refused", None, 0)
+
+
+def test_a_script_that_does_not_end_is_left(monkeypatch):
+    def for_ever(script):
+        while True:
+            pass
+
+    monkeypatch.setattr(sensitivity, "run", for_ever)
+    monkeypatch.setattr(sensitivity, "SCRIPT_SECONDS_MAX", 0.05)
+    found = violation_of(Script())
+    assert found is not None
+    assert found.name == "endless"
+
+
+def test_an_unknown_defect_is_refused_before_anything_starts():
+    with pytest.raises(UnknownDefectError):
+        next(iter(run_sensitivity(Plan(("nosuch",)))))
+
+
+def test_an_interruption_is_told(monkeypatch):
+    def interrupted(*args, **others):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(sensitivity, "in_order", interrupted)
+    events = list(run_sensitivity(Plan((EASY.name,))))
+    assert events[-1].complete is False
