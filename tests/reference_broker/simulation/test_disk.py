@@ -1,0 +1,331 @@
+"""The simulated disk: a plain one while the power stays, and after a cut what a page cache may leave, no more, no less."""
+
+import errno
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.simulation.disk import SECTOR_BYTES, Failure, PowerFailureError, SimulatedDisk
+
+PATHS = ["top", "d/a", "d/b", "e/a"]
+DIRECTORIES = ["", "d", "e"]
+paths = st.sampled_from(PATHS)
+contents = st.integers(0, 3 * SECTOR_BYTES).flatmap(
+    lambda size: st.integers(1, 255).map(lambda byte: bytes([byte]) * size)
+)
+operations = st.one_of(
+    st.tuples(st.just("append"), paths, contents),
+    st.tuples(st.just("write"), paths, contents),
+    st.tuples(st.just("replace"), paths, contents),
+    st.tuples(st.just("truncate"), paths, st.integers(0, 2 * SECTOR_BYTES)),
+    st.tuples(st.just("delete"), paths),
+    st.tuples(st.just("flush"), paths),
+    st.tuples(st.just("flush_directory"), st.sampled_from(DIRECTORIES)),
+    st.tuples(st.just("delete_directory"), st.sampled_from(DIRECTORIES[1:])),
+)
+
+
+def do(disk: MemoryDisk, name: str, path: str, *arguments: object) -> None:
+    """As the broker does it: a directory is there before what is in it."""
+    directory = path.rpartition("/")[0]
+    if name in {"append", "write", "replace"} and directory:
+        disk.make_directory(directory)
+    if name in {"flush_directory", "delete_directory"} or disk.exists(path) or name in {"append", "write", "replace"}:
+        getattr(disk, name)(path, *arguments)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(operations, max_size=30))
+def test_while_the_power_stays_it_is_a_plain_disk(actions):
+    simulated, plain = SimulatedDisk(), MemoryDisk()
+    for action in actions:
+        do(simulated, *action)
+        do(plain, *action)
+    assert simulated.files == plain.files
+    assert {name: simulated.list(name) for name in DIRECTORIES} == {name: plain.list(name) for name in DIRECTORIES}
+
+
+@dataclass
+class Inode:
+    """A file, with whole copies. `kept` first bytes have been there since the last flush."""
+
+    now: bytes = b""
+    durable: bytes = b""
+    kept: int = 0
+
+    def may_leave(self, found: bytes) -> bool:
+        """Itself as it was flushed; or its kept bytes and some more, of which one sector may be zeros."""
+        if found == self.durable:
+            return self.durable == self.now or not self.now.startswith(self.durable) or len(found) >= self.kept
+        end = len(found)
+        if not self.kept <= end <= len(self.now):
+            return False
+        sectors = range(0, end, SECTOR_BYTES)
+        wrong = [at for at in sectors if found[at : at + SECTOR_BYTES] != self.now[:end][at : at + SECTOR_BYTES]]
+        return not wrong or (
+            len(wrong) == 1
+            and wrong[0] >= self.kept
+            and found[wrong[0] : wrong[0] + SECTOR_BYTES] == bytes(SECTOR_BYTES)
+        )
+
+
+class Oracle:
+    """What may be there after a power cut, slowly."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Inode] = {}
+        self.durable_names: dict[str, Inode] = {}
+        self.certain: set[str] = {""}
+        self.here: set[str] = {""}
+
+    def do(self, name: str, path: str, *arguments: object) -> None:
+        directory = path.rpartition("/")[0]
+        file = self.names.get(path)
+        match name, arguments:
+            case "append", (data,):
+                self._make(directory)
+                file = self.names.setdefault(path, Inode())
+                file.now += data
+            case "write", (data,):
+                self._make(directory)
+                self.names[path] = Inode(data)
+            case "replace", (data,):
+                self._make(directory)
+                self.names[path] = self.durable_names[path] = Inode(data, data, len(data))
+                self.certain.add(directory)
+            case "truncate", (size,) if file:
+                file.now = file.now[:size]
+                file.kept = min(file.kept, len(file.now))
+            case "delete", () if file:
+                del self.names[path]
+            case "flush", () if file:
+                file.durable, file.kept = file.now, len(file.now)
+            case "flush_directory", ():
+                inside = {name: found for name, found in self.names.items() if name.rpartition("/")[0] == path}
+                self._forget(path)
+                self.durable_names |= inside
+                self.certain.add(path)
+                if not path:
+                    for gone in self.certain - self.here:
+                        self._forget(gone)
+                    self.certain = set(self.here)
+            case "delete_directory", ():
+                self.names = {name: found for name, found in self.names.items() if name.rpartition("/")[0] != path}
+                self.here.discard(path)
+
+    def _make(self, directory: str) -> None:
+        if directory not in self.here:
+            self._forget(directory)
+            self.certain.discard(directory)
+            self.here.add(directory)
+
+    def _forget(self, directory: str) -> None:
+        gone = [name for name in self.durable_names if name.rpartition("/")[0] == directory]
+        for name in gone:
+            del self.durable_names[name]
+
+    def complaint(self, files: dict[str, bytes]) -> str | None:
+        """Why this cannot be what is left; null if it can."""
+        for path in PATHS:
+            candidates = self.durable_names.get(path), self.names.get(path)
+            directory = path.rpartition("/")[0]
+            is_certain = candidates[0] is candidates[1] and directory in self.certain and directory in self.here
+            if path not in files:
+                if is_certain and candidates[0] is not None:
+                    return f"{path} is gone"
+            elif not any(inode is not None and inode.may_leave(files[path]) for inode in candidates):
+                return f"{path}: {files[path]!r}"
+        return None
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(operations, max_size=25), st.integers(0, 2**32))
+def test_after_a_power_cut_only_what_was_not_flushed_is_in_doubt(actions, seed):
+    disk, oracle = SimulatedDisk(), Oracle()
+    for action in actions:
+        if action[0] == "flush_directory" and action[1] and not disk.exists(action[1]):
+            continue
+        do(disk, *action)
+        oracle.do(*action)
+    disk.cut_power(Random(seed))
+    left = {path: bytes(content) for path, content in disk.files.items()}
+    assert oracle.complaint(left) is None
+    for directory in DIRECTORIES[1:]:
+        assert not any(path.startswith(f"{directory}/") for path in left) or disk.exists(directory)
+    disk.cut_power(Random(seed + 1))
+    assert {path: bytes(content) for path, content in disk.files.items()} == left, "what was left is durable"
+
+
+def outcomes(prepare, path="d/a", seeds=300):
+    """All that may be left of a file; null where it is gone."""
+    found = set()
+    for seed in range(seeds):
+        disk = SimulatedDisk()
+        disk.make_directory("d")
+        prepare(disk)
+        disk.cut_power(Random(seed))
+        found.add(bytes(disk.files[path]) if disk.exists(path) else None)
+    return found
+
+
+def flushed(disk, data):
+    disk.append("d/a", data)
+    disk.flush("d/a")
+    disk.flush_directory("d")
+
+
+def test_any_part_of_what_was_appended_may_be_left():
+    def prepare(disk):
+        flushed(disk, b"ab")
+        disk.append("d/a", b"cde")
+
+    assert outcomes(prepare) == {b"ab", b"abc", b"abcd", b"abcde"}
+
+
+def test_a_sector_in_the_middle_may_be_missing():
+    sector = b"x" * SECTOR_BYTES
+
+    def prepare(disk):
+        flushed(disk, b"")
+        disk.append("d/a", 3 * sector)
+
+    found = outcomes(prepare, seeds=2_000)
+    assert bytes(SECTOR_BYTES) + sector in {data[: 2 * SECTOR_BYTES] for data in found}
+
+
+def test_what_was_cut_off_may_be_there_again():
+    def prepare(disk):
+        flushed(disk, b"abcd")
+        disk.truncate("d/a", 2)
+        disk.append("d/a", b"X")
+
+    assert outcomes(prepare) == {b"abcd", b"ab", b"abX"}
+
+
+def test_a_new_content_an_old_one_or_a_part_of_the_new():
+    def prepare(disk):
+        flushed(disk, b"old")
+        disk.write("d/a", b"new")
+
+    assert outcomes(prepare) == {b"old", b"", b"n", b"ne", b"new"}
+
+
+def test_what_was_replaced_is_there():
+    assert outcomes(lambda disk: disk.replace("d/a", b"new")) == {b"new"}
+
+
+def test_names_need_a_flush_of_their_directory():
+    def prepare(disk):
+        disk.append("d/a", b"a")
+        disk.flush("d/a")
+
+    assert outcomes(prepare) == {b"a", None}
+    assert outcomes(lambda disk: flushed(disk, b"a")) == {b"a"}
+
+
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_a_deleted_directory_may_be_there_again(is_flushed):
+    def prepare(disk):
+        flushed(disk, b"a")
+        disk.flush_directory("")
+        disk.delete_directory("d")
+        if is_flushed:
+            disk.flush_directory("")
+
+    assert outcomes(prepare) == ({None} if is_flushed else {b"a", None})
+
+
+# The power goes in the middle
+
+
+@pytest.mark.parametrize("name", ["append", "write", "replace"])
+def test_the_operation_under_way_may_be_done_or_not(name):
+    def prepare(disk):
+        flushed(disk, b"a")
+        disk.crashes_after = 0
+        with pytest.raises(PowerFailureError):
+            getattr(disk, name)("d/a", b"bc")
+
+    left = outcomes(prepare)
+    whole = b"abc" if name == "append" else b"bc"
+    assert {b"a", whole} <= left
+    assert name != "replace" or left == {b"a", b"bc"}, "that is atomic"
+
+
+def test_it_goes_after_so_many_changes():
+    disk = SimulatedDisk()
+    disk.crashes_after = 2
+    disk.append("a", b"1")
+    disk.flush("a")
+    with pytest.raises(PowerFailureError):
+        disk.append("a", b"2")
+    disk.cut_power(Random(0))
+    disk.append("a", b"3")
+
+
+# Errors, room, time
+
+
+@pytest.mark.parametrize("operation", ["append", "read", "flush", "replace", "write", "truncate", "delete"])
+def test_an_operation_fails_where_it_is_told_to_and_leaves_everything_as_it_was(operation):
+    disk = SimulatedDisk()
+    disk.make_directory("d")
+    arguments = {"append": (b"b",), "read": (0, 1), "replace": (b"b",), "write": (b"b",), "truncate": (0,)}
+    for path in ("d/a", "d/b"):
+        disk.append(path, b"a")
+    failure = Failure(errno.EIO, operation, "a")
+    disk.failures.append(failure)
+    with pytest.raises(OSError, match="injected") as raised:
+        getattr(disk, operation)("d/a", *arguments.get(operation, ()))
+    assert raised.value.errno == errno.EIO
+    assert disk.files["d/a"] == b"a"
+    getattr(disk, operation)("d/b", *arguments.get(operation, ()))
+    disk.failures.remove(failure)
+    getattr(disk, operation)("d/a", *arguments.get(operation, ()))
+
+
+def test_a_full_disk_takes_no_more_until_there_is_room():
+    disk = SimulatedDisk()
+    disk.free_bytes = 5
+    disk.append("a", b"123")
+    with pytest.raises(OSError, match="injected") as raised:
+        disk.append("a", b"456")
+    assert raised.value.errno == errno.ENOSPC
+    disk.truncate("a", 1)
+    disk.append("a", b"4567")
+    assert (disk.files["a"], disk.free_bytes) == (b"14567", 0)
+    disk.free_bytes = None
+    disk.append("a", b"8")
+
+
+def test_flushes_take_time():
+    disk = SimulatedDisk()
+    disk.flush_ms = 7
+    disk.append("a", b"1")
+    assert disk.take_delay_ms() == 0
+    disk.flush("a")
+    disk.flush_directory("")
+    assert (disk.take_delay_ms(), disk.take_delay_ms()) == (14, 0)
+
+
+# Damage at rest
+
+
+def test_damage_is_durable():
+    disk = SimulatedDisk()
+    for path in ("flipped", "short", "gone"):
+        disk.append(path, bytes(100))
+    disk.flush("flipped", "short", "gone")
+    disk.flush_directory("")
+    disk.flip_bit("flipped", Random(1))
+    disk.cut_short("short", Random(1))
+    disk.lose("gone")
+    for _ in range(2):
+        assert sum(byte.bit_count() for byte in disk.files["flipped"]) == 1
+        assert len(disk.files["short"]) < 100
+        assert not disk.exists("gone")
+        disk.cut_power(Random(2))

@@ -1,0 +1,415 @@
+"""The simulated network: whatever is done to it, a connection keeps its order, and loses only what it may."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference_broker.simulation.network import CONNECT_TIMEOUT_MS, Condition, Cut, End, Link, Network, Pipe
+from reference_broker.simulation.scheduler import Scheduler
+from reference_broker.simulation.trace import Trace
+
+A, B, C = "a", "b", "c"
+LISTENER, OTHER_LISTENER = "PLAINTEXT", "REPLICATION"
+LONG_MS = 200_000
+
+
+@dataclass
+class Side:
+    """What one end has seen."""
+
+    received: list[bytes] = field(default_factory=list)
+    closed_at_ms: int | None = None
+    at_ms: list[int] = field(default_factory=list)
+
+
+class World:
+    """A network, and connections whose ends note what comes."""
+
+    def __init__(self, seed: int = 0, **network: Any) -> None:
+        self.scheduler = Scheduler()
+        self.network = Network(self.scheduler, Trace(), Random(seed), **network)
+        self.listening = {A, B, C}
+
+    def end(self, place: str, side: Side) -> End:
+        def received(data: bytes) -> None:
+            assert side.closed_at_ms is None, "bytes came after the end"
+            side.received.append(data)
+            side.at_ms.append(self.scheduler.now_ms)
+
+        def closed() -> None:
+            assert side.closed_at_ms is None, "it was closed twice"
+            side.closed_at_ms = self.scheduler.now_ms
+
+        return End(place, received, closed)
+
+    def connect(self, place: str = A, to: str = B, listener: str = LISTENER) -> tuple[Pipe, Side, Side]:
+        """A connection, what its opener sees, and what its acceptor sees."""
+        opener, acceptor = Side(), Side()
+
+        def accept(_pipe: Pipe) -> End | None:
+            return self.end(to, acceptor) if to in self.listening else None
+
+        return self.network.connect(self.end(place, opener), to, listener, accept), opener, acceptor
+
+    def run(self, for_ms: int = 100) -> None:
+        self.scheduler.run(for_ms)
+
+    def cut(self, cut: Cut, *link: Any) -> Callable[[], None]:
+        """Cut a link; what heals it."""
+        where = Link(*link)
+        self.network.set(where, Condition(cut=cut))
+        return lambda: self.network.heal(where)
+
+
+# Connections
+
+
+def test_what_is_sent_arrives_in_both_directions_in_order():
+    world = World()
+    pipe, opener, acceptor = world.connect()
+    world.network.send(pipe, b"1", from_opener=True)  # follows once it is connected
+    world.run()
+    assert pipe.is_established
+    world.network.send(pipe, b"2", from_opener=True)
+    world.network.send(pipe, b"answer", from_opener=False)
+    world.run()
+    assert (acceptor.received, opener.received) == ([b"1", b"2"], [b"answer"])
+
+
+def test_where_nobody_listens_a_connection_is_refused_at_once():
+    world = World()
+    world.listening.remove(B)
+    _, opener, _ = world.connect()
+    world.run()
+    assert opener.closed_at_ms == 2
+
+
+def test_a_close_comes_behind_what_was_sent_and_nothing_reaches_who_has_closed():
+    world = World(delay_ms=10)
+    pipe, opener, acceptor = world.connect()
+    world.run()
+    world.network.send(pipe, b"on its way", from_opener=False)
+    world.network.send(pipe, b"last words", from_opener=True)
+    world.network.close(pipe, by_opener=True)
+    world.network.send(pipe, b"too late", from_opener=True)
+    world.run()
+    assert (opener.received, opener.closed_at_ms) == ([], None)
+    assert (acceptor.received, acceptor.closed_at_ms) == ([b"last words"], 110)
+
+
+def test_who_closes_while_it_connects_reaches_nobody():
+    world = World()
+    pipe, opener, acceptor = world.connect()
+    world.network.send(pipe, b"1", from_opener=True)
+    world.network.close(pipe, by_opener=True)
+    world.run()
+    assert (opener, acceptor) == (Side(), Side())
+
+
+def test_a_killed_process_is_heard_of_behind_what_it_sent():
+    world = World(delay_ms=10)
+    pipe, opener, acceptor = world.connect()
+    world.run()
+    world.network.send(pipe, b"last words", from_opener=False)
+    world.network.close_place(B)
+    world.run()
+    assert (opener.received, opener.closed_at_ms) == ([b"last words"], 110)
+    assert acceptor == Side()
+
+
+def test_of_a_machine_without_power_nobody_hears_until_it_is_there_again_and_asked():
+    world = World()
+    asking, opener, _ = world.connect()
+    idle, idle_opener, _ = world.connect()
+    world.run()
+    world.network.darken(B)
+    world.network.send(asking, b"1", from_opener=True)
+    world.run(60_000)
+    assert (opener.closed_at_ms, idle_opener.closed_at_ms) == (None, None)
+    world.network.lighten(B)
+    world.run()
+    assert opener.closed_at_ms is not None, "it is sent again, and nobody there knows of the connection"
+    assert idle_opener.closed_at_ms is None
+    world.network.send(idle, b"1", from_opener=True)
+    world.run()
+    assert idle_opener.closed_at_ms is not None
+
+
+def test_a_machine_without_power_takes_its_connections_once_it_has_it_again():
+    world = World()
+    world.network.darken(B)
+    early, late = world.connect(), None
+    world.run(6_500)
+    assert (early[0].is_established, early[1].closed_at_ms) == (False, None)
+    world.network.lighten(B)
+    late = world.connect()
+    world.run(1_000)
+    assert early[0].is_established
+    assert late[0].is_established
+
+
+def test_a_reset_loses_what_is_under_way_and_both_hear():
+    world = World(delay_ms=10)
+    pipe, opener, acceptor = world.connect()
+    world.run()
+    world.network.send(pipe, b"lost", from_opener=True)
+    world.network.reset(A, B)
+    world.run()
+    assert (opener.closed_at_ms, acceptor.closed_at_ms, acceptor.received) == (110, 110, [])
+
+
+@pytest.mark.parametrize("told", [0, 1])
+def test_of_a_half_open_connection_the_other_end_hears_when_it_sends(told):
+    world = World()
+    pipe, *sides = world.connect()
+    world.run()
+    world.network.reset(A, B, tells=(told == 0, told == 1))
+    world.run(60_000)
+    assert sides[told].closed_at_ms is not None
+    assert sides[1 - told].closed_at_ms is None
+    world.network.send(pipe, b"lost", from_opener=told == 1)
+    world.run()
+    assert sides[told].received == []
+    assert sides[1 - told].closed_at_ms is not None
+
+
+# Cuts
+
+
+@pytest.mark.parametrize("in_flight", [True, False])
+def test_what_is_held_arrives_in_order_once_the_cut_is_healed(in_flight):
+    world = World(delay_ms=10)
+    pipe, opener, acceptor = world.connect()
+    world.run()
+    if in_flight:
+        world.network.send(pipe, b"1", from_opener=True)
+    heal = world.cut(Cut.HOLD, A, B)
+    if not in_flight:
+        world.network.send(pipe, b"1", from_opener=True)
+    world.network.send(pipe, b"2", from_opener=True)
+    world.network.send(pipe, b"the other way", from_opener=False)
+    world.run(5_000)
+    assert (acceptor.received, opener.received) == ([], [b"the other way"]), "one direction is cut"
+    heal()
+    world.network.send(pipe, b"3", from_opener=True)
+    world.run()
+    assert acceptor.received == [b"1", b"2", b"3"]
+    assert opener.closed_at_ms is None
+
+
+def test_what_is_lost_takes_its_connection_along_once_both_directions_are_healed():
+    world = World()
+    pipe, opener, acceptor = world.connect()
+    untouched, *others = world.connect()
+    world.run()
+    heal, heal_back = world.cut(Cut.LOSE, A, B), world.cut(Cut.HOLD, B, A)
+    world.network.send(pipe, b"lost", from_opener=True)
+    world.run()
+    heal()
+    world.network.send(pipe, b"lost too", from_opener=True)
+    world.run()
+    assert (opener.closed_at_ms, acceptor.closed_at_ms) == (None, None)
+    heal_back()
+    world.run()
+    assert None not in {opener.closed_at_ms, acceptor.closed_at_ms}
+    assert acceptor.received == []
+    world.network.send(untouched, b"1", from_opener=True)
+    world.run()
+    assert others[1].received == [b"1"], "it has lost nothing"
+
+
+def test_a_close_waits_for_a_cut_to_heal():
+    world = World()
+    _, _, acceptor = world.connect()
+    world.run()
+    heal = world.cut(Cut.HOLD, A, B)
+    world.network.close_place(A)
+    world.run(50_000)
+    assert acceptor.closed_at_ms is None
+    heal()
+    world.run()
+    assert acceptor.closed_at_ms is not None
+
+
+def test_over_a_cut_an_attempt_to_connect_goes_on_for_a_time():
+    world = World()
+    heal = world.cut(Cut.LOSE, B, A)  # what comes back is enough
+    patient, opener, _ = world.connect()
+    world.run(2_000)
+    heal()
+    world.run(2_000)
+    assert patient.is_established
+    world.cut(Cut.HOLD, A, B)
+    _, opener, _ = world.connect()
+    world.run(LONG_MS)
+    assert opener.closed_at_ms == 4_000 + CONNECT_TIMEOUT_MS
+
+
+def test_a_link_may_be_of_one_listener_or_one_opener_alone():
+    world = World()
+    connections = {
+        (A, LISTENER): world.connect(A, B, LISTENER),
+        (A, OTHER_LISTENER): world.connect(A, B, OTHER_LISTENER),
+        (C, LISTENER): world.connect(C, B, LISTENER),
+    }
+    world.run()
+
+    def reached() -> set[tuple[str, str]]:
+        for _, _, acceptor in connections.values():
+            acceptor.received.clear()
+        for pipe, _, _ in connections.values():
+            world.network.send(pipe, b"1", from_opener=True)
+        world.run()
+        return {key for key, (_, _, acceptor) in connections.items() if acceptor.received}
+
+    assert reached() == set(connections)
+    heal = world.cut(Cut.HOLD, A, B, LISTENER)
+    assert reached() == {(A, OTHER_LISTENER), (C, LISTENER)}
+    heal()
+    world.run()
+    heal = world.cut(Cut.HOLD, None, B, None, C)
+    assert reached() == {(A, LISTENER), (A, OTHER_LISTENER)}
+
+
+def test_equal_conditions_end_one_by_one():
+    world = World()
+    pipe, _, acceptor = world.connect()
+    world.run()
+    link, held = Link(A, B), Condition(cut=Cut.HOLD)
+    world.network.set(link, held)
+    world.network.set(link, held)
+    world.network.send(pipe, b"1", from_opener=True)
+    world.network.heal(link, held)
+    world.run()
+    assert acceptor.received == []
+    world.network.heal(link, held)
+    world.run()
+    assert acceptor.received == [b"1"]
+
+
+# Speed of a link
+
+
+def test_delay_and_bandwidth():
+    world = World()
+    pipe, _, acceptor = world.connect()
+    world.run()
+    world.network.set(Link(A, B), Condition(delay_ms=20, bytes_per_ms=10))
+    world.network.send(pipe, bytes(100), from_opener=True)
+    world.network.send(pipe, bytes(50), from_opener=True)
+    world.run()
+    assert acceptor.at_ms == [100 + 10 + 21, 100 + 10 + 5 + 21], "the second waits for the first to be through"
+
+
+# Anything
+
+PLACES = st.sampled_from([A, B])
+CONDITIONS = st.one_of(
+    st.builds(Condition, cut=st.just(Cut.HOLD)),
+    st.builds(Condition, delay_ms=st.integers(0, 50), jitter_ms=st.integers(0, 80)),
+    st.builds(Condition, bytes_per_ms=st.integers(1, 20)),
+)
+LINKS = st.builds(Link, PLACES | st.none(), PLACES | st.none(), st.sampled_from([LISTENER, OTHER_LISTENER, None]))
+ACTIONS = st.one_of(
+    st.tuples(st.just("send"), st.integers(0, 2), st.booleans(), st.integers(1, 60)),
+    st.tuples(st.just("set"), LINKS, CONDITIONS),
+    st.tuples(st.just("heal"), st.integers(0, 3)),
+    st.tuples(st.just("run"), st.integers(0, 90)),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(ACTIONS, max_size=40), st.integers(0, 2**32))
+def test_nothing_is_lost_or_overtaken_where_nothing_may_be(actions, seed):
+    world = World(seed, jitter_ms=3)
+    connections = [world.connect(listener=LISTENER) for _ in range(2)] + [world.connect(B, A, OTHER_LISTENER)]
+    world.run()
+    sent: dict[tuple[int, bool], list[bytes]] = {}
+    in_force: list[tuple[Link, Condition]] = []
+    for number, action in enumerate(actions):
+        match action:
+            case "send", index, from_opener, size:
+                data = number.to_bytes(2, "big") * size
+                sent.setdefault((index, from_opener), []).append(data)
+                world.network.send(connections[index][0], data, from_opener=from_opener)
+            case "set", link, condition:
+                world.network.set(link, condition)
+                in_force.append((link, condition))
+            case "heal", index if in_force:
+                world.network.heal(*in_force.pop(index % len(in_force)))
+            case "run", for_ms:
+                world.run(for_ms)
+        for index, (_, opener, acceptor) in enumerate(connections):
+            for from_opener, side in ((True, acceptor), (False, opener)):
+                so_far = sent.get((index, from_opener), [])
+                assert side.received == so_far[: len(side.received)]
+    world.network.heal_all()
+    world.run(LONG_MS)
+    for index, (_, opener, acceptor) in enumerate(connections):
+        assert acceptor.received == sent.get((index, True), [])
+        assert opener.received == sent.get((index, False), [])
+        assert (opener.closed_at_ms, acceptor.closed_at_ms) == (None, None)
+
+
+VIOLENCE = st.one_of(
+    ACTIONS,
+    st.tuples(st.just("set"), LINKS, st.just(Condition(cut=Cut.LOSE))),
+    st.tuples(st.just("close"), st.integers(0, 2), st.booleans()),
+    st.tuples(st.just("reset"), st.booleans(), st.booleans()),
+    st.tuples(st.just("close place"), PLACES),
+    st.tuples(st.just("darken"), PLACES),
+    st.tuples(st.just("lighten"), PLACES),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(VIOLENCE, max_size=40), st.integers(0, 2**32))
+def test_whatever_happens_an_end_sees_a_beginning_of_what_was_sent_and_then_at_most_one_close(actions, seed):
+    """The ends themselves assert that nothing comes after a close. In the end nothing is left of what is over."""
+    world = World(seed, jitter_ms=3)
+    connections = [world.connect(listener=LISTENER) for _ in range(2)] + [world.connect(B, A, OTHER_LISTENER)]
+    sent: dict[tuple[int, bool], list[bytes]] = {}
+    network = world.network
+    for number, action in enumerate(actions):
+        match action:
+            case "send", index, from_opener, size:
+                data = number.to_bytes(2, "big") * size
+                sent.setdefault((index, from_opener), []).append(data)
+                network.send(connections[index][0], data, from_opener=from_opener)
+            case "set", link, condition:
+                network.set(link, condition)
+            case "heal", _:
+                network.heal_all()
+            case "close", index, by_opener:
+                pipe, _, acceptor = connections[index]
+                if by_opener or pipe.acceptor.end is not None:
+                    network.close(pipe, by_opener=by_opener)
+            case "reset", *tells:
+                network.reset(A, B, tells=(tells[0], tells[1]))
+            case "close place", place:
+                network.close_place(place)
+            case "darken", place:
+                network.darken(place)
+            case "lighten", place:
+                network.lighten(place)
+            case "run", for_ms:
+                world.run(for_ms)
+    network.heal_all()
+    for place in (A, B):
+        network.lighten(place)
+    world.run(LONG_MS)
+    for index, (pipe, opener, acceptor) in enumerate(connections):
+        for from_opener, side in ((True, acceptor), (False, opener)):
+            assert side.received == sent.get((index, from_opener), [])[: len(side.received)]
+        network.send(pipe, b"still there?", from_opener=True)
+        network.send(pipe, b"still there?", from_opener=False)
+    world.run(LONG_MS)
+    for pipe, opener, acceptor in connections:
+        are_gone = pipe.opener.is_gone, pipe.acceptor.is_gone or pipe.acceptor.end is None
+        assert len(set(are_gone)) == 1, "both ends know, or none does"
+    assert all(not pipe.opener.is_gone for pipe in network._pipes)
