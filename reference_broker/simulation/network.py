@@ -169,6 +169,7 @@ class Network:
 
     :param delay_ms: of every link.
     :param jitter_ms: of every link: up to so much is added, by chance.
+    :ivar sent: called with each message that is sent, and whether the opener sends it, for whoever watches.
     """
 
     def __init__(
@@ -180,6 +181,7 @@ class Network:
         self._delay_ms = delay_ms
         self._jitter_ms = jitter_ms
         self._conditions: list[tuple[Link, Condition]] = []
+        self.sent: list[Callable[[Pipe, bytes, bool], None]] = []
         self._pipes: dict[Pipe, None] = {}
         self._dark: set[str] = set()
         self._numbers = 0
@@ -296,6 +298,8 @@ class Network:
             data=data,
             number=self._numbers,
         )
+        for watch in self.sent:
+            watch(pipe, data, from_opener)
         self._put(pipe, destination, _Parcel(data, self._numbers))
 
     def close(self, pipe: Pipe, *, by_opener: bool) -> None:

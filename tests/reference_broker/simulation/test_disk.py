@@ -1,4 +1,4 @@
-"""The simulated disk: a plain one while the power stays, and after a cut what a page cache may leave, no more, no less."""
+"""The simulated disk: a plain one while the power stays, and after a cut all that a page cache may leave, no more."""
 
 import errno
 from dataclasses import dataclass

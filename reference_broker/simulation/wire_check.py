@@ -1,0 +1,81 @@
+"""An independent reader for every message: kio must read all of it, and write the same bytes.
+
+    WireCheck(cluster.network)
+
+The broker writes with writers of its own; this holds them, and the framing around them, against the schemas. What
+clients send is not held to it, since a client may send nonsense.
+"""
+
+import io
+import struct
+from typing import Any
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+
+from reference_broker.simulation.network import Network, Pipe
+
+_REQUEST = struct.Struct(">ihhi")
+_ANSWER = struct.Struct(">ii")
+_ERROR = struct.Struct(">h")
+_LENGTH_BYTES = 4
+_API_VERSIONS = 18
+
+
+class WireError(AssertionError):
+    """A message is not what its schema says."""
+
+
+class WireCheck:
+    """Watches a network from now on.
+
+    :param every: only each so-manieth message is looked at.
+    :ivar checked: how many were.
+    """
+
+    def __init__(self, network: Network, *, every: int = 1) -> None:
+        self.checked = 0
+        self._every = every
+        self._seen = 0
+        self._asked: dict[tuple[Pipe, int], tuple[int, int]] = {}
+        network.sent.append(self._look)
+
+    def _look(self, pipe: Pipe, data: bytes, from_opener: bool) -> None:
+        self._seen += 1
+        is_chosen = self._seen % self._every == 0
+        if from_opener:
+            _, api_key, version, correlation_id = _REQUEST.unpack_from(data)
+            self._asked[pipe, correlation_id] = api_key, version
+            if is_chosen and pipe.opener.place.isdecimal():
+                self._check(load_request_schema(api_key, version), data)
+        else:
+            _, correlation_id = _ANSWER.unpack_from(data)
+            api_key, version = self._asked.pop((pipe, correlation_id), (None, 0))
+            if is_chosen and api_key is not None:  # not asked before this began to watch
+                self._check(load_response_schema(api_key, _answered_version(api_key, version, data)), data)
+
+    def _check(self, message_type: Any, data: bytes) -> None:
+        self.checked += 1
+        if int.from_bytes(data[:_LENGTH_BYTES], "big") != len(data) - _LENGTH_BYTES:
+            raise WireError(f"{message_type}: a frame of another length than it says: {data.hex()}")
+        header_type = message_type.__header_schema__
+        try:
+            header, header_bytes = entity_reader(header_type)(data, _LENGTH_BYTES)
+            message, message_bytes = entity_reader(message_type)(data, _LENGTH_BYTES + header_bytes)
+        except Exception as error:
+            raise WireError(f"{message_type} cannot be read: {error}: {data.hex()}") from error
+        if _LENGTH_BYTES + header_bytes + message_bytes != len(data):
+            raise WireError(f"{message}: bytes are left: {data.hex()}")
+        written = io.BytesIO()
+        entity_writer(header_type)(written, header)
+        entity_writer(message_type)(written, message)
+        if written.getvalue() != data[_LENGTH_BYTES:]:
+            raise WireError(f"{message}: other bytes would be written: {written.getvalue().hex()}: {data.hex()}")
+
+
+def _answered_version(api_key: int, version: int, data: bytes) -> int:
+    """ApiVersions in a version that the node lacks is answered in version 0 (KIP-511)."""
+    if api_key == _API_VERSIONS and _ERROR.unpack_from(data, _ANSWER.size)[0] == ErrorCode.unsupported_version.value:
+        return 0
+    return version

@@ -1,0 +1,93 @@
+"""The whole of a simulated cluster: one seed is one run, and every byte of it is what the schemas say."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reference_broker.protocol import messages
+from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.network import Condition, Cut, Link
+from reference_broker.simulation.wire_check import WireCheck, WireError
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = """
+from tests.reference_broker.simulation.test_cluster import troubled
+print(troubled(seed={seed}).trace.digest)
+"""
+
+
+def troubled(seed: int) -> SimulatedCluster:
+    """A cluster after a troubled minute."""
+    properties = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    cluster = SimulatedCluster(3, seed=seed, properties=properties, jitter_ms=2)
+    assert cluster.await_ready()
+    run = cluster.scheduler.run
+    cluster.kill(1)
+    run(5_000)
+    cluster.start(1)
+    for other in ("1", "3"):
+        cluster.network.set(Link("2", other), Condition(cut=Cut.LOSE))
+    run(7_000)
+    cluster.network.heal_all()
+    cluster.machines[3].pause()
+    run(4_000)
+    cluster.machines[3].resume()
+    run(2_000)
+    cluster.cut_power(2)
+    cluster.machines[1].drift_clock(100_000)
+    run(3_000)
+    cluster.start(2)
+    cluster.network.reset("1", "3")
+    cluster.shut_down(3)
+    run(10_000)
+    cluster.start(3)
+    assert cluster.await_ready()
+    return cluster
+
+
+def digest_elsewhere(seed: int, hash_seed: str) -> str:
+    """The digest of the same run in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(seed=seed)],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return done.stdout.strip()
+
+
+def test_one_seed_is_one_run_in_any_process():
+    digests = {digest_elsewhere(7, hash_seed) for hash_seed in ("1", "2")}
+    assert digests == {troubled(7).trace.digest}
+
+
+def test_another_seed_is_another_run():
+    assert troubled(1).trace.digest != troubled(2).trace.digest
+
+
+def test_every_message_is_what_its_schema_says():
+    cluster = SimulatedCluster(3)
+    check = WireCheck(cluster.network)
+    assert cluster.await_ready()
+    cluster.kill(1)
+    cluster.scheduler.run(10_000)
+    cluster.start(1)
+    assert cluster.await_ready()
+    assert check.checked > 200
+
+
+def test_a_message_that_is_not_is_caught(monkeypatch):
+    write = messages.MessageCodec.write
+    monkeypatch.setattr(
+        messages.MessageCodec, "write", lambda codec, number, response: write(codec, number, response) + b"\x00"
+    )
+    cluster = SimulatedCluster(3)
+    WireCheck(cluster.network)
+    with pytest.raises(WireError):
+        cluster.await_ready()
