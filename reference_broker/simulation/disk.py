@@ -286,6 +286,13 @@ class SimulatedDisk(MemoryDisk):
                 found[name] = file
         return found
 
+    def durable_bytes(self, path: str) -> int:
+        """How many of a file's first bytes a power cut leaves for certain; 0 where it may take its name."""
+        directory, _, name = path.rpartition("/")
+        file = self._files.get(path)
+        is_named = isinstance(file, SimulatedFile) and self._durable.get(directory, {}).get(name) is file
+        return file.flushed_bytes if is_named and isinstance(file, SimulatedFile) else 0
+
     # Damage at rest
 
     def flip_bit(self, path: str, random: Random) -> None:

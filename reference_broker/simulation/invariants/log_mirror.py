@@ -14,6 +14,7 @@ from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.segment import Segment
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, BatchHeader, checksum
+from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.violation import InvariantViolation
 
 _base_offset = attrgetter("base_offset")
@@ -87,8 +88,10 @@ class LogMirror:
         last = self.before(end_offset)
         if last is None:
             return None
-        file = cast("MemoryDisk", log._disk).files[_path(log.directory, last.segment)]
-        is_durable = getattr(file, "flushed_bytes", len(file)) >= last.position + last.size_bytes
+        disk, path = cast("MemoryDisk", log._disk), _path(log.directory, last.segment)
+        if not isinstance(disk, SimulatedDisk):
+            return None
+        is_durable = disk.durable_bytes(path) >= last.position + last.size_bytes
         return None if is_durable else last
 
     def follow(self, log: PartitionLog) -> LogChange:

@@ -9,6 +9,7 @@
 | `quorum-committed-equal`      | what is committed is the same on all nodes, and stays; nothing of it is missing     |
 | `quorum-leader-no-snapshot`   | a leader never loads a snapshot, and a snapshot is of what is committed             |
 | `quorum-snapshot-at-start`    | a log begins at 0, or where its first snapshot ends                                 |
+| `quorum-durable`              | what is appended is flushed before anybody can hear of it                           |
 | `quorum-log-matching`         | see `log_matching`                                                                  |
 | `quorum-leader-complete`      | who is elected has all that is committed                                            |
 | `quorum-votes`                | votes, and pre-votes, go only to logs that are not behind                           |
@@ -75,6 +76,7 @@ class QuorumInvariants:
         """From its disk, after a stop or a crash. `now_ms` is the node's own."""
         self._applied[node_id] = self._ends[node_id] = node.log.start_offset
         self._last_contact_ms.pop(node_id, None)
+        self._take_in(node_id, node)
         self.touched(node_id, node, now_ms)
 
     def crashed(self, node_id: int, end_offset: int) -> None:
@@ -174,7 +176,8 @@ class QuorumInvariants:
 
     # Logs
 
-    def _check_log(self, node_id: int, node: QuorumNode) -> None:
+    def _take_in(self, node_id: int, node: QuorumNode) -> int:
+        """Follow a node's log; how many batches are new."""
         mirror = self._logs.setdefault(node_id, LogMirror())
         added = mirror.follow(node.log._log).added
         number = len(mirror.batches) - len(added)
@@ -185,6 +188,12 @@ class QuorumInvariants:
                 raise InvariantViolation("quorum-committed-equal", f"node {node_id} has {batch} behind {before}")
             self._matching.check(f"node {node_id}", before, batch)
             before = batch
+        return len(added)
+
+    def _check_log(self, node_id: int, node: QuorumNode) -> None:
+        if self._take_in(node_id, node):
+            lost = self._logs[node_id].not_durable_below(node.log._log, node.log.end_offset)
+            require(lost is None, "quorum-durable", lambda: f"node {node_id} has not flushed {lost}")
         shorter = node.log.end_offset < self._ends.get(node_id, 0)
         self._ends[node_id] = node.log.end_offset
         if shorter:

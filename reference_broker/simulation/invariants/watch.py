@@ -7,7 +7,6 @@ is down.
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -138,12 +137,14 @@ class Watch:
         self.cluster = cluster
         self._scheduler = cluster.scheduler
         self.observers: list[Observer] = []
-        self.nodes = {node_id: Watched(machine, node_id, machine.disk) for node_id, machine in cluster.machines.items()}
-        for watched in self.nodes.values():
-            watched.machine.is_settled.append(self._looker(watched))
+        self.nodes: dict[int, Watched] = {}
+        for machine in cluster.machines.values():
+            self._add(machine)
+        cluster.added.append(self._add)
 
-    def _looker(self, watched: Watched) -> Callable[[Machine], None]:
-        return lambda _machine: self.look(watched)
+    def _add(self, machine: Machine) -> None:
+        watched = self.nodes[machine.node_id] = Watched(machine, machine.node_id, machine.disk)
+        machine.is_settled.append(lambda _: self.look(watched))
 
     def replica(self, node_id: int, key: PartitionKey) -> Replica | None:
         """A replica that was seen."""

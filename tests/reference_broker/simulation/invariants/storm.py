@@ -17,6 +17,7 @@ from fixtures.clients.raw import decode_response, encode_request
 from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import ClientConnection, SimulatedCluster
 from reference_broker.simulation.coverage import Coverage
+from reference_broker.simulation.disk import Failure
 from reference_broker.simulation.invariants import Invariants, InvariantViolation, converged
 from reference_broker.simulation.network import Condition, Cut, Link
 from tests.reference_broker.requests import batch, request
@@ -37,7 +38,8 @@ TOPIC, GROUP = "orders", "readers"
 FAULTY_MS, CONVERGENCE_MS = 20_000, 60_000
 RETRY_MS = 1_500
 _CRC = struct.Struct(">I")
-KINDS = ("kill", "power", "pause", "isolate", "deaf", "cut", "stop", "slow-disk", "jump", "elect", "reassign", "roll")
+MACHINE_KINDS = ("kill", "power", "midway", "pause", "stop", "slow-disk", "disk-error", "disk-full", "jump", "drift")
+KINDS = (*MACHINE_KINDS, "isolate", "deaf", "cut", "elect", "reassign", "roll")
 
 
 class Client:
@@ -298,6 +300,18 @@ class Storm:
                 scheduler.after(for_ms, lambda: setattr(machine.disk, "flush_ms", 0))
             case "jump":
                 machine.jump_clock(self.random.choice((-3_600_000, -2_000, 2_000, 3_600_000)))
+            case "drift":
+                machine.drift_clock(self.random.choice((-20_000, 20_000)))
+            case "midway":
+                machine.disk.crashes_after = self.random.randrange(12)
+                self._start_when_gone(node_id, for_ms)
+            case "disk-error":
+                operation = self.random.choice(("append", "flush", "replace", "truncate", "delete", "write"))
+                machine.disk.failures.append(Failure(operation=operation))
+                self._start_when_gone(node_id, for_ms)
+            case "disk-full":
+                machine.disk.free_bytes = self.random.randrange(20_000)
+                self._start_when_gone(node_id, for_ms)
 
     def _ask(self, kind: str, node_id: int) -> None:
         """The cluster itself is to change something."""
@@ -327,13 +341,18 @@ class Storm:
         self.cluster.scheduler.after(for_ms, lambda: [self.cluster.network.heal(link) for link in links])
 
     def _start_when_gone(self, node_id: int, for_ms: int) -> None:
+        if self._is_healed:
+            return
         if self.cluster.machines[node_id].node is None:
             self.cluster.scheduler.after(for_ms, lambda: self._start(node_id))
         else:
             self.cluster.scheduler.after(20, lambda: self._start_when_gone(node_id, for_ms))
 
     def _start(self, node_id: int) -> None:
-        if self.cluster.machines[node_id].node is None:
+        machine = self.cluster.machines[node_id]
+        if machine.node is None:
+            machine.disk.failures.clear()
+            machine.disk.free_bytes = machine.disk.crashes_after = None
             self.cluster.start(node_id)
 
     def _heal(self) -> None:
@@ -341,5 +360,8 @@ class Storm:
         self.cluster.network.heal_all()
         for node_id, machine in self.cluster.machines.items():
             machine.disk.flush_ms = 0
+            machine.disk.failures.clear()
+            machine.disk.free_bytes = machine.disk.crashes_after = None
+            machine.drift_clock(0)
             machine.resume()
             self._start(node_id)

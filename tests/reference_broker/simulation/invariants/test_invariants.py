@@ -36,7 +36,7 @@ def test_a_mistake_is_seen(defect):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_cluster_without_mistakes_is_not_accused(seed):
-    run = Storm(seed, faulty_ms=6_000).run()
+    run = Storm(seed, faults=4, faulty_ms=6_000).run()
     assert all(producer.acknowledged for producer in run.producers)
     assert run.committer.acknowledged
 
