@@ -297,6 +297,15 @@ DEFECTS = (
     Defect("watermark-monotone", Partition, "_maybe_advance_high_watermark", _let_the_watermark_fall, faults=6),
     Defect("watermark-on-isr", Followers, "committed_offset", _commit_at_once, faults=0, faulty_ms=1_500),
     Defect(
+        "watermark-on-min-isr",
+        Partition,
+        "is_under_min_isr",
+        property(_never),
+        kinds=("isolate",),
+        for_ms=5_000,
+        properties={"min.insync.replicas": "3"},
+    ),
+    Defect(
         "committed-stays",
         Partition,
         "apply",

@@ -1,0 +1,41 @@
+"""The invariants of the quorum that others would see first; the rest fail in the quorum's own tests of its defects."""
+
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import pytest
+
+from reference_broker.core.quorum.messages import OffsetAndEpoch
+from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.core.quorum.states import Leader
+from reference_broker.simulation.invariants import InvariantViolation
+from reference_broker.simulation.invariants.quorum import QuorumInvariants
+from tests.reference_broker.quorum.simulation.scenario import Scenario
+from tests.reference_broker.quorum.simulation.simulation import simulate
+
+
+def seen(seed: int) -> str:
+    try:
+        simulate(Scenario.draw(seed))
+    except InvariantViolation as violation:
+        return violation.name
+    return ""
+
+
+def test_a_leader_that_lacks_committed_records():
+    """Who looks at no vote sees it in the election that it wins."""
+    blind = patch.object(QuorumInvariants, "answered", staticmethod(lambda *_: False))
+    votes_for_all = patch.object(QuorumLog, "is_behind_or_equal", lambda _self, _other: True)
+    with blind, votes_for_all:
+        assert any(seen(seed) == "quorum-leader-complete" for seed in range(60))
+
+
+@pytest.mark.parametrize("is_leader", [True, False])
+def test_a_snapshot_of_what_is_not_committed_or_loaded_by_a_leader(is_leader):
+    invariants = QuorumInvariants((1, 2, 3), 1_000)
+    invariants.high_watermark = 10 if is_leader else 4
+    state = Leader(1, 1, None, None) if is_leader else SimpleNamespace(epoch=1)
+    snapshots = SimpleNamespace(earliest=OffsetAndEpoch(5, 1))
+    node = SimpleNamespace(state=state, log=SimpleNamespace(snapshots=snapshots))
+    with pytest.raises(InvariantViolation, match="quorum-leader-no-snapshot"):
+        invariants._check_installed(1, node)
