@@ -10,6 +10,7 @@
 | `watermark-within-log`      | log start ≤ high watermark ≤ log end                                                  |
 | `watermark-monotone`        | a leader's high watermark never falls, not when it becomes one either                 |
 | `watermark-on-isr`          | all below a leader's high watermark is on every member of its ISR                     |
+| `watermark-on-min-isr`      | a leader's high watermark stands still while the ISR is below `min.insync.replicas`   |
 | `committed-stays`           | what was below a leader's high watermark is there in every later one that was elected |
 |                             | cleanly, and no replica truncates it                                                  |
 | `epochs-fit-log`            | the epochs that a log remembers are those of its batches                              |
@@ -260,6 +261,7 @@ class PartitionInvariants:
             self._check_complete(ledger, replica)
         if replica.high_watermark != before.high_watermark:
             self._check_on_isr(ledger, replica)
+            self._check_min_isr(replica, before)
             self._commit(ledger, replica)
 
     def _check_complete(self, ledger: Ledger, replica: Replica) -> None:
@@ -297,6 +299,19 @@ class PartitionInvariants:
                     f"{replica} counts up to {replica.high_watermark} as committed, node {node_id} ends at {end_offset}"
                 )
                 raise InvariantViolation("watermark-on-isr", detail)
+
+    def _check_min_isr(self, replica: Replica, before: Before) -> None:
+        """While the ISR stays as it is; an event that changes it may have moved the high watermark before."""
+        node, partition = self._watch.nodes[replica.node_id].node, replica.partition
+        if replica.partition_epoch != before.partition_epoch or node is None or node.broker is None:
+            return
+        assert partition is not None
+        assert replica.isr is not None
+        asked = node.broker.replicas.configuration(partition.topic).integer("min.insync.replicas")
+        if len(replica.isr.isr) < min(asked, len(partition.replicas)):
+            isr = sorted(replica.isr.isr)
+            detail = f"{replica} goes on to {replica.high_watermark} with the ISR {isr}, where {asked} are asked for"
+            raise InvariantViolation("watermark-on-min-isr", detail)
 
     def _commit(self, ledger: Ledger, replica: Replica) -> None:
         """All below its high watermark counts from now on; what counted before must be the same."""
