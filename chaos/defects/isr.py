@@ -55,7 +55,8 @@ def demand_one_replica_too_many(self: Partition) -> bool:
 
     Three replicas with a minimum of two do not survive the loss of one: producers get NOT_ENOUGH_REPLICAS.
     """
-    return len(self.isr.isr) <= self._effective_min_isr and len(self.followers) + 1 > self._effective_min_isr
+    has_spare = len(self.followers) + 1 > self._effective_min_isr
+    return len(self.isr.isr) < self._effective_min_isr + has_spare
 
 
 @_seeds(Partition, "_maybe_advance_high_watermark", "lost-write", source="KIP-966, KAFKA-15583")
