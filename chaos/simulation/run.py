@@ -22,6 +22,7 @@ from chaos.simulation.clients.process import Behaviour, MalformedAnswerError, Pr
 from chaos.simulation.clients.producer import Producer
 from chaos.simulation.clients.raw import RawClient
 from chaos.simulation.clients.view import Place
+from chaos.simulation.forfeits import Forfeits
 from chaos.simulation.history import HistoryInMemory
 from chaos.simulation.inject import Injector
 from chaos.simulation.judge import Violation, judge, replicas_differ
@@ -128,6 +129,7 @@ class _Run:
         self.recorder = Recorder(self.writer, self.cluster.scheduler.now_ns)
         self.roles = Roles(self.cluster, script.topics[0].name)
         self.invariants = Invariants(self.cluster)
+        Forfeits(self.invariants, self.recorder)
         self.coverage = Coverage(self.cluster, self.invariants.watch)
         self.surroundings = Surroundings(
             self.recorder,

@@ -26,7 +26,7 @@ _TIMES: Final = 84
 """The width of the column of times."""
 _FAULT: Final = 26
 """Of the column of one fault, when several last at once."""
-_LANE: Final = 190
+_LANE: Final = 160
 _MARK_MAX: Final = 60
 _STATEMENT_MAX: Final = 160
 _SIGNS: Final = {

@@ -242,6 +242,9 @@ class RawClient(Client):
         outcome = outcome_of(error, acks=step.acks, attempts=step.copies, sent=sent)
         if outcome is Outcome.OK and step.idempotent:
             self._sequences[place] = sequence + step.records
+        elif outcome is Outcome.INFO and step.idempotent:
+            self._identity = None  # this sequence may have been taken, and must not stand for another batch
+            self._sequences.clear()
         later = (yield from self._epoch(place, node)) if epoch is not None and outcome is Outcome.OK else None
         self.recorder.complete(
             op_id,

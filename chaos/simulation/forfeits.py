@@ -1,0 +1,48 @@
+"""Writes down which elections have cost what was promised though nobody is to blame.
+
+A replica that lost content while it was in sync is in sync still, as far as the controller knows, until its broker
+registers again; without KIP-966 it may lead before that, or be the last that can. The invariants see such an election
+(`Ledger.void_below_epoch`); the history's own checkers learn of it as of an unclean one.
+"""
+
+from linearizability.history.recorder import Recorder
+from reference_broker.simulation.invariants import Invariants
+from reference_broker.simulation.invariants.log_mirror import LogChange
+from reference_broker.simulation.invariants.watch import Before, PartitionKey, Replica, Watched
+
+
+class Forfeits:
+    """Observes behind the invariants."""
+
+    def __init__(self, invariants: Invariants, recorder: Recorder) -> None:
+        self._ledgers = invariants.partitions.ledgers
+        self._recorder = recorder
+        self._known: dict[PartitionKey, int] = {}
+        invariants.watch.observers.append(self)
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """A replica has changed: it may lead."""
+        ledger = self._ledgers.get(replica.key)
+        if ledger is None or ledger.void_below_epoch == self._known.get(replica.key, 0):
+            return
+        self._known[replica.key] = ledger.void_below_epoch
+        with self._recorder.fault("election", replica.name[0], "unclean: the new leader had lost content"):
+            pass
+
+    def started(self, watched: Watched) -> None:
+        """A node has started."""
+
+    def ended(self, watched: Watched) -> None:
+        """A node is gone."""
+
+    def quorum_changed(self, watched: Watched) -> None:
+        """The quorum."""
+
+    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+        """The metadata."""
+
+    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
+        """A log was opened."""
+
+    def gone(self, watched: Watched, replica: Replica) -> None:
+        """A replica is gone."""

@@ -1,0 +1,33 @@
+"""Scripts that seeds came upon, in which something looked like a violation and was none: they are silent now."""
+
+import pytest
+
+from chaos.faults import HalfOpen, Role, ShutDown, Timed, Wipe
+from chaos.simulation.run import run
+from chaos.simulation.script import Producer, RawClient, Script, Send, SendOnce, Topic
+
+SCRIPTS = {
+    "a replica that was wiped leads before its broker has registered again": Script(
+        topics=(Topic(replication_factor=2),),
+        clients=(Producer(steps=(Send(),)),),
+        schedule=(
+            Timed(at_ms=0, fault=Wipe(node=Role.FOLLOWER)),
+            Timed(at_ms=0, fault=ShutDown(node=Role.LEADER)),
+        ),
+    ),
+    "a batch of which nobody was told the outcome does not lend its sequence to another": Script(
+        topics=(Topic(partitions=2),),
+        clients=(
+            RawClient(steps=(SendOnce(partition=1, acks=0, idempotent=True), SendOnce(partition=1, idempotent=True))),
+        ),
+    ),
+    "a follower gives up a connection of which the leader knows nothing after thirty seconds": Script(
+        topics=(Topic(partitions=2, replication_factor=2),),
+        schedule=(Timed(at_ms=0, fault=HalfOpen(one=Role.CONTROLLER, other=Role.STANDBY)),),
+    ),
+}
+
+
+@pytest.mark.parametrize("story", SCRIPTS)
+def test_what_is_lawful_is_no_violation(story):
+    assert run(SCRIPTS[story]).violation is None
