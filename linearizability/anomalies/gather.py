@@ -68,6 +68,8 @@ SHARD_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 """What a shard is made of, besides operations: tables and columns."""
 
 _NONE = np.empty(0, np.int32)
+_NO_RECORDS: Final = record_columns(SCHEMAS["records"].empty_table(), _NONE, _NONE)
+_NO_POSITIONS: Final = position_columns(SCHEMAS["positions"].empty_table(), _NONE)
 _NO_ROWS = np.empty(0, np.intp)
 
 
@@ -122,7 +124,7 @@ class _Positions(_Placed):
     def __init__(self, source: Source, op_ids: Int64s) -> None:
         super().__init__()
         count = source.count("positions")
-        self.rows = _Filled(_room(position_columns(SCHEMAS["positions"].empty_table(), _NONE), count), count)
+        self.rows = _Filled(_room(_NO_POSITIONS, count), count)
         for table in source.batches("positions", SHARD_FIELDS["positions"]):
             operation = np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
             self.rows.append(position_columns(table, operation), self._codes(table))
@@ -138,7 +140,7 @@ def _room(sample: Rows, count: int) -> Rows:
 
 
 def _record_room(count: int) -> RecordColumns:
-    return _room(record_columns(SCHEMAS["records"].empty_table(), _NONE, _NONE), count)
+    return _room(_NO_RECORDS, count)
 
 
 class _Filled(Generic[Rows]):

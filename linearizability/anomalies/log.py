@@ -190,6 +190,8 @@ def _without_doubtful_tombstones(rows: LogColumns, *, keeps_content: bool) -> Re
     tombstones = np.flatnonzero(
         ~sends.valued & (sends.offset != NO_OFFSET) & (rows.operations.outcome[sends.operation] == OK)
     )
+    if not len(tombstones):
+        return sends
     keys = np.stack([sends.key[tombstones].astype(np.int64), sends.offset[tombstones]])
     _, group, times = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
     doubtful = tombstones[

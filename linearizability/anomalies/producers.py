@@ -38,6 +38,8 @@ a transaction."""
 def transactional_rows(table: pa.Table) -> pa.Table:
     """TRANSACTIONAL_ROWS of rows of `operations`."""
     table = table.filter(pc.is_valid(table["txn_id"]))
+    if not table.num_rows:
+        return TRANSACTIONAL_ROWS.empty_table()
     commits = pc.equal(table["f"], "commit_txn")
     ok = pc.equal(table["outcome"], "ok")
     kept = pc.or_(ok, pc.and_(commits, pc.equal(table["outcome"], "info")))

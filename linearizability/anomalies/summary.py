@@ -20,6 +20,7 @@ from linearizability.anomalies.groups import GROUP_FIELDS, Groups, groups_of, me
 from linearizability.anomalies.producers import TRANSACTIONAL_FIELDS, TRANSACTIONAL_ROWS, transactional_rows
 from linearizability.anomalies.settings import Settings
 from linearizability.anomalies.transactions import FENCING_ROWS, TRANSACTION_ROWS, transactions_from_rows
+from linearizability.anomalies.whole_run import below_each_other
 from linearizability.history.positions import MOVES
 from linearizability.history.run import RunInfo
 from linearizability.judgement import Judgement
@@ -38,6 +39,11 @@ SUMMARY_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 """What a summary reads of each table."""
 
 
+_NO_TRANSACTION: Final = TRANSACTION_ROWS.empty_table()
+_NO_FENCING: Final = FENCING_ROWS.empty_table()
+_NONE_TRANSACTIONAL: Final = TRANSACTIONAL_ROWS.empty_table()
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A part of a run, or all of it."""
@@ -48,9 +54,9 @@ class Summary:
     """Records that were read."""
     positions: int = 0
     topic_ids: frozenset[tuple[str, str]] = frozenset()
-    transaction_rows: pa.Table = field(default_factory=TRANSACTION_ROWS.empty_table)
-    fencing: pa.Table = field(default_factory=FENCING_ROWS.empty_table)
-    transactional: pa.Table = field(default_factory=TRANSACTIONAL_ROWS.empty_table)
+    transaction_rows: pa.Table = field(default_factory=lambda: _NO_TRANSACTION)
+    fencing: pa.Table = field(default_factory=lambda: _NO_FENCING)
+    transactional: pa.Table = field(default_factory=lambda: _NONE_TRANSACTIONAL)
     groups: Groups = field(default_factory=Groups)
     deletions: tuple[Deletion, ...] = ()
     log_start_requests: tuple[LogStartRequest, ...] = ()
@@ -85,7 +91,7 @@ def merge_summaries(summaries: Iterable[Summary]) -> Summary:
         topic_ids=frozenset().union(*(part.topic_ids for part in parts)),
         transaction_rows=_grouped_transactions([part.transaction_rows for part in parts]),
         fencing=_grouped_fencing([part.fencing for part in parts]),
-        transactional=pa.concat_tables([TRANSACTIONAL_ROWS.empty_table(), *(part.transactional for part in parts)]),
+        transactional=below_each_other(TRANSACTIONAL_ROWS, [part.transactional for part in parts]),
         groups=merge_groups(part.groups for part in parts),
         deletions=tuple(deletion for part in parts for deletion in part.deletions),
         log_start_requests=tuple(request for part in parts for request in part.log_start_requests),
@@ -193,7 +199,9 @@ def _transaction_rows(table: pa.Table) -> pa.Table:
 
 
 def _grouped_transactions(tables: Sequence[pa.Table]) -> pa.Table:
-    rows = pa.concat_tables([TRANSACTION_ROWS.empty_table(), *tables])
+    rows = below_each_other(TRANSACTION_ROWS, tables)
+    if not rows.num_rows:
+        return rows
     grouped = rows.group_by(["process", "txn_seq", "f", "outcome"], use_threads=False).aggregate(
         [("txn_id", "min"), ("first_op_id", "min"), ("invoke_ns", "min"), ("complete_ns", "min")]
     )
@@ -206,6 +214,8 @@ def _fencing(table: pa.Table) -> pa.Table:
 
 
 def _grouped_fencing(tables: Sequence[pa.Table]) -> pa.Table:
-    rows = pa.concat_tables([FENCING_ROWS.empty_table(), *tables])
+    rows = below_each_other(FENCING_ROWS, tables)
+    if not rows.num_rows:
+        return rows
     grouped = rows.group_by("txn_id", use_threads=False).aggregate([("last_op_id", "max")])
     return grouped.rename_columns(FENCING_ROWS.names)

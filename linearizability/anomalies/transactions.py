@@ -87,8 +87,25 @@ class Transactions:
         return replace(self, committed=committed, open_until_ns=open_until)
 
 
+_NO_FLAGS: Final[Flags] = np.empty(0, np.bool_)
+_NO_NUMBERS: Final[Int64s] = np.empty(0, np.int64)
+_NO_TRANSACTIONS: Final = Transactions(
+    process=_NO_NUMBERS,
+    txn_seq=_NO_NUMBERS,
+    committed=_NO_FLAGS,
+    aborted=_NO_FLAGS,
+    undecided=_NO_FLAGS,
+    commit_begun_ns=_NO_NUMBERS,
+    open_until_ns=_NO_NUMBERS,
+    first_op_id=_NO_NUMBERS,
+    begin_ns=_NO_NUMBERS,
+)
+
+
 def transactions_from_rows(rows: pa.Table, fencing: pa.Table) -> Transactions:
     """Decide every transaction as far as operations alone can. `rows`: TRANSACTION_ROWS, `fencing`: FENCING_ROWS."""
+    if not rows.num_rows:
+        return _NO_TRANSACTIONS
     rows = rows.sort_by([("process", "ascending"), ("txn_seq", "ascending"), ("first_op_id", "ascending")])
     process, txn_seq = _int64s(rows, "process"), _int64s(rows, "txn_seq")
     first = np.flatnonzero(np.append(True, (np.diff(process) != 0) | (np.diff(txn_seq) != 0))[: len(process)])

@@ -42,10 +42,11 @@ def _groups(log: PartitionLog, values: Int64s) -> Iterable[Indexes]:
     """The answers that tell one mark, by leader epoch and node."""
     states = log.rows.states
     rows = np.flatnonzero(states.from_leader & (values != NO_OFFSET))
-    keys = np.stack([states.leader_epoch[rows], states.node[rows]])
-    _, group = np.unique(keys, axis=1, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    return np.split(rows[order], np.flatnonzero(np.diff(group[order])) + 1) if len(rows) else []
+    if not len(rows):
+        return []
+    order = np.lexsort((states.node[rows], states.leader_epoch[rows]))
+    epoch, node = states.leader_epoch[rows[order]], states.node[rows[order]]
+    return np.split(rows[order], np.flatnonzero((np.diff(epoch) != 0) | (np.diff(node) != 0)) + 1)
 
 
 def _regressed(log: PartitionLog, values: Int64s) -> Flags:

@@ -69,9 +69,15 @@ def gather_facts(kinds: Iterable[Facts], logs: Sequence[PartitionLog]) -> FactTa
 
 def merge_facts(kinds: Iterable[Facts], parts: Sequence[FactTables]) -> FactTables:
     """The facts of the whole of which these are of the parts."""
-    return {
-        kind.name: pa.concat_tables([kind.schema.empty_table(), *(part[kind.name] for part in parts)]) for kind in kinds
-    }
+    return {kind.name: below_each_other(kind.schema, [part[kind.name] for part in parts]) for kind in kinds}
+
+
+def below_each_other(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
+    """The rows of tables of a schema, most of which have none."""
+    filled = [table for table in tables if table.num_rows]
+    if len(filled) == 1:
+        return filled[0]
+    return pa.concat_tables(filled) if filled else schema.empty_table()
 
 
 def run_finding(name: str, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterable[Finding]:

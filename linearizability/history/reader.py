@@ -44,7 +44,8 @@ class History:
 
     def unfinished(self, name: str) -> pa.Table:
         """What is in no file: of a killed run what had begun and not ended, of a history in memory all. Else empty."""
-        return self._unfinished.get(name, SCHEMAS[name].empty_table())
+        found = self._unfinished.get(name)
+        return SCHEMAS[name].empty_table() if found is None else found
 
     def is_absent(self, name: str) -> bool:
         """Whether the run has no such table at all, which for `positions` means that they are derived."""
