@@ -12,7 +12,7 @@ A walk is compiled once per message class, from kio's dataclasses, into nested f
 
 import struct
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -41,6 +41,7 @@ _SIZES_BYTES = {
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _VARINT_BYTES_MAX = 5
+_NO_TAGGED_FIELDS = b"\x00"
 
 
 def readable(message_type: Any) -> Callable[[bytes, int], tuple[bytes, int]]:
@@ -74,13 +75,15 @@ def _without(frame: bytes, start: int, end: int, cuts: list[Cut]) -> bytes:
 def _entity_walk(entity_type: Any) -> Walk:
     flexible: bool = entity_type.__flexible__
     hints = get_type_hints(entity_type)
-    walks = [
+    walks = _merged(
         _field_walk(hints[field.name], field.metadata.get("kafka_type"), flexible)
         for field in fields(entity_type)
         if "tag" not in field.metadata
-    ]
+    )
     tagged_walks = {
-        field.metadata["tag"]: _field_walk(hints[field.name], field.metadata.get("kafka_type"), flexible, tagged=True)
+        field.metadata["tag"]: _as_walk(
+            _field_walk(hints[field.name], field.metadata.get("kafka_type"), flexible, tagged=True)
+        )
         for field in fields(entity_type)
         if "tag" in field.metadata
     }
@@ -93,8 +96,25 @@ def _entity_walk(entity_type: Any) -> Walk:
     return walk
 
 
+def _merged(walks: Iterable[Walk | int]) -> list[Walk]:
+    """What is of a fixed size, and follows one another, is passed over at once."""
+    merged: list[Walk] = []
+    size_bytes = 0
+    for walk in walks:
+        if isinstance(walk, int):
+            size_bytes += walk
+            continue
+        if size_bytes:
+            merged.append(_fixed_walk(size_bytes))
+            size_bytes = 0
+        merged.append(walk)
+    return [*merged, _fixed_walk(size_bytes)] if size_bytes else merged
+
+
 def _walk_tagged_fields(frame: bytes, start: int, known: dict[int, Walk], cuts: list[Cut]) -> int:
     """A count, then tag, size and content of each: all varints. Those unknown are cut, and the count corrected."""
+    if frame[start : start + 1] == _NO_TAGGED_FIELDS:
+        return start + 1
     count, position = _read_varint(frame, start)
     first_field, unknown = position, 0
     for _ in range(_within(frame, position, count)):
@@ -118,18 +138,20 @@ def _walk_tagged_fields(frame: bytes, start: int, known: dict[int, Walk], cuts: 
     return position
 
 
-def _field_walk(hint: Any, kafka_type: str | None, flexible: bool, *, tagged: bool = False) -> Walk:
+def _field_walk(hint: Any, kafka_type: str | None, flexible: bool, *, tagged: bool = False) -> Walk | int:
+    """Of what has a fixed size, its bytes."""
     inner = without_null(hint)
     nullable = inner is not hint
     if get_origin(inner) is tuple:
         element = get_args(inner)[0]
-        return _array_walk(_field_walk(element, kafka_type, flexible), _length_reader(flexible, _INT32, nullable))
+        element_walk = _as_walk(_field_walk(element, kafka_type, flexible))
+        return _array_walk(element_walk, _length_reader(flexible, _INT32, nullable))
     if is_dataclass(inner):
         walk = _entity_walk(inner)
         return _nullable(walk) if nullable and not tagged else walk  # a tagged struct that is null is not there
     assert kafka_type is not None
     if kafka_type in _SIZES_BYTES:
-        return _fixed_walk(_SIZES_BYTES[kafka_type])
+        return _SIZES_BYTES[kafka_type]
     return _bytes_walk(_length_reader(flexible, _INT16 if kafka_type == "string" else _INT32, nullable))
 
 
@@ -148,6 +170,10 @@ def _nullable(walk: Walk) -> Walk:
         return walk(frame, position + 1, cuts) if present else position + 1
 
     return walk_nullable
+
+
+def _as_walk(walk: Walk | int) -> Walk:
+    return _fixed_walk(walk) if isinstance(walk, int) else walk
 
 
 def _fixed_walk(size_bytes: int) -> Walk:
@@ -195,6 +221,8 @@ def _length_reader(flexible: bool, legacy: struct.Struct, nullable: bool) -> Cal
 
 
 def _read_varint(frame: bytes, position: int) -> tuple[int, int]:
+    if position < len(frame) and (first := frame[position]) < 0x80:
+        return first, position + 1
     value = 0
     for index, byte in enumerate(frame[position : position + _VARINT_BYTES_MAX]):
         value |= (byte & 0x7F) << (7 * index)
