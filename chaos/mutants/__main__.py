@@ -7,9 +7,10 @@ A sample of mutants is drawn from the seed and each is put on trial; the score b
 
 import argparse
 import json
+import multiprocessing
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from rich.console import Console
@@ -17,8 +18,12 @@ from rich.console import Console
 from chaos.mutants.mutations import Mutant
 from chaos.mutants.report import killers, load_survivors, score, table_by_file, table_of_survivors
 from chaos.mutants.sample import all_mutants, draw
+from chaos.mutants.touches import Touch, in_order_for, measure
 from chaos.mutants.trial import Verdict, try_mutant
 
+SEEDS = 60
+"""Seeds among the attempts; more follow once all have been made."""
+CLEAN_SECONDS = 120.0
 ROOT = Path(__file__).parents[2]
 """The directory that holds `chaos` and `reference_broker`."""
 
@@ -30,13 +35,14 @@ def main(words: Sequence[str] | None = None) -> int:
     mutants = [mutant for mutant in all_mutants(ROOT) if mutant.module.startswith(options.module)]
     drawn = draw(mutants, options.count, options.seed)
     console.print(f"{len(drawn)} of {len(mutants)} mutants, seed {options.seed}, {options.seconds:g} s each")
-    killed_by, _, scripts = try_mutant(None, options.seconds)
+    touches = _touches(console)
+    killed_by, _, scripts = try_mutant(None, [touch.name for touch in touches], CLEAN_SECONDS)
     if killed_by:
         console.print(f"the clean core does not survive: {killed_by}")
         return 1
-    console.print(f"the clean core survives {scripts} scripts")
+    console.print(f"the clean core survives {scripts} attempts")
     verdicts = []
-    for verdict in _trials(drawn, options.seconds, options.workers):
+    for verdict in _trials(drawn, touches, options.seconds, options.workers):
         verdicts.append(verdict)
         fate = f"killed by {verdict.killed_by}" if verdict.killed_by else "survived"
         counted = f"{len(verdicts)}/{len(drawn)}"
@@ -58,9 +64,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _trials(drawn: Sequence[Mutant], seconds: float, workers: int) -> Iterator[Verdict]:
+def _touches(console: Console) -> Sequence[Touch]:
+    """What each attempt runs, measured in a process of its own: mutants need the core not to be imported here."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        touches = pool.submit(measure, list(pool.submit(_names).result())).result()
+    functions = len({function for touch in touches for function in touch.functions})
+    console.print(f"{len(touches)} attempts, which run {functions} functions of the core")
+    return touches
+
+
+def _names() -> list[str]:
+    from chaos.mutants.attempts import names
+
+    return list(names(SEEDS))
+
+
+def _trials(drawn: Sequence[Mutant], touches: Sequence[Touch], seconds: float, workers: int) -> Iterator[Verdict]:
     def put_on_trial(mutant: Mutant) -> Verdict:
-        return Verdict(mutant, *try_mutant(mutant, seconds))
+        attempts = in_order_for((mutant.module, mutant.function), touches)
+        return Verdict(mutant, *try_mutant(mutant, attempts, seconds))
 
     with ThreadPoolExecutor(workers) as pool:
         pending = [pool.submit(put_on_trial, mutant) for mutant in drawn]

@@ -1,0 +1,44 @@
+"""What a mutant has to survive: seeds of the campaign, and every requirement on a simulated cluster of its own.
+
+An attempt has a name by which any process finds it again, and says what was wrong, or nothing.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from chaos.simulation.run import run
+from chaos.simulation.seeds import script_of
+from chaos.simulation.target import Simulation
+from conformance.engine import run_requirements
+from conformance.events import RequirementJudged
+from conformance.profiles import Profile
+from conformance.registry import REQUIREMENTS
+from conformance.requirements.requirement import Requirement
+
+_PROFILE = Profile("mutants", scripts_max=5, shrink_seconds=0.0)
+_SEED = 1
+
+
+def names(seeds: int) -> Iterator[str]:
+    """So many seeds, and all requirements."""
+    yield from (str(seed) for seed in range(seeds))
+    yield from _requirements()
+
+
+def attempt(name: str) -> str:
+    """Make one; what was wrong, empty where nothing was. May raise whatever a mutant makes it raise."""
+    if name.isdecimal():
+        violation = run(script_of(int(name))).violation
+        return "" if violation is None else violation.name
+    with tempfile.TemporaryDirectory() as directory:
+        requirement = _requirements()[name]
+        events = run_requirements([Simulation()], [requirement], seed=_SEED, profile=_PROFILE, run_dir=Path(directory))
+        judged = [event for event in events if isinstance(event, RequirementJudged)]
+    return "; ".join(f"{event.requirement} {event.verdict}" for event in judged if event.verdict != "ok")
+
+
+@cache
+def _requirements() -> dict[str, Requirement]:
+    return {requirement.id: requirement for requirement in REQUIREMENTS}
