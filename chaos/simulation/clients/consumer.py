@@ -29,6 +29,8 @@ from linearizability.history.recorder import Position
 
 REQUEST_TIMEOUT_MS = 3_000
 _BACKOFF_MS = 100
+_FIND_TIMES = 10
+"""The topic of group offsets is made when somebody asks first, and its partitions have no leader at once."""
 _EARLIEST, _LATEST = -2, -1
 _UNDEFINED = -1
 
@@ -321,15 +323,24 @@ class Consumer(Client):
     def _ask_coordinator(self, question: questions.Question) -> Steps:
         """The coordinator's answer, or that of whoever should have known it."""
         if self._coordinator is None:
-            found: Answer = yield Ask(
-                self.next_node(), questions.find_coordinator(self._script.group), REQUEST_TIMEOUT_MS
-            )
-            if found.response is None:
-                return Answer(error=found.error, sent=False)
-            of_group = found.response.coordinators[0]
-            error = error_name(of_group.error_code)
+            error = yield from self._find_coordinator()
             if error is not None:
                 return Answer(error=error, sent=False)
-            self._coordinator = int(of_group.node_id)
+        assert self._coordinator is not None
         answer: Answer = yield Ask(self._coordinator, question, REQUEST_TIMEOUT_MS)
         return answer
+
+    def _find_coordinator(self) -> Steps:
+        """Ask who coordinates the group until somebody knows, some times; returns the last error."""
+        question, error = questions.find_coordinator(self._script.group), None
+        for _ in range(_FIND_TIMES):
+            found: Answer = yield Ask(self.next_node(), question, REQUEST_TIMEOUT_MS)
+            error = found.error
+            if found.response is not None:
+                of_group = found.response.coordinators[0]
+                error = error_name(of_group.error_code)
+                if error is None:
+                    self._coordinator = int(of_group.node_id)
+                    return None
+            yield Sleep(_BACKOFF_MS)
+        return error

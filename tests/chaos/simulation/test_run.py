@@ -1,0 +1,143 @@
+"""Scripts that run in virtual time and are judged: what each is to show, and what a bug in the broker does to it."""
+
+import pytest
+
+from chaos.faults import Configure, Isolate, Kill, Pause, PowerCut, Role, ShutDown, Timed, Wipe
+from chaos.simulation.run import Outcome, run
+from chaos.simulation.script import (
+    AskEnd,
+    AskEpochEnd,
+    AskMetadata,
+    AwaitOutcomes,
+    Commit,
+    Consumer,
+    CreateTopic,
+    DeleteRecords,
+    DeleteTopic,
+    FetchOffsets,
+    Poll,
+    Producer,
+    RawClient,
+    ReadAt,
+    Rest,
+    Script,
+    Seek,
+    Send,
+    SendNonsense,
+    SendOnce,
+    Topic,
+)
+from linearizability.history.validate import validate
+from reference_broker.core.replication.partition import Partition
+
+
+def operations(outcome: Outcome, f: str) -> list[dict[str, object]]:
+    """Rows of the history."""
+    return [row for row in outcome.history.table("operations").to_pylist() if row["f"] == f]
+
+
+def test_a_calm_run_is_in_order_and_every_record_is_read():
+    script = Script(
+        clients=(
+            Producer(steps=(Send(batches=5, records=3, pause_ms=20), AwaitOutcomes(), Send())),
+            Consumer(steps=(Poll(times=10, pause_ms=20), Commit(), FetchOffsets()), group="g"),
+        )
+    )
+    outcome = run(script)
+    assert outcome.violation is None
+    validate(outcome.history)
+    sent = {row["value"] for row in outcome.history.table("records").to_pylist() if row["direction"] == "send"}
+    read = {row["value"] for row in outcome.history.table("records").to_pylist() if row["direction"] == "read"}
+    assert len(sent) == 5 * 3 + 1 + 1  # and the write that shows that the partition takes one
+    assert sent == read
+    committed, fetched = outcome.history.table("offsets").to_pylist()[:2]
+    assert committed["offset"] == fetched["offset"] > 0
+
+
+def test_one_script_gives_one_run():
+    script = Script(
+        seed=5,
+        clients=(Producer(steps=(Send(batches=10, pause_ms=100),)), Consumer(steps=(Poll(times=10),))),
+        schedule=(Timed(100, PowerCut((Role.LEADER,), after_writes=3), 800),),
+    )
+    assert run(script).digest == run(script).digest
+    assert run(script).history.table("operations").equals(run(script).history.table("operations"))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Kill(Role.LEADER),
+        ShutDown(Role.LEADER),
+        PowerCut((Role.LEADER,)),
+        Pause(Role.LEADER),
+        Isolate(Role.LEADER),
+        Wipe(Role.FOLLOWER),
+        Configure("min.insync.replicas", "3"),
+    ],
+)
+def test_a_producer_that_retries_outlives_a_fault(fault: object):
+    script = Script(
+        topics=(Topic(partitions=2),),
+        clients=(
+            Producer(steps=(Send(batches=20, pause_ms=200), Send(batches=5, partition=1), AwaitOutcomes())),
+            Consumer(steps=(Poll(times=40, pause_ms=100),), partitions=(("a", 0), ("a", 1))),
+        ),
+        schedule=(Timed(300, fault, 2_500),),
+    )
+    outcome = run(script)
+    assert outcome.violation is None
+    validate(outcome.history)
+    assert {row["outcome"] for row in operations(outcome, "produce")} == {"ok"}
+    assert len(outcome.history.table("faults")) >= 1
+
+
+def test_raw_clients_ask_and_send_what_no_good_client_does():
+    steps = (
+        SendOnce(idempotent=True, copies=2),
+        SendOnce(idempotent=True, skips=3),
+        SendOnce(corrupt=True),
+        SendOnce(node=Role.FOLLOWER),
+        SendNonsense(),
+        ReadAt(),
+        ReadAt(epoch_ahead=1),
+        AskEnd(times=2),
+        AskEpochEnd(),
+        AskMetadata(),
+        DeleteRecords(before=1),
+        CreateTopic("c"),
+        DeleteTopic("c"),
+        Rest(10),
+    )
+    outcome = run(Script(clients=(RawClient(steps=steps),)))
+    assert outcome.violation is None
+    validate(outcome.history)
+    errors = [row["error"] for row in operations(outcome, "produce")]
+    assert errors[:4] == [None, "OUT_OF_ORDER_SEQUENCE_NUMBER", "CORRUPT_MESSAGE", "NOT_LEADER_OR_FOLLOWER"]
+    fetches = [row["error"] for row in operations(outcome, "fetch")]
+    assert fetches == [None, "UNKNOWN_LEADER_EPOCH"]
+
+
+def test_a_consumer_that_seeks_goes_on_from_there():
+    script = Script(
+        clients=(
+            Producer(steps=(Send(batches=6),)),
+            Consumer(steps=(Rest(200), Poll(times=2), Seek(offset=2), Poll(times=2), Seek(offset=None), Poll())),
+        )
+    )
+    outcome = run(script)
+    assert outcome.violation is None
+    moves = [row["after"] for row in outcome.history.table("positions").to_pylist() if row["cause"] == "seek"]
+    assert moves[0] == 2
+    assert len(moves) == 2
+
+
+def test_an_exception_of_the_broker_is_a_violation(monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(Partition, "append", broken)
+    outcome = run(Script(clients=(Producer(steps=(Send(),)),)))
+    assert outcome.violation is not None
+    assert outcome.violation.name == "exception"
+    assert "no such thing" in outcome.violation.text
