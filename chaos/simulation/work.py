@@ -3,6 +3,7 @@
 Each is a value that opens the work in its process, with the defect that is seeded there as long as it lives.
 """
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +17,25 @@ from chaos.simulation.seeding import seeded
 from chaos.simulation.seeds import script_of
 from chaos.simulation.shrinking import smallest
 
+_COLLECTED_AFTER = 20_000, 50, 100
+"""Python's thresholds. A run makes cycles by the megabyte and drops them all at its end: that is soon enough."""
 ENDLESS = "endless"
 """What is violated by a script that does not end: an event that goes on for ever."""
+
+
+@contextmanager
+def _at_work(defect: str) -> Iterator[None]:
+    """In a process that runs one script after the other garbage is looked for seldom, and not in what was loaded."""
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED_AFTER)
+    try:
+        with seeded(defect):
+            yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +47,7 @@ class RunSeeds:
     @contextmanager
     def __call__(self) -> Iterator[Callable[[int], SeedRan]]:
         """The function of a seed."""
-        with seeded(self.defect):
+        with _at_work(self.defect):
             yield _run_seed
 
 
@@ -48,7 +66,7 @@ class RunScripts:
             violation = run(self.scripts[place]).violation
             return ("", "") if violation is None else (violation.name, violation.text)
 
-        with seeded(self.defect):
+        with _at_work(self.defect):
             yield run_at
 
 
@@ -65,7 +83,7 @@ class ShrinkSeeds:
     def __call__(self) -> Iterator[Callable[[int], Counterexample]]:
         """The function of a seed."""
         names = dict(self.names)
-        with seeded(self.defect):
+        with _at_work(self.defect):
             yield lambda seed: self._shrink(seed, names[seed])
 
     def _shrink(self, seed: int, name: str) -> Counterexample:
