@@ -43,6 +43,8 @@ _RETRIABLE = STALE_METADATA | {
     "INVALID_PRODUCER_EPOCH",
     "OFFSET_NOT_AVAILABLE",
 }
+_ANSWER_MS = 500
+"""How much longer a producer waits than it lets the broker wait: the broker's word that the time is over counts."""
 _LOST_SEQUENCE = frozenset({"OUT_OF_ORDER_SEQUENCE_NUMBER", "UNKNOWN_PRODUCER_ID"})
 _EPOCH_MAX = 2**15 - 1
 _CRC = slice(17, 21)
@@ -304,7 +306,7 @@ class Producer(Client):
             topic, batch.topic_id, index, data, acks=script.acks, timeout_ms=script.request_timeout_ms, version=version
         )
         request = _Request(node, version, (batch.producer_epoch, batch.sequence))
-        answer: Answer = yield Ask(node, question, script.request_timeout_ms)
+        answer: Answer = yield Ask(node, question, script.request_timeout_ms + _ANSWER_MS)
         batch.is_out = False
         if not batch.is_over:
             self._answered(partition, batch, request, answer)
