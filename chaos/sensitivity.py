@@ -13,7 +13,7 @@ import itertools
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import ClassVar, Final
 
 from chaos.defects.defect import Defect
 from chaos.defects.registry import defect as defect_of
+from chaos.defects.saved import saved_counterexample
 from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.judge import Violation
 from chaos.simulation.run import run
@@ -52,12 +53,14 @@ class Plan:
     :param defects: by name.
     :param first: the first seed.
     :param seconds: for each defect, of computing.
+    :param known_first: try the seed that is saved with a defect's counterexample before all others.
     """
 
     defects: tuple[str, ...]
     first: int = 0
     seconds: float = 60.0
     workers: int = 1
+    known_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,7 @@ def _try_defects(plan: Plan) -> Generator[Event, None, int]:
         return DefectTried(plan.defects[number], ENDLESS, text, False, None, 0, plan.seconds)
 
     results = in_order(
-        TryDefects(plan.defects, plan.first, plan.seconds),
+        TryDefects(plan.defects, plan.first, plan.seconds, plan.known_first),
         iter(range(len(plan.defects))),
         workers=min(plan.workers, max(1, len(plan.defects))),
         limit_s=_WALL_OVER_CPU * (plan.seconds + SCRIPT_SECONDS_MAX),
@@ -188,17 +191,25 @@ class TryDefects:
     names: tuple[str, ...]
     first: int
     seconds: float
+    known_first: bool = False
 
     @contextmanager
     def __call__(self) -> Iterator[Callable[[int], DefectTried]]:
         """The function of a place."""
-        yield lambda place: try_defect(defect_of(self.names[place]), self.first, self.seconds)
+
+        def try_at(place: int) -> DefectTried:
+            defect = defect_of(self.names[place])
+            saved = saved_counterexample(defect.name) if self.known_first else None
+            known = [saved.seed] if saved is not None and saved.seed is not None else []
+            return try_defect(defect, itertools.chain(known, itertools.count(self.first)), self.seconds)
+
+        yield try_at
 
 
-def try_defect(defect: Defect, first: int, seconds: float) -> DefectTried:
+def try_defect(defect: Defect, seeds: Iterable[int], seconds: float) -> DefectTried:
     """Look for what catches a defect.
 
-    :param first: the first seed.
+    :param seeds: of the scripts, in this order.
     :param seconds: of computing; at least one script is run.
     """
     began_s = time.process_time()
@@ -208,7 +219,8 @@ def try_defect(defect: Defect, first: int, seconds: float) -> DefectTried:
         name, text = broken
         return DefectTried(defect.name, name, text, True, None, 0, time.process_time() - began_s)
     false_alarms: list[FalseAlarm] = []
-    for scripts, seed in enumerate(itertools.count(first), start=1):
+    scripts = 0
+    for scripts, seed in enumerate(seeds, start=1):
         script = script_of(seed)
         found = violation_of(script, defect)
         if found is not None:

@@ -39,13 +39,14 @@ class Choices:
     seconds: float
     first_seed: int
     workers: int | None
+    known_first: bool = False
 
 
 def plan_sensitivity(choices: Choices) -> Plan:
     """Check every choice before anything starts. Raises `UnknownDefectError`."""
     workers = choices.workers or len(os.sched_getaffinity(0))
     selected = tuple(each.name for each in select_defects(choices.names))
-    return Plan(selected, choices.first_seed, choices.seconds, workers)
+    return Plan(selected, choices.first_seed, choices.seconds, workers, choices.known_first)
 
 
 def select_defects(names: tuple[str, ...]) -> list[Defect]:

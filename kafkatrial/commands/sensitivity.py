@@ -18,6 +18,9 @@ def sensitivity(  # noqa: PLR0917  a parameter is an option
         float, typer.Option(min=0.1, metavar="S", help="For each defect, of computing on one core.")
     ] = SECONDS,
     first_seed: Annotated[int, typer.Option("--first-seed", min=0, metavar="N", help="The first script's.")] = 0,
+    known_first: Annotated[
+        bool, typer.Option("--known-first", help="Try the seed that caught a defect before, ahead of all others.")
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, max=512, metavar="N", help="Processes; one for each core, if not given.")
     ] = None,
@@ -33,5 +36,5 @@ def sensitivity(  # noqa: PLR0917  a parameter is an option
     if listed:
         list_defects(tuple(defect or ()), as_json=as_json)
         return ExitCode.OK
-    plan = plan_sensitivity(Choices(tuple(defect or ()), seconds, first_seed, workers))
+    plan = plan_sensitivity(Choices(tuple(defect or ()), seconds, first_seed, workers, known_first))
     return Sensing(plan, out, as_json=as_json).run()

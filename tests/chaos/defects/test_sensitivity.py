@@ -36,14 +36,14 @@ def test_an_easy_defect_is_caught_and_the_clean_broker_is_not():
 def test_what_the_clean_broker_violates_too_is_a_false_alarm(monkeypatch):
     everything = Violation("lost-write", "as always", 0)
     monkeypatch.setattr(sensitivity, "violation_of", lambda script, defect=None: everything)
-    tried = try_defect(EASY, first=7, seconds=0.0)
+    tried = try_defect(EASY, [7], seconds=60.0)
     assert (tried.name, tried.scripts) == ("", 1)
     assert [(alarm.seed, alarm.name) for alarm in tried.false_alarms] == [(7, "lost-write")]
 
 
 def test_a_defect_that_shows_nowhere_is_missed(monkeypatch):
     monkeypatch.setattr(sensitivity, "violation_of", lambda script, defect=None: None)
-    tried = try_defect(EASY, first=0, seconds=0.0)
+    tried = try_defect(EASY, range(9), seconds=0.0)
     assert (tried.name, tried.seed, tried.is_expected) == ("", None, False)
 
 
@@ -52,7 +52,7 @@ def test_a_requirement_is_tried_before_any_script(monkeypatch):
         raise AssertionError("a script ran")
 
     monkeypatch.setattr(sensitivity, "violation_of", no_script)
-    tried = try_defect(DEFECTS["take-any-acks"], first=0, seconds=60.0)
+    tried = try_defect(DEFECTS["take-any-acks"], range(9), seconds=60.0)
     assert (tried.name, tried.seed, tried.scripts) == ("produce/unknown-acks-are-refused", None, 0)
 
 

@@ -1,0 +1,104 @@
+"""The page of seeded defects says what was caught and what was not, and holds whatever a broker may have answered."""
+
+from html.parser import HTMLParser
+
+from reports.sensitivity import DefectRow, FalseAlarmRow, Sensitivity, render_sensitivity, write_sensitivity
+
+CAUGHT = DefectRow(
+    name="acknowledge-early",
+    area="replication",
+    story="acks=all is answered at once. Records are lost.",
+    sources=("KAFKA-353",),
+    place="replication.partition.Partition.replication_of",
+    expected=("lost-write",),
+    caught_by="lost-write",
+    text="value <7> is \x1b[31mgone",
+    is_expected=True,
+    seed=41,
+    scripts=3,
+    seconds=0.42,
+    program="script = Script()\n",
+    reproduce="kafkatrial simulate --seeds 41 --defect acknowledge-early",
+)
+MISSED = DefectRow(
+    name="never-shrink",
+    area="isr",
+    story="Nobody leaves the ISR. Writes time out.",
+    sources=(),
+    place="replication.partition.Partition.maybe_shrink_isr",
+    expected=("unavailable",),
+    caught_by="",
+    text="",
+    is_expected=False,
+    seed=None,
+    scripts=512,
+    seconds=60.1,
+)
+
+
+def results(*rows: DefectRow, **fields: object) -> Sensitivity:
+    return Sensitivity("0.1.0", 0, 60.0, 2, len(rows), rows=list(rows), complete=True, **fields)
+
+
+def test_it_says_what_was_caught_by_what_and_what_was_missed():
+    page = render_sensitivity(results(CAUGHT, MISSED, clean_scripts=515))
+    assert "1 of 2 defects caught" in page
+    assert "kafkatrial simulate --seeds 41 --defect acknowledge-early" in page
+    assert page.count("missed</span>") == 2  # the count, and the row
+    assert "not expected" not in page
+
+
+def test_what_was_caught_by_something_else_is_marked():
+    other = DefectRow(**{**fields_of(CAUGHT), "caught_by": "exception", "is_expected": False})
+    assert "not expected" in render_sensitivity(results(other))
+
+
+def test_false_alarms_have_a_section():
+    page = render_sensitivity(results(CAUGHT, false_alarms=[FalseAlarmRow(3, "phantom-read", "value 9")]))
+    assert 'id="false-alarms"' in page
+    assert 'id="false-alarms"' not in render_sensitivity(results(CAUGHT))
+
+
+def test_text_is_escaped_and_printable():
+    page = render_sensitivity(results(CAUGHT))
+    assert "value &lt;7&gt; is \\x1b[31mgone" in page
+
+
+def test_nothing_is_fetched_and_every_tag_is_closed():
+    page = render_sensitivity(results(CAUGHT, MISSED))
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    assert not {"src", "href"} & {name for name, value in reader.attributes if value and not value.startswith("#")}
+
+
+def test_it_is_written_into_a_directory_that_is_made(tmp_path):
+    path = write_sensitivity(results(CAUGHT), tmp_path / "new" / "one")
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_json_has_everything_and_the_names_of_what_was_missed():
+    told = results(CAUGHT, MISSED).as_json()
+    assert (told["caught"], told["missed"]) == (1, ["never-shrink"])
+    assert told["rows"][0]["caught_by"] == "lost-write"
+
+
+def fields_of(row: DefectRow) -> dict[str, object]:
+    return {name: getattr(row, name) for name in DefectRow.__slots__}
+
+
+class Reader(HTMLParser):
+    VOID = frozenset({"meta", "input", "link", "br"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
