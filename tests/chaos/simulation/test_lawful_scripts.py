@@ -4,7 +4,7 @@ import pytest
 
 from chaos.faults import HalfOpen, Role, ShutDown, Timed, Wipe
 from chaos.simulation.run import run
-from chaos.simulation.script import Producer, RawClient, Script, Send, SendOnce, Topic
+from chaos.simulation.script import AddPartitions, CreateTopic, Producer, RawClient, Script, Send, SendOnce, Topic
 
 SCRIPTS = {
     "a replica that was wiped leads before its broker has registered again": Script(
@@ -24,6 +24,10 @@ SCRIPTS = {
     "a follower gives up a connection of which the leader knows nothing after thirty seconds": Script(
         topics=(Topic(partitions=2, replication_factor=2),),
         schedule=(Timed(at_ms=0, fault=HalfOpen(one=Role.CONTROLLER, other=Role.STANDBY)),),
+    ),
+    "a replica among many is looked at in its turn, and yet counts as it is": Script(
+        topics=(Topic(partitions=3), Topic(name="b")),
+        clients=(RawClient(steps=(AddPartitions(total=4, topic="b"), CreateTopic(topic="c", partitions=2))),),
     ),
 }
 
