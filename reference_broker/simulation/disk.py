@@ -98,6 +98,7 @@ class SimulatedDisk(MemoryDisk):
     :ivar flush_ms: what one flush takes.
     :ivar free_bytes: what may still be written; null: without end.
     :ivar crashes_after: changes until the power goes, in the middle of the next one; null: it stays.
+    :ivar changed: the files that were changed, in order, since whoever watches took them out.
     """
 
     def __init__(self) -> None:
@@ -106,6 +107,7 @@ class SimulatedDisk(MemoryDisk):
         self.flush_ms = 0
         self.free_bytes: int | None = None
         self.crashes_after: int | None = None
+        self.changed: dict[str, None] = {}
         self._delay_ms = 0
         self._durable: dict[str, dict[str, SimulatedFile]] = {"": {}}
         """By directory and name. A directory that is not in here may be gone."""
@@ -145,6 +147,7 @@ class SimulatedDisk(MemoryDisk):
 
     def _count(self, path: str) -> None:
         """A change is made. Raises `PowerFailureError` if that is when the power goes."""
+        self.changed[path] = None
         if self.crashes_after is not None:
             if self.crashes_after == 0:
                 raise PowerFailureError(errno.EIO, "no power", path)

@@ -90,6 +90,11 @@ class QuorumInvariants:
         self._epochs.pop(node_id, None)
         self._logs.pop(node_id, None)
 
+    def resumed(self, node_id: int, now_ms: int) -> None:
+        """A node was paused. It answers fetches that it has held since before, and they count, as Kafka's do."""
+        if node_id in self._last_contact_ms:
+            self._last_contact_ms[node_id] = {_BEGINNING: now_ms}
+
     def about_to_answer(self, node_id: int, node: QuorumNode, source: int, request: Request, now_ms: int) -> None:
         """A node has received a request of another one."""
         if (

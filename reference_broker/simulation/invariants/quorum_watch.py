@@ -44,6 +44,8 @@ class QuorumWatch:
     def quorum_changed(self, watched: Watched) -> None:
         """A node's state, log end or high watermark is another."""
         now_ms = watched.machine.now.monotonic_ms
+        if watched.resumed_ms == watched.event_ms:
+            self.invariants.resumed(watched.node_id, now_ms)
         self._judge(lambda: self.invariants.touched(watched.node_id, watched.quorum, now_ms))
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:

@@ -1,16 +1,17 @@
 """Sees what an event has changed in a node, and tells those who judge it.
 
 After each event only the node that it touched is looked at, by comparing small stamps with what they were: of its
-quorum, of its metadata, and of its replicas. A replica that changed lately is looked at each time; of the quiet ones a
-few, in turn, so that a broker with hundreds of them costs no more. What a node was last seen to have is kept while it
-is down.
+quorum, of its metadata, and of its replicas. Where there are many of these, those are looked at whose files were
+changed or of which something `happened` in the node's purgatory; all of them when the metadata change; and a few in
+turn, so that a broker with hundreds of them costs no more. What a node was last seen to have is kept while it is down.
 """
 
-from collections import deque
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
+from reference_broker.core.clock import Now
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.replication.isr import IsrState
@@ -26,8 +27,10 @@ PartitionKey = tuple[UUID, int]
 
 EVENTS_AT_ONCE_MAX = 5_000
 """Of one node in one virtual millisecond: many clients may come together, but a loop comes always."""
-_HOT_MAX = 8
-_QUIET_LOOKS = 4
+_FEW = 8
+"""So many replicas are all looked at, each time."""
+_IN_TURN = 2
+_AWAY_MS = 1_000
 
 
 @dataclass(eq=False, slots=True)
@@ -111,13 +114,17 @@ class Watched:
     replicas: dict[PartitionKey, Replica] = field(default_factory=dict)
     """Those of nodes before, too."""
     open: list[Replica] = field(default_factory=list)
-    hot: deque[Replica] = field(default_factory=deque)
+    by_name: dict[Hashable, Replica] = field(default_factory=dict)
+    """Those that are open."""
+    happened: dict[Hashable, None] = field(default_factory=dict)
     turn: int = 0
     quorum_state: object = None
     quorum_end_offset: int = -1
     quorum_high_watermark: int = -1
     metadata_offset: int = -1
     event_ms: int = -1
+    resumed_ms: int = -1
+    """When it last had its first event for long: it was paused, or its disk was slow."""
     events_at_once: int = 0
 
     @property
@@ -158,6 +165,8 @@ class Watch:
             return
         now_ms = self._scheduler.now_ms
         if now_ms != watched.event_ms:
+            if now_ms > watched.event_ms + _AWAY_MS:
+                watched.resumed_ms = now_ms
             watched.event_ms, watched.events_at_once = now_ms, 0
         watched.events_at_once += 1
         if watched.events_at_once > EVENTS_AT_ONCE_MAX:
@@ -167,6 +176,7 @@ class Watch:
         if node is not watched.node:
             watched.node = node
             watched.has_new_disk, watched.disk = watched.disk is not watched.machine.disk, watched.machine.disk
+            _notice_what_happens(watched, node)
             for observer in self.observers:
                 observer.started(watched)
         self._look_at_quorum(watched, node.quorum)
@@ -176,8 +186,13 @@ class Watch:
             for observer in self.observers:
                 observer.metadata_advanced(watched, before)
             self._find_replicas(watched, node)
-        if watched.open:
-            self._look_at_replicas(watched)
+            self._look_at_all(watched)
+        elif len(watched.open) <= _FEW:
+            self._look_at_all(watched)
+        else:
+            self._look_at_some(watched)
+        watched.disk.changed.clear()
+        watched.happened.clear()
 
     # Nodes
 
@@ -186,9 +201,8 @@ class Watch:
             observer.ended(watched)
         for replica in watched.open:
             replica.partition, replica.is_leader = None, False
-        watched.node, watched.open = None, []
+        watched.node, watched.open, watched.by_name = None, [], {}
         watched.quorum_state, watched.metadata_offset = None, -1
-        watched.hot.clear()
 
     def _look_at_quorum(self, watched: Watched, quorum: QuorumNode) -> None:
         end_offset = quorum.log._log._segments[-1].end_offset
@@ -219,8 +233,8 @@ class Watch:
                 del watched.replicas[replica.key]
                 for observer in self.observers:
                     observer.gone(watched, replica)
-        watched.hot.clear()
         watched.open = [self._replica(watched, partition) for partition in current]
+        watched.by_name = {replica.name: replica for replica in watched.open}
 
     def _replica(self, watched: Watched, partition: Partition) -> Replica:
         key = partition.topic_id, partition.index
@@ -238,24 +252,24 @@ class Watch:
                 observer.opened(watched, replica, change)
         return replica
 
-    def _look_at_replicas(self, watched: Watched) -> None:
-        replicas, hot = watched.open, watched.hot
-        if len(replicas) <= _HOT_MAX:
-            for replica in replicas:
-                self._look_at(watched, replica)
-            return
-        for replica in tuple(hot):
+    def _look_at_all(self, watched: Watched) -> None:
+        for replica in watched.open:
             self._look_at(watched, replica)
-        for _ in range(_QUIET_LOOKS):
-            watched.turn = (watched.turn + 1) % len(replicas)
-            replica = replicas[watched.turn]
-            if self._look_at(watched, replica) and replica not in hot:
-                hot.append(replica)
-                if len(hot) > _HOT_MAX:
-                    hot.popleft()
 
-    def _look_at(self, watched: Watched, replica: Replica) -> bool:
-        """Whether it has changed."""
+    def _look_at_some(self, watched: Watched) -> None:
+        names = watched.happened
+        for path in watched.disk.changed:
+            topic, _, index = path.partition("/")[0].rpartition("-")
+            if index.isdecimal():
+                names[topic, int(index)] = None
+        for name in tuple(names):
+            if (found := watched.by_name.get(name)) is not None:
+                self._look_at(watched, found)
+        for _ in range(_IN_TURN):
+            watched.turn = (watched.turn + 1) % len(watched.open)
+            self._look_at(watched, watched.open[watched.turn])
+
+    def _look_at(self, watched: Watched, replica: Replica) -> None:
         partition = replica.partition
         assert partition is not None
         log = partition.log
@@ -271,7 +285,7 @@ class Watch:
             log.recovery_point,
         )
         if stamp == replica.stamp:
-            return False
+            return
         replica.stamp = stamp
         before = Before(
             replica.end_offset,
@@ -289,10 +303,19 @@ class Watch:
         replica.is_leader, replica.isr = partition.is_leader, partition.isr
         for observer in self.observers:
             observer.changed(watched, replica, before)
-        return True
 
     def look_at_everything(self) -> None:
         """Also at the replicas whose turn it is not."""
         for watched in self.nodes.values():
-            for replica in watched.open:
-                self._look_at(watched, replica)
+            self._look_at_all(watched)
+
+
+def _notice_what_happens(watched: Watched, node: Node) -> None:
+    """A node's purgatory is told of everything that somebody may be waiting for."""
+    purgatory, happened = node.runtime.purgatory, node.runtime.purgatory.happened
+
+    def noticed(key: Hashable, now: Now) -> None:
+        watched.happened[key] = None
+        happened(key, now)
+
+    purgatory.happened = noticed  # type: ignore[method-assign]
