@@ -16,7 +16,7 @@ from reference_broker.simulation.coverage import STATES
 class SimulationResults:
     """So far.
 
-    :ivar worker_seconds: of all workers together.
+    :ivar worker_seconds: of the processor, by all workers together.
     :ivar failing: the seeds that violate something.
     :ivar directories: where each counterexample was saved, in their order.
     """
@@ -60,7 +60,7 @@ class SimulationResults:
 
     @property
     def times_real(self) -> float:
-        """Virtual time over the time of one worker."""
+        """Virtual time over the processor's."""
         return self.virtual_ms / 1000 / self.worker_seconds if self.worker_seconds else 0.0
 
     @property

@@ -49,7 +49,7 @@ class FailureReplayed(Event):
 class SeedRan(Event):
     """A seed's script ran, and was judged.
 
-    :param seconds: of the worker.
+    :param seconds: of the worker's processor.
     :param coverage: how often each state or transition was reached.
     :param name: of what was violated; empty where nothing was.
     :param at_ms: when that was, in virtual time.
