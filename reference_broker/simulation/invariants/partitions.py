@@ -259,6 +259,7 @@ class PartitionInvariants:
             return
         if replica.leader_epoch != before.leader_epoch:
             self._check_complete(ledger, replica)
+        self._check_proposed(ledger, replica)
         if replica.high_watermark != before.high_watermark:
             self._check_on_isr(ledger, replica)
             self._check_min_isr(replica, before)
@@ -299,6 +300,16 @@ class PartitionInvariants:
                     f"{replica} counts up to {replica.high_watermark} as committed, node {node_id} ends at {end_offset}"
                 )
                 raise InvariantViolation("watermark-on-isr", detail)
+
+    def _check_proposed(self, ledger: Ledger, replica: Replica) -> None:
+        """Who is to join the ISR has all below the high watermark from the moment on when that is proposed."""
+        assert replica.isr is not None
+        for node_id in sorted(replica.isr.proposed - replica.isr.isr - ledger.lossy):
+            other = self._watch.replica(node_id, replica.key)
+            end_offset = 0 if other is None else other.end_offset
+            if end_offset < replica.high_watermark:
+                detail = f"{replica} wants node {node_id} in the ISR, which ends at {end_offset}"
+                raise InvariantViolation("joins-isr-complete", f"{detail}, below {replica.high_watermark}")
 
     def _check_min_isr(self, replica: Replica, before: Before) -> None:
         """While the ISR stays as it is; an event that changes it may have moved the high watermark before."""

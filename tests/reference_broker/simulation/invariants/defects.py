@@ -26,6 +26,7 @@ from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import answers
 from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.leadership import Leadership
+from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.partition import Partition, Role
 from reference_broker.core.replication.partition_reader import PartitionReader
@@ -113,12 +114,18 @@ def _begin_an_epoch_late(original):
     return lambda self, epoch, start_offset: original(self, epoch, start_offset + 1)
 
 
-def _think_to_have_flushed(self):
-    self.recovery_point = self.log_end_offset
+def _think_to_have_flushed(original):
+    def flush(self):
+        if self.directory.startswith("orders"):
+            self.recovery_point = self.log_end_offset
+        else:
+            original(self)
+
+    return flush
 
 
-def _never_flush(self):
-    pass
+def _never_flush(original):
+    return lambda self: None if self.directory.startswith("orders") else original(self)
 
 
 def _recover_all_but_the_last(original):
@@ -322,9 +329,20 @@ DEFECTS = (
         faulty_ms=1_500,
     ),
     Defect(
-        "recovery-point", PartitionLog, "flush", _think_to_have_flushed, properties={"log.flush.interval.messages": "1"}
+        "recovery-point",
+        PartitionLog,
+        "flush",
+        _around(PartitionLog, "flush", _think_to_have_flushed),
+        properties={"log.flush.interval.messages": "1"},
     ),
-    Defect("recovery-point", PartitionLog, "flush", _never_flush, properties={"log.flush.interval.messages": "1"}),
+    Defect(
+        "recovery-point",
+        PartitionLog,
+        "flush",
+        _around(PartitionLog, "flush", _never_flush),
+        properties={"log.flush.interval.messages": "1"},
+    ),
+    Defect("quorum-durable", QuorumLog, "flush", _nothing, faults=0),
     Defect(
         "recovery-keeps", BatchFile, "valid_batches", _around(BatchFile, "valid_batches", _recover_all_but_the_last)
     ),

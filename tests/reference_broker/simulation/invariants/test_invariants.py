@@ -21,11 +21,14 @@ def storm(defect: Defect, seed: int) -> Storm:
 
 
 def violation(defect: Defect, seed: int) -> str | None:
+    """The invariant that is violated first. The core may trip over a mistake itself."""
     with defect.seeded():
         try:
             storm(defect, seed).run()
         except InvariantViolation as violated:
             return violated.name
+        except Exception as error:  # noqa: BLE001 - whatever the core raises
+            return type(error).__name__
     return None
 
 
