@@ -21,8 +21,7 @@ def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
         case Damage.REPLICA:
             for path in own:
                 disk.lose(path)
-            for directory in sorted({path.rpartition("/")[0] for path in own}):
-                disk.delete_directory(directory)
+            _delete_directories(disk, own)
         case Damage.TORN_TAIL:
             logs = [path for path in own if path.endswith(".log")]
             for directory in sorted({path.rpartition("/")[0] for path in logs}):
@@ -62,8 +61,15 @@ def wipe(disk: SimulatedDisk) -> None:
     checkpoints = [path for path in sorted(disk.files) if path.endswith("-checkpoint") and "/" not in path]
     for path in (*lost, *checkpoints):
         disk.lose(path)
-    for directory in sorted({path.rpartition("/")[0] for path in lost}):
+    _delete_directories(disk, lost)
+
+
+def _delete_directories(disk: SimulatedDisk, paths: list[str]) -> None:
+    """Of some files. It is not the node that does it: a power cut that waits for a write does not wait for this."""
+    waits, disk.crashes_after = disk.crashes_after, None
+    for directory in sorted({path.rpartition("/")[0] for path in paths}):
         disk.delete_directory(directory)
+    disk.crashes_after = waits
 
 
 def _is_of(path: str, topic: str) -> bool:

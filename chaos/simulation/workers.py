@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Final, Generic, TypeVar
@@ -126,6 +127,7 @@ class _Pool(Generic[T]):
 
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
+        resource_tracker.ensure_running()  # which unblocks signals when it starts
         connection, others = context.Pipe()
         process = context.Process(target=_work, args=(others, self.opening), daemon=True)
         with _uninterrupted():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaos.faults import HalfOpen, Role, ShutDown, Timed, Wipe
+from chaos.faults import HalfOpen, PowerCut, Role, ShutDown, Timed, Wipe
 from chaos.simulation.run import run
 from chaos.simulation.script import AddPartitions, CreateTopic, Producer, RawClient, Script, Send, SendOnce, Topic
 
@@ -24,6 +24,12 @@ SCRIPTS = {
     "a follower gives up a connection of which the leader knows nothing after thirty seconds": Script(
         topics=(Topic(partitions=2, replication_factor=2),),
         schedule=(Timed(at_ms=0, fault=HalfOpen(one=Role.CONTROLLER, other=Role.STANDBY)),),
+    ),
+    "a disk is wiped while a power cut waits for its next write": Script(
+        schedule=(
+            Timed(at_ms=0, fault=PowerCut(nodes=(1,), after_writes=0), for_ms=2_000),
+            Timed(at_ms=1_000, fault=Wipe(node=1), for_ms=500),
+        ),
     ),
     "a replica among many is looked at in its turn, and yet counts as it is": Script(
         topics=(Topic(partitions=3), Topic(name="b")),
