@@ -245,9 +245,14 @@ def _largest_timestamps(headers: list[tuple[int, BatchHeader]]) -> Iterator[tupl
 
 
 def _is_end_of(state: ProducerState, written: list[BatchHeader]) -> bool:
-    """Whether what is remembered of a producer are its last batches, or the last of these."""
+    """Whether what is remembered of a producer are its last batches, or the last of these.
+
+    Batches that retention has taken may still be remembered, as Kafka does.
+    """
     remembered = [
-        (batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset) for batch in state.batches
+        (batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)
+        for batch in state.batches
+        if batch.base_offset >= written[0].base_offset
     ]
     expected = [
         (header.base_sequence, header.last_sequence, header.base_offset, header.last_offset) for header in written
