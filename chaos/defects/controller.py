@@ -29,7 +29,7 @@ _commit = Node._commit
 _reverted = reassignments._reverted
 
 
-@_seeds(Heartbeats, "expired", "not-converged", "unavailable")
+@_seeds(Heartbeats, "expired", "no-busy-loop", "not-converged", "unavailable")
 def never_fence_the_silent(self: Heartbeats, now: Now) -> list[int]:
     """A broker that is not heard of any more is never fenced.
 

@@ -21,7 +21,7 @@ _seeds = Area.DURABILITY.seeds
 _write_state = ElectionStateStore.write
 
 
-@_seeds(QuorumLog, "flush", "quorum-committed-equal", "exception", source="KAFKA-17332")
+@_seeds(QuorumLog, "flush", "quorum-durable", "quorum-committed-equal", "exception", source="KAFKA-17332")
 def acknowledge_metadata_before_the_flush(self: QuorumLog) -> None:
     """The quorum says that it has records before they are flushed.
 
@@ -57,7 +57,9 @@ def flush_before_the_append(self: PartitionLog, header: BatchHeader, batch: Byte
         self.producers.note(header)
 
 
-@_seeds(PartitionLog, "flush", "lost-write", "quorum-committed-equal", "exception", source="KAFKA-3968")
+@_seeds(
+    PartitionLog, "flush", "quorum-durable", "lost-write", "quorum-committed-equal", "exception", source="KAFKA-3968"
+)
 def leave_the_directory_unflushed(self: PartitionLog) -> None:
     """A flush makes the bytes of a new file durable, and not its name in the directory.
 
@@ -68,7 +70,7 @@ def leave_the_directory_unflushed(self: PartitionLog) -> None:
         self._disk.flush(*paths)
 
 
-@_seeds(BatchFile, "append", "lost-write", "quorum-committed-equal", "exception", source=_NATS)
+@_seeds(BatchFile, "append", "quorum-durable", "lost-write", "quorum-committed-equal", "exception", source=_NATS)
 def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader, records: Bytes) -> int:
     """A file that was flushed once counts as durable, whatever is appended to it later.
 
@@ -80,7 +82,7 @@ def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader
     return position
 
 
-@_seeds(partition_log, "close_logs", "lost-write", "log-matching", "exception")
+@_seeds(partition_log, "close_logs", "recovery-point", "lost-write", "log-matching", "exception")
 def roll_without_a_flush(disk: Disk, logs: Iterable[Closable]) -> None:
     """A segment that is full is closed without a flush, though the recovery point moves behind it.
 
@@ -121,7 +123,7 @@ def leave_the_epoch_checkpoint_unflushed(self: LeaderEpochs) -> list[str]:
     return []
 
 
-@_seeds(ElectionStateStore, "write", "quorum-one-leader", "quorum-epochs-grow", "exception")
+@_seeds(ElectionStateStore, "write", "ends-without-fault", "quorum-one-leader", "quorum-epochs-grow", "exception")
 def write_the_vote_without_a_flush(self: ElectionStateStore, election: ElectionState) -> None:
     """Vote and epoch are written, and not flushed.
 
@@ -142,7 +144,7 @@ class _Unflushed:
         self._write(path, data)
 
 
-@_seeds(Snapshots, "store", "quorum-committed-equal", "exception")
+@_seeds(Snapshots, "store", "ends-without-fault", "quorum-committed-equal", "exception")
 def store_snapshots_without_a_flush(self: Snapshots, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
     """A snapshot of the metadata is not flushed before the log that it stands for is cut.
 

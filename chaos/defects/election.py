@@ -32,7 +32,15 @@ def elect_uncleanly_always(self: Elections, topic: str) -> bool:
     return True
 
 
-@_seeds(partition_changes, "_elect", "clean-election", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
+@_seeds(
+    partition_changes,
+    "_elect",
+    "leader-in-isr",
+    "clean-election",
+    "acknowledged-is-committed",
+    "watermark-on-isr",
+    "lost-write",
+)
 def elect_without_looking_at_the_isr(
     partition: PartitionRecord,
     target: partition_changes._Target,
@@ -64,7 +72,7 @@ def prefer_a_replica_that_lags(
     return _elect(partition, target, election, is_acceptable)
 
 
-@_seeds(image, "changed", "one-leader-per-epoch", "two-leaders", "exception")
+@_seeds(image, "changed", "partition-epochs-grow", "one-leader-per-epoch", "two-leaders", "exception")
 def lead_in_the_same_epoch(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
     """A change of leader does not begin a new leader epoch.
 

@@ -18,7 +18,7 @@ _commit = offset_commit._commit
 _init = GroupOffsets.__init__
 
 
-@_seeds(GroupOffsets, "load_more", "commit-lost", source="KAFKA-4362")
+@_seeds(GroupOffsets, "load_more", "group-offsets-fit-log", "commit-lost", source="KAFKA-4362")
 def begin_with_no_offsets(self: GroupOffsets) -> None:
     """A new coordinator does not read what is in its partition.
 
@@ -27,7 +27,7 @@ def begin_with_no_offsets(self: GroupOffsets) -> None:
     self._loaded_to = self._load_to
 
 
-@_seeds(GroupOffsets, "__init__", "commit-lost", "commit-regress")
+@_seeds(GroupOffsets, "__init__", "group-offsets-fit-log", "commit-lost", "commit-regress")
 def load_up_to_the_high_watermark(self: GroupOffsets, partition: Partition) -> None:
     """A new coordinator reads its partition up to the high watermark, which trails in the first moment.
 
@@ -37,7 +37,7 @@ def load_up_to_the_high_watermark(self: GroupOffsets, partition: Partition) -> N
     self._load_to = partition.high_watermark
 
 
-@_seeds(GroupCoordinator, "resigned", "commit-regress", source="KAFKA-5600")
+@_seeds(GroupCoordinator, "resigned", "group-offsets-fit-log", "commit-regress", source="KAFKA-5600")
 def keep_offsets_when_deposed(self: GroupCoordinator, partition: Partition, now: Now) -> None:
     """A coordinator that leads no more keeps what it knew, and goes on with it when it leads again.
 
@@ -82,7 +82,7 @@ def commit_one_offset_too_far(group: str, topic: str, asked: Any, now: Now) -> C
     )
 
 
-@_seeds(GroupOffsets, "_apply", "commit-regress")
+@_seeds(GroupOffsets, "_apply", "group-offsets-fit-log", "commit-regress")
 def keep_the_first_offset(self: GroupOffsets, key: Any, value: Any) -> None:
     """Of two commits for one partition the first one counts.
 

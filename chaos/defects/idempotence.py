@@ -44,7 +44,7 @@ def append_duplicates(self: Producers, header: BatchHeader) -> AppendedBatch | N
     return None
 
 
-@_seeds(Producers, "check_sequence", "producer-order", "duplicate", source=_REDPANDA_3039)
+@_seeds(Producers, "check_sequence", "idempotence/gap-is-refused", "producer-order", "duplicate", source=_REDPANDA_3039)
 def accept_any_sequence(self: Producers, header: BatchHeader) -> None:
     """Sequences need not follow each other.
 
@@ -52,7 +52,7 @@ def accept_any_sequence(self: Producers, header: BatchHeader) -> None:
     """
 
 
-@_seeds(Producers, "check_sequence", "producer-order")
+@_seeds(Producers, "check_sequence", "idempotence/gap-is-refused", "producer-order")
 def accept_gaps(self: Producers, header: BatchHeader) -> None:
     """A sequence may be higher than the next one; only a lower one is refused.
 
@@ -92,7 +92,9 @@ def wrap_sequences_one_too_late(self: BatchHeader) -> int:
     return last if last <= SEQUENCE_MAX else last - SEQUENCE_MAX - 2
 
 
-@_seeds(PartitionLog, "append", "offset-mismatch", "divergent-offset", source=_REDPANDA_5026)
+@_seeds(
+    PartitionLog, "append", "acknowledged-is-committed", "offset-mismatch", "divergent-offset", source=_REDPANDA_5026
+)
 def answer_a_duplicate_with_the_end(self: PartitionLog, batch: Bytes, *, leader_epoch: int, now_ms: int) -> Appended:
     """A repetition is answered with the offset at which it would stand if it were new.
 
@@ -117,7 +119,7 @@ def acknowledge_a_duplicate_at_once(self: PartitionLog, batch: Bytes, *, leader_
     return appended if self.log_end_offset > end_offset else appended._replace(last_offset=-1)
 
 
-@_seeds(PartitionLog, "append_as_follower", "duplicate", "producer-order")
+@_seeds(PartitionLog, "append_as_follower", "producers-fit-log", "duplicate", "producer-order")
 def note_producers_on_the_leader_only(self: PartitionLog, records: Bytes, *, leader_epoch: int, now_ms: int) -> None:
     """A follower does not keep the state of producers.
 
@@ -142,7 +144,7 @@ def keep_producers_when_truncating(self: PartitionLog) -> None:
         _restore_producers(self)
 
 
-@_seeds(Producers, "expire", "duplicate", source="KAFKA-9144")
+@_seeds(Producers, "expire", "producers-fit-log", "duplicate", source="KAFKA-9144")
 def expire_producers_by_their_first_batch(self: Producers, now_ms: int, expiration_ms: int) -> None:
     """A producer is forgotten when its oldest known batch is too old, though it is writing.
 
@@ -155,7 +157,7 @@ def expire_producers_by_their_first_batch(self: Producers, now_ms: int, expirati
     }
 
 
-@_seeds(Producers, "snapshot", "producer-order", "duplicate", "exception")
+@_seeds(Producers, "snapshot", "recovery-keeps", "producer-order", "duplicate", "exception")
 def snapshot_the_first_batch(self: Producers) -> bytes:
     """A snapshot of the producers has the oldest known batch of each, not its last one.
 
@@ -169,7 +171,7 @@ def snapshot_the_first_batch(self: Producers) -> bytes:
     return _snapshot(shortened)
 
 
-@_seeds(ProducerIds, "_serve", "ids-unique", "duplicate", "lost-write")
+@_seeds(ProducerIds, "_serve", "acknowledged-is-committed", "ids-unique", "duplicate", "lost-write")
 def give_an_id_to_all_who_wait(self: ProducerIds, now: Now) -> None:
     """All producers that wait for the same block get its first id.
 

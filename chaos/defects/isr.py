@@ -22,7 +22,7 @@ _check = proposals_of_leaders._check
 _shrunk = IsrState.shrunk
 
 
-@_seeds(Partition, "maybe_shrink_isr", "unavailable", "not-converged")
+@_seeds(Partition, "maybe_shrink_isr", "replication/isr-shrinks-and-heals", "unavailable", "not-converged")
 def never_shrink(self: Partition, now: Now) -> None:
     """A follower that lags stays in the ISR until its broker is fenced.
 
@@ -31,7 +31,7 @@ def never_shrink(self: Partition, now: Now) -> None:
     """
 
 
-@_seeds(Partition, "is_under_min_isr", "lost-write", source=f"{_JEPSEN_2013}, KAFKA-1555")
+@_seeds(Partition, "is_under_min_isr", "watermark-on-min-isr", "lost-write", source=f"{_JEPSEN_2013}, KAFKA-1555")
 def acknowledge_alone(self: Partition) -> bool:
     """`min.insync.replicas` is not heeded: a leader that has lost all its followers takes acks=all writes.
 
@@ -40,7 +40,7 @@ def acknowledge_alone(self: Partition) -> bool:
     return False
 
 
-@_seeds(Partition, "_effective_min_isr", "lost-write")
+@_seeds(Partition, "_effective_min_isr", "watermark-on-min-isr", "lost-write")
 def count_one_replica_too_many(self: Partition) -> int:
     """The leader is counted twice when the ISR is held against `min.insync.replicas`.
 
@@ -59,7 +59,7 @@ def demand_one_replica_too_many(self: Partition) -> bool:
     return len(self.isr.isr) < self._effective_min_isr + has_spare
 
 
-@_seeds(Partition, "_maybe_advance_high_watermark", "lost-write", source="KIP-966, KAFKA-15583")
+@_seeds(Partition, "_maybe_advance_high_watermark", "watermark-on-min-isr", "lost-write", source="KIP-966, KAFKA-15583")
 def advance_below_min_isr(self: Partition, now: Now) -> bool:
     """The high watermark moves even while the ISR is smaller than `min.insync.replicas`.
 
@@ -72,7 +72,7 @@ def advance_below_min_isr(self: Partition, now: Now) -> bool:
     return True
 
 
-@_seeds(Partition, "_may_join", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
+@_seeds(Partition, "_may_join", "joins-isr-complete", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
 def expand_before_catching_up(self: Partition, node_id: int) -> bool:
     """A follower joins the ISR with its first fetch, wherever that is.
 

@@ -21,7 +21,7 @@ _delete_records_before = PartitionLog.delete_records_before
 _truncate_to = PartitionLog.truncate_to
 
 
-@_seeds(OffsetIndex, "floor", "poll-skip", "lost-write", "log-matching")
+@_seeds(OffsetIndex, "floor", "index-fits-log", "poll-skip", "lost-write", "log-matching")
 def find_the_entry_above(self: OffsetIndex, offset: int) -> OffsetPosition | None:
     """The offset index gives the first entry above an offset, not the last one at or below it.
 
@@ -79,7 +79,15 @@ def keep_index_entries_when_truncating(self: OffsetIndex, offset: int) -> None:
     """
 
 
-@_seeds(PartitionLog, "truncate_to", "exception", "log-matching", "acknowledged-is-committed", "watermark-on-isr")
+@_seeds(
+    PartitionLog,
+    "truncate_to",
+    "committed-stays",
+    "exception",
+    "log-matching",
+    "acknowledged-is-committed",
+    "watermark-on-isr",
+)
 def cut_off_whole_segments_only(self: PartitionLog, offset: int, now_ms: int) -> None:
     """A truncation drops the segments from the one that holds the offset on, and keeps those before.
 
@@ -162,7 +170,15 @@ def keep_the_epoch_that_begins_at_the_end(self: LeaderEpochs, end_offset: int) -
         self._replace(self._entries[:keep])
 
 
-@_seeds(LeaderEpochs, "end_offset_for", "acknowledged-is-committed", "watermark-on-isr", "log-matching", "lost-write")
+@_seeds(
+    LeaderEpochs,
+    "end_offset_for",
+    "ends-without-fault",
+    "acknowledged-is-committed",
+    "watermark-on-isr",
+    "log-matching",
+    "lost-write",
+)
 def answer_the_start_of_an_epoch(self: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
     """Asked where an older epoch ended, a log says where it began.
 

@@ -103,7 +103,14 @@ def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: C
     """
 
 
-@_seeds(MetadataImage, "apply", "phantom-read", "metadata/topic-id-names-one-creation", source="KIP-516, KAFKA-12257")
+@_seeds(
+    MetadataImage,
+    "apply",
+    "one-leader-per-epoch",
+    "phantom-read",
+    "metadata/topic-id-names-one-creation",
+    source="KIP-516, KAFKA-12257",
+)
 def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataRecord) -> None:
     """The id of a deleted topic goes on leading to its name.
 
@@ -123,7 +130,7 @@ def heed_settings_after_a_restart_only(self: Replicas, delta: MetadataDelta) -> 
     """
 
 
-@_seeds(Replicas, "_open", "lost-write")
+@_seeds(Replicas, "_open", "watermark-on-min-isr", "lost-write")
 def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, now: Now) -> Partition:
     """A replica that is opened has the broker's default for `min.insync.replicas`, not the topic's.
 

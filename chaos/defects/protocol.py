@@ -103,7 +103,7 @@ def tell_an_end_before_it_is_known(request: Request, partition: Partition, asked
     return _find(request, partition, asked)
 
 
-@_seeds(list_offsets, "_find", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
+@_seeds(list_offsets, "_find", "not-converged", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
 def tell_zero_for_the_start(request: Request, partition: Partition, asked: Any) -> Any:
     """ListOffsets tells that every log starts at 0.
 
@@ -157,7 +157,7 @@ def wait_where_nothing_will_come(self: PartitionReader, partition: Partition, as
 
 
 @_seeds(fetch, "_look_at", "fetch/never-above-high-watermark", "watermark-regress")
-def tell_the_high_watermark_of_the_follower(partition: Partition, asked: Any, reader: PartitionReader, now: Now) -> Any:
+def tell_the_log_end_in_fetch(partition: Partition, asked: Any, reader: PartitionReader, now: Now) -> Any:
     """Fetch tells the log's end for the high watermark.
 
     Followers and consumers take for committed what is not.

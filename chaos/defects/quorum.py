@@ -25,7 +25,14 @@ _write = ElectionStateStore.write
 _initial_state = QuorumNode._initial_state
 
 
-@_seeds(Leadership, "_may_commit", "quorum-committed-equal", "exception", source=f"{_RAFT_5_4_2}, KAFKA-12619")
+@_seeds(
+    Leadership,
+    "_may_commit",
+    "quorum-watermark-monotone",
+    "quorum-committed-equal",
+    "exception",
+    source=f"{_RAFT_5_4_2}, KAFKA-12619",
+)
 def commit_an_older_epoch_by_count(self: Leadership, offset: int) -> bool:
     """Records of an older epoch count as committed when a majority has them.
 
@@ -34,7 +41,7 @@ def commit_an_older_epoch_by_count(self: Leadership, offset: int) -> bool:
     return True
 
 
-@_seeds(Leadership, "_reached_by_majority", "quorum-committed-equal", "exception")
+@_seeds(Leadership, "_reached_by_majority", "quorum-majority", "quorum-committed-equal", "exception")
 def count_half_as_a_majority(self: Leadership) -> int:
     """A record is committed when one voter fewer than a majority has it.
 
@@ -44,7 +51,7 @@ def count_half_as_a_majority(self: Leadership) -> int:
     return end_offsets[max(self._voters.majority - 2, 0)]
 
 
-@_seeds(Ballot, "is_won", "quorum-one-leader", "exception")
+@_seeds(Ballot, "is_won", "quorum-leader-complete", "quorum-one-leader", "exception")
 def win_without_a_majority(self: Ballot) -> bool:
     """An election is won with one vote fewer than a majority.
 
@@ -53,7 +60,7 @@ def win_without_a_majority(self: Ballot) -> bool:
     return len(self.granting) >= self._voters.majority - 1
 
 
-@_seeds(QuorumLog, "is_behind_or_equal", "quorum-committed-equal", "exception", source=_RAFT_5_4_1)
+@_seeds(QuorumLog, "is_behind_or_equal", "quorum-votes", "quorum-committed-equal", "exception", source=_RAFT_5_4_1)
 def vote_without_comparing_logs(self: QuorumLog, other: OffsetAndEpoch) -> bool:
     """A voter votes for anybody, also for one whose log is shorter than its own.
 
@@ -103,7 +110,7 @@ def forget_the_epoch(self: ElectionStateStore, election: ElectionState) -> None:
         _write(self, election)
 
 
-@_seeds(QuorumNode, "_initial_state", "quorum-one-leader", "exception")
+@_seeds(QuorumNode, "_initial_state", "ends-without-fault", "quorum-one-leader", "exception")
 def stand_again_after_a_restart(self: QuorumNode, now: Now) -> State:
     """A leader that is started again stands for its own old epoch, as if it had voted for itself.
 
@@ -115,7 +122,7 @@ def stand_again_after_a_restart(self: QuorumNode, now: Now) -> State:
     return state
 
 
-@_seeds(QuorumLog, "truncate_to_end_of", "quorum-log-matching", "exception", source="KIP-595")
+@_seeds(QuorumLog, "truncate_to_end_of", "not-converged", "quorum-log-matching", "exception", source="KIP-595")
 def keep_records_that_the_leader_lacks(self: QuorumLog, divergence: OffsetAndEpoch, now_ms: int) -> None:
     """A voter whose log has parted from the leader's is told so, and cuts nothing off.
 
@@ -132,7 +139,14 @@ def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) ->
     return None
 
 
-@_seeds(QuorumConfig, "check_quorum_timeout_ms", "one-controller-per-epoch", "unavailable", source="KAFKA-15489")
+@_seeds(
+    QuorumConfig,
+    "check_quorum_timeout_ms",
+    "quorum-check-quorum",
+    "one-controller-per-epoch",
+    "unavailable",
+    source="KAFKA-15489",
+)
 def never_resign(self: QuorumConfig) -> int:
     """A leader that no majority fetches from goes on leading.
 

@@ -42,7 +42,7 @@ def recover_without_checksums(
         first_offset = header.last_offset + 1
 
 
-@_seeds(Segment, "recover", "exception", "not-converged", "lost-write")
+@_seeds(Segment, "recover", "batches-intact", "exception", "not-converged", "lost-write")
 def keep_the_torn_batch(self: Segment, observe: Callable[[BatchHeader], None]) -> int:
     """A recovery stops at the torn batch, and does not cut it off.
 
@@ -102,7 +102,7 @@ def recover_no_epoch_zero(self: PartitionLog, recovered: list[tuple[int, int]]) 
     _restore_epochs(self, [entry for entry in recovered if entry[0] > 0])
 
 
-@_seeds(PartitionLog, "_restore_epochs", "epochs-fit-log", "log-matching", "not-converged")
+@_seeds(PartitionLog, "_restore_epochs", "recovery-keeps", "epochs-fit-log", "log-matching", "not-converged")
 def keep_epochs_beyond_the_recovered_end(self: PartitionLog, recovered: list[tuple[int, int]]) -> None:
     """Epochs of the checkpoint whose records did not survive a crash are kept.
 
@@ -113,7 +113,7 @@ def keep_epochs_beyond_the_recovered_end(self: PartitionLog, recovered: list[tup
     self.epochs.truncate_from_start(self.log_start_offset)
 
 
-@_seeds(PartitionLog, "_restore_producers", "duplicate", "producer-order", source="KAFKA-5435")
+@_seeds(PartitionLog, "_restore_producers", "producers-fit-log", "duplicate", "producer-order", source="KAFKA-5435")
 def forget_producers_behind_the_snapshot(self: PartitionLog) -> None:
     """The state of producers is that of the last snapshot; batches behind it are not read.
 

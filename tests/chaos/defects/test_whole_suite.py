@@ -1,0 +1,30 @@
+"""The suite catches every defect within its time, and is silent on the clean broker."""
+
+import os
+
+import pytest
+
+from chaos.defects.registry import DEFECTS
+from chaos.sensitivity import CleanRan, DefectTried, Plan, run_sensitivity
+
+WORKERS = len(os.sched_getaffinity(0))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_200)
+def test_every_defect_is_caught_within_a_minute():
+    """Seeds that caught a defect before come first: what is new to the suite may need others."""
+    assert_all_caught(Plan(tuple(DEFECTS), seconds=60.0, workers=WORKERS, known_first=True))
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(0)
+def test_every_defect_is_found_from_the_first_seed_on():
+    assert_all_caught(Plan(tuple(DEFECTS), seconds=600.0, workers=WORKERS))
+
+
+def assert_all_caught(plan: Plan):
+    events = list(run_sensitivity(plan))
+    assert [event.defect for event in events if isinstance(event, DefectTried) and not event.name] == []
+    alarms = [event.false_alarm for event in events if isinstance(event, CleanRan) and event.false_alarm]
+    assert alarms + [alarm for event in events if isinstance(event, DefectTried) for alarm in event.false_alarms] == []
