@@ -7,14 +7,14 @@ A sample of mutants is drawn from the seed and each is put on trial; the score b
 
 import argparse
 import json
-import multiprocessing
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from rich.console import Console
 
+from chaos.mutants.attempts import names
 from chaos.mutants.mutations import Mutant
 from chaos.mutants.report import killers, load_survivors, score, table_by_file, table_of_survivors
 from chaos.mutants.sample import all_mutants, draw
@@ -65,18 +65,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _touches(console: Console) -> Sequence[Touch]:
-    """What each attempt runs, measured in a process of its own: mutants need the core not to be imported here."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        touches = pool.submit(measure, list(pool.submit(_names).result())).result()
+    """What each attempt runs; the mutants' own processes come from one that has not imported the core."""
+    touches = measure(list(names(SEEDS)))
     functions = len({function for touch in touches for function in touch.functions})
     console.print(f"{len(touches)} attempts, which run {functions} functions of the core")
     return touches
-
-
-def _names() -> list[str]:
-    from chaos.mutants.attempts import names
-
-    return list(names(SEEDS))
 
 
 def _trials(drawn: Sequence[Mutant], touches: Sequence[Touch], seconds: float, workers: int) -> Iterator[Verdict]:
