@@ -7,7 +7,6 @@ from reference_broker.core.disk import Disk
 from reference_broker.core.log import partition_log
 from reference_broker.core.log.batch_file import BatchFile
 from reference_broker.core.log.closing import Closable
-from reference_broker.core.log.epochs import LeaderEpochs
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
 from reference_broker.core.quorum.messages import OffsetAndEpoch
@@ -90,37 +89,6 @@ def roll_without_a_flush(disk: Disk, logs: Iterable[Closable]) -> None:
     """
     for log in logs:
         log.finish()
-
-
-@_seeds(PartitionLog, "truncate_to", "log-matching", "not-converged", "divergent-offset")
-def truncate_without_a_flush(self: PartitionLog, offset: int, now_ms: int) -> None:
-    """A truncation is not flushed.
-
-    After a power cut the old end of the log may be there again, under epochs that the log has forgotten.
-    """
-    if offset >= self.log_end_offset:
-        self.epochs.truncate_from_end(self.log_end_offset)
-        return
-    while self._segments and self._segments[-1].base_offset >= offset:
-        self._segments.pop().delete()
-    if self._segments:
-        self._segments[-1].truncate_to(offset)
-    else:
-        self._segments = [self._loader(now_ms).create(offset)]
-    self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
-    self.recovery_point = min(self.recovery_point, self.log_end_offset)
-    self.epochs.truncate_from_end(self.log_end_offset)
-    self._snapshots.delete_above(self.log_end_offset)
-    self._restore_producers()
-
-
-@_seeds(LeaderEpochs, "take_unflushed", "epochs-fit-log", "log-matching", source="KAFKA-16541")
-def leave_the_epoch_checkpoint_unflushed(self: LeaderEpochs) -> list[str]:
-    """The file of leader epochs is not flushed with the log.
-
-    After a power cut it is empty or old, while the log counts as flushed.
-    """
-    return []
 
 
 @_seeds(ElectionStateStore, "write", "ends-without-fault", "quorum-one-leader", "quorum-epochs-grow", "exception")

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chaos.defects.defect import Area
-from reference_broker.core.controller import partition_changes, registrations
+from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.elections import Elections
-from reference_broker.core.controller.handlers import broker_registration
 from reference_broker.core.controller.partition_changes import Candidates, Election, Wanted
 from reference_broker.core.controller.placement import log_directory
 from reference_broker.core.metadata import image
@@ -14,13 +13,11 @@ from reference_broker.protocol.metadata_records import (
     NO_LEADER,
     PartitionChangeRecord,
     PartitionRecord,
-    RegisterBrokerRecord,
 )
 
 _seeds = Area.ELECTION.seeds
 _changed = image.changed
 _elect = partition_changes._elect
-_broker_registration = registrations.broker_registration
 
 
 @_seeds(Elections, "may_be_unclean", "clean-election", "lost-write", source="KIP-106, KAFKA-4623")
@@ -56,7 +53,7 @@ def elect_without_looking_at_the_isr(
     return next(found, NO_LEADER), False
 
 
-@_seeds(partition_changes, "_elect", "clean-election", "lost-write", source="KIP-460")
+@_seeds(partition_changes, "_elect", "leader-in-isr", "clean-election", "lost-write", source="KIP-460")
 def prefer_a_replica_that_lags(
     partition: PartitionRecord,
     target: partition_changes._Target,
@@ -143,24 +140,6 @@ def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionCh
         and (isr := tuple(node for node in partition.isr if node != broker_id))
         and (change := self._change(partition, Wanted(isr=isr), without=broker_id)) is not None
     ]
-
-
-@_seeds(
-    broker_registration,
-    "broker_registration",
-    "acknowledged-is-committed",
-    "watermark-on-isr",
-    "lost-write",
-    source="KIP-966, KIP-903",
-)
-def keep_a_restarted_broker_in_sync(*asked: object, **around: object) -> tuple[list[object], RegisterBrokerRecord]:
-    """A broker that registers anew stays in the ISRs in which it was before it ended.
-
-    After a power cut it may have lost what it had acknowledged. It is elected all the same, and the others cut their
-    logs down to its own.
-    """
-    _, record = _broker_registration(*asked, **around)  # type: ignore[arg-type]
-    return [record], record
 
 
 @_seeds(partition_changes, "_elect", "leader-in-isr", "exception", "log-matching")

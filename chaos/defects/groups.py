@@ -8,7 +8,6 @@ from reference_broker.core.clock import Now
 from reference_broker.core.group_coordinator import GroupCoordinator, Settled
 from reference_broker.core.group_offsets import Commit, GroupOffsets
 from reference_broker.core.handlers import offset_commit
-from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.errors import ErrorCode
 
@@ -57,15 +56,6 @@ def acknowledge_commits_at_once(
     settled(ErrorCode.none, now)
 
 
-@_seeds(GroupCoordinator, "find", "commit-lost", "commit-regress", source="KAFKA-2163")
-def serve_offsets_while_loading(self: GroupCoordinator, group: str) -> GroupOffsets | ErrorCode:
-    """A coordinator answers before it has read what its groups have committed.
-
-    A consumer that starts in that moment finds no offset, and begins somewhere else.
-    """
-    return self._led.get(self.partition_of(group), ErrorCode.not_coordinator)
-
-
 @_seeds(offset_commit, "_commit", "commit-regress", source="https://github.com/redpanda-data/redpanda/issues/13364")
 def commit_one_offset_too_far(group: str, topic: str, asked: Any, now: Now) -> Commit:
     """The offset that is written down is one above the one that was committed.
@@ -92,21 +82,3 @@ def keep_the_first_offset(self: GroupOffsets, key: Any, value: Any) -> None:
         self._committed.get(key.group, {}).pop((key.topic, key.partition), None)
     else:
         self._committed[key.group].setdefault((key.topic, key.partition), value)
-
-
-@_seeds(GroupOffsets, "_take_over_committed", "group-offsets-fit-log")
-def count_commits_before_they_are_replicated(self: GroupOffsets) -> None:
-    """Offsets are served before their commit is replicated.
-
-    After a failover an offset that somebody was given has never been committed.
-    """
-    while self._uncommitted:
-        self._apply(*self._uncommitted.popleft()[1])
-
-
-@_seeds(GroupCoordinator, "metadata_changed", "group-offsets-fit-log")
-def keep_offsets_of_deleted_topics(self: GroupCoordinator, delta: MetadataDelta, now: Now) -> None:
-    """The offsets of a deleted topic stay.
-
-    A group of a new topic of that name begins at the old one's offset, and misses what lies before it.
-    """

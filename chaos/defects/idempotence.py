@@ -6,7 +6,7 @@ from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
 from reference_broker.core.log import producers
 from reference_broker.core.log.partition_log import Appended, PartitionLog
-from reference_broker.core.log.producers import SEQUENCE_MAX, AppendedBatch, Producers
+from reference_broker.core.log.producers import AppendedBatch, Producers
 from reference_broker.core.producer_ids import ProducerIds
 from reference_broker.protocol.record_batch import BatchHeader, Bytes
 
@@ -22,7 +22,9 @@ _restore_producers = PartitionLog._restore_producers
 _snapshot = Producers.snapshot
 
 
-@_seeds(Producers, "note", "idempotence/duplicate-is-acknowledged-once", "unavailable", source="KAFKA-5494")
+@_seeds(
+    Producers, "note", "duplicate", "idempotence/duplicate-is-acknowledged-once", "unavailable", source="KAFKA-5494"
+)
 def remember_the_last_batch_only(self: Producers, header: BatchHeader) -> None:
     """Only the last batch of a producer can be known again, where producers have up to five under way.
 
@@ -71,25 +73,6 @@ def accept_any_producer_epoch(self: Producers, header: BatchHeader) -> None:
 
     The zombie of a producer that was replaced appends among its successor's records.
     """
-
-
-@_seeds(producers, "next_sequence", "unavailable", "exception", "duplicate")
-def count_sequences_without_end(sequence: int) -> int:
-    """After sequence 2147483647 comes 2147483648, which no client can send.
-
-    A producer that has written so much gets OUT_OF_ORDER_SEQUENCE_NUMBER for ever.
-    """
-    return sequence + 1
-
-
-@_seeds(BatchHeader, "last_sequence", "exception", "duplicate")
-def wrap_sequences_one_too_late(self: BatchHeader) -> int:
-    """The last sequence of a batch that passes 2147483647 is one too low.
-
-    The next batch of that producer does not follow it.
-    """
-    last = self.base_sequence + self.last_offset_delta
-    return last if last <= SEQUENCE_MAX else last - SEQUENCE_MAX - 2
 
 
 @_seeds(

@@ -26,7 +26,6 @@ from reference_broker.protocol.metadata_records import (
 _seeds = Area.METADATA.seeds
 _advance = ClusterMetadata.advance
 _apply = MetadataImage.apply
-_apply_partition = Partition.apply
 _open = Replicas._open
 _plan_topic = topics.plan_topic
 _records = MetadataImage.records
@@ -85,15 +84,6 @@ def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, aroun
     return _plan_topic(image, topic, named)
 
 
-@_seeds(Logs, "_is_of_other_topic", "phantom-read", "log-matching", source="KIP-516, KAFKA-14616")
-def take_the_log_of_another_topic(self: Logs, directory: str, topic_id: UUID) -> bool:
-    """The topic id beside a log is not held against that of the topic which is opened there.
-
-    A topic that was deleted and created again, while a broker was down, begins there with the old records.
-    """
-    return False
-
-
 @_seeds(Logs, "delete", "phantom-read", "log-matching", "segments-fit-log", source="KAFKA-13972")
 def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
     """The log of a replica that was taken away stays on disk.
@@ -122,14 +112,6 @@ def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataReco
         self.topics_by_id[removed.topic_id] = TopicImage(removed.name, removed.topic_id, removed.partitions)
 
 
-@_seeds(Replicas, "_reconfigure", "lost-write", source="KAFKA-7976")
-def heed_settings_after_a_restart_only(self: Replicas, delta: MetadataDelta) -> None:
-    """A change of a topic's properties is stored and shown, and a replica that is open goes on with the old ones.
-
-    `min.insync.replicas` was raised to make writes safe; acks=all is acknowledged with one replica as before.
-    """
-
-
 @_seeds(Replicas, "_open", "watermark-on-min-isr", "lost-write")
 def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, now: Now) -> Partition:
     """A replica that is opened has the broker's default for `min.insync.replicas`, not the topic's.
@@ -154,15 +136,6 @@ def follow_one_partition_per_change(self: Replicas, delta: MetadataDelta) -> lis
         found = [(topic, index) for topic in image.topics.values() for index in topic.partitions]
     pairs = [(topic, topic.partitions[index]) for topic, index in found if index in topic.partitions]
     return [(topic, record) for topic, record in pairs if self._around.node_id in record.replicas]
-
-
-@_seeds(Partition, "apply", "not-converged", "unavailable", "one-leader-per-epoch")
-def stay_leader_until_told_whom_to_follow(self: Partition, record: PartitionRecord, now: Now) -> bool:
-    """A leader that is replaced by nobody, as the partition has no leader now, goes on leading.
-
-    It takes writes in an epoch that is over.
-    """
-    return False if record.leader < 0 and self.is_leader else _apply_partition(self, record, now)
 
 
 @_seeds(ClusterView, "brokers", "membership/dead-broker-leaves-and-returns", source="KAFKA-15220")

@@ -27,23 +27,9 @@ _append = produce._append
 _check = PartitionReader.check
 _find = list_offsets._find
 _found = list_offsets._found
-_replication_of = Partition.replication_of
 _look_at = fetch._look_at
 _refuse = delete_records._refuse
 _metadata_partition = metadata._partition
-
-
-@_seeds(Partition, "replication_of", "aborted-read", source="KIP-966")
-def say_not_enough_replicas_after_the_append(self: Partition, required_offset: int) -> ErrorCode | None:
-    """An append that is committed by too few replicas is answered NOT_ENOUGH_REPLICAS, as one that was not made.
-
-    The producer takes the record for refused. It is in the log, and consumers read it.
-    """
-    if not self.is_leader:
-        return ErrorCode.not_leader_or_follower
-    if len(self.isr.isr) < self._effective_min_isr:
-        return ErrorCode.not_enough_replicas
-    return _replication_of(self, required_offset)
 
 
 @_seeds(Acknowledgement, "answer", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset")
@@ -59,17 +45,6 @@ def acknowledge_when_the_time_is_over(self: Acknowledgement, now: Now, happened:
     return True
 
 
-@_seeds(
-    Partition, "replication_of", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "fenced-leader-write"
-)
-def acknowledge_when_leadership_is_lost(self: Partition, required_offset: int) -> ErrorCode | None:
-    """Appends that wait when the broker ceases to lead are acknowledged.
-
-    The new leader need not have them.
-    """
-    return _replication_of(self, required_offset) if self.is_leader else ErrorCode.none
-
-
 @_seeds(produce, "_append", "offset-mismatch", "divergent-offset")
 def answer_the_last_offset(partition: Partition, request: Request, records: bytes, result: Any, now: Now) -> None:
     """A produce is answered with the offset of the batch's last record, where the first one's is meant.
@@ -79,28 +54,6 @@ def answer_the_last_offset(partition: Partition, request: Request, records: byte
     _append(partition, request, records, result, now)
     if result.base_offset >= 0 and result.end_offset > result.base_offset:
         result.base_offset = result.end_offset - 1
-
-
-@_seeds(list_offsets, "_find", "watermark-regress", "stale-end-offset", "offsets/earliest-and-latest-are-the-logs-ends")
-def tell_the_log_end(request: Request, partition: Partition, asked: Any) -> Any:
-    """ListOffsets tells consumers the log's end, not the high watermark.
-
-    A consumer that waits for this offset waits for records that may never be committed.
-    """
-    if asked.timestamp == -1:
-        return _found(request, asked, -1, partition.log.log_end_offset, partition.leader_epoch)
-    return _find(request, partition, asked)
-
-
-@_seeds(list_offsets, "_find", "stale-end-offset", "lost-write", source="KIP-207")
-def tell_an_end_before_it_is_known(request: Request, partition: Partition, asked: Any) -> Any:
-    """A new leader tells its high watermark at once, before it has passed the start of its epoch.
-
-    It trails behind what its predecessor had acknowledged: a consumer that asks for the end does not get all.
-    """
-    if asked.timestamp == -1 and request.body.replica_id == -1:
-        return _found(request, asked, -1, partition.high_watermark, partition.leader_epoch)
-    return _find(request, partition, asked)
 
 
 @_seeds(list_offsets, "_find", "not-converged", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
@@ -156,7 +109,7 @@ def wait_where_nothing_will_come(self: PartitionReader, partition: Partition, as
     return ErrorCode.none if error is ErrorCode.offset_out_of_range and is_above else error
 
 
-@_seeds(fetch, "_look_at", "fetch/never-above-high-watermark", "watermark-regress")
+@_seeds(fetch, "_look_at", "acknowledged-is-committed", "fetch/never-above-high-watermark", "watermark-regress")
 def tell_the_log_end_in_fetch(partition: Partition, asked: Any, reader: PartitionReader, now: Now) -> Any:
     """Fetch tells the log's end for the high watermark.
 
@@ -193,7 +146,14 @@ def delete_above_the_high_watermark(partition: Partition, before_offset: int) ->
     return ErrorCode.none if error is ErrorCode.offset_out_of_range and is_in_log and before_offset >= 0 else error
 
 
-@_seeds(find_coordinator, "_coordinator", "commit-lost", "unavailable", "groups/only-the-coordinator-serves")
+@_seeds(
+    find_coordinator,
+    "_coordinator",
+    "not-converged",
+    "commit-lost",
+    "unavailable",
+    "groups/only-the-coordinator-serves",
+)
 def name_the_first_replica_as_coordinator(broker: Any, listener: str, group: str) -> Any:
     """A group's coordinator is said to be the first replica of its partition, not the leader.
 
@@ -204,7 +164,7 @@ def name_the_first_replica_as_coordinator(broker: Any, listener: str, group: str
     return next((view for view in ClusterView(broker.image, listener).brokers() if view.node_id == first), None)
 
 
-@_seeds(metadata, "_partition", "unavailable", "metadata/topics-are-described")
+@_seeds(metadata, "_partition", "not-converged", "unavailable", "metadata/topics-are-described")
 def name_the_first_replica_as_leader(request: Request, view: ClusterView, record: Any) -> Any:
     """Metadata names the first replica as the leader if the leader is another one.
 

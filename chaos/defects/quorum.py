@@ -91,15 +91,6 @@ def pre_vote_without_comparing_logs(
     return _grants_vote(state, candidate, is_log_up_to_date=is_log_up_to_date or pre_vote, pre_vote=pre_vote)
 
 
-@_seeds(ElectionStateStore, "write", "quorum-one-leader", "exception")
-def forget_the_vote(self: ElectionStateStore, election: ElectionState) -> None:
-    """The vote is not written down, only the epoch.
-
-    A voter that is started again votes a second time in the same epoch.
-    """
-    _write(self, ElectionState(election.epoch, election.leader_id, None))
-
-
 @_seeds(ElectionStateStore, "write", "quorum-epochs-grow", "exception")
 def forget_the_epoch(self: ElectionStateStore, election: ElectionState) -> None:
     """An epoch is written down only once its leader is known.
@@ -120,14 +111,6 @@ def stand_again_after_a_restart(self: QuorumNode, now: Now) -> State:
     if isinstance(state, Resigned):
         return Candidate(state.epoch, self.local, now.monotonic_ms, self._ballot())
     return state
-
-
-@_seeds(QuorumLog, "truncate_to_end_of", "not-converged", "quorum-log-matching", "exception", source="KIP-595")
-def keep_records_that_the_leader_lacks(self: QuorumLog, divergence: OffsetAndEpoch, now_ms: int) -> None:
-    """A voter whose log has parted from the leader's is told so, and cuts nothing off.
-
-    It asks again and again and never follows; or it is elected with records that were given up.
-    """
 
 
 @_seeds(QuorumLog, "divergence_of", "quorum-log-matching", "exception")
@@ -153,23 +136,3 @@ def never_resign(self: QuorumConfig) -> int:
     Brokers on its side of a cut register, and are told, nothing; clients wait for answers that cannot come.
     """
     return 1_000_000_000
-
-
-@_seeds(QuorumLog, "install_snapshot", "exception", "quorum-committed-equal")
-def drop_the_log_before_the_snapshot(self: QuorumLog, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
-    """A log is emptied before the snapshot that stands for it is on disk.
-
-    After a crash in between, the node begins with nothing and votes for others that have nothing.
-    """
-    self._log.begin_again_at(snapshot_id.offset, now_ms)
-    self.snapshots.store(snapshot_id, data)
-    self.snapshots.delete_before(snapshot_id)
-
-
-@_seeds(QuorumLog, "install_snapshot", "quorum-log-matching", "exception")
-def keep_the_log_under_a_snapshot(self: QuorumLog, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
-    """A snapshot of the leader's is stored beside the log, which stays as it is.
-
-    The node asks for records behind its old end, and is sent the snapshot again.
-    """
-    self.snapshots.store(snapshot_id, data)

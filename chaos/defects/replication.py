@@ -4,7 +4,6 @@ from typing import Any
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
-from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.replication import requests
 from reference_broker.core.replication.fetch_state import FetchState
 from reference_broker.core.replication.fetcher import Fetcher
@@ -16,8 +15,6 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
 from reference_broker.protocol.schemas import request_schema
-
-_LATEST = -1
 
 _seeds = Area.REPLICATION.seeds
 _apply = Partition.apply
@@ -44,16 +41,6 @@ def truncate_to_high_watermark(self: Partition, record: PartitionRecord, now: No
     if is_new_epoch and self.role is Role.FOLLOWER:
         self.truncate_to(self.high_watermark, now)
     return is_new_epoch
-
-
-@_seeds(Partition, "truncation_offset", "log-matching", "not-converged", source="KIP-279, KAFKA-6361")
-def truncate_without_looking_for_the_epoch(self: Partition, leader_epoch: int, end_offset: int) -> int:
-    """A follower cuts where the leader's epoch ended, though it never had that epoch itself.
-
-    After two elections in quick succession records of an epoch that the leader lacks stay below the leader's. The two
-    logs differ at the same offsets, and what a consumer reads depends on who leads.
-    """
-    return min(end_offset, self.log.log_end_offset)
 
 
 @_seeds(PartitionReader, "diverging_epoch", "log-matching", "not-converged", source="KIP-101")
@@ -152,18 +139,6 @@ def acknowledge_the_last_record_early(self: Partition, required_offset: int) -> 
     return _replication_of(self, required_offset - 1)
 
 
-@_seeds(
-    Partition, "check_leader_epoch", "fenced-leader-write", "log-matching", "lost-write", source="KIP-320, KAFKA-7440"
-)
-def believe_any_leader_epoch(self: Partition, current_leader_epoch: int) -> ErrorCode:
-    """Nobody is fenced: a request is served whatever leader epoch its sender knows.
-
-    A deposed leader that has not heard of it goes on serving followers which have, and counts them as its own. It
-    commits records that the real leader does not have.
-    """
-    return ErrorCode.none
-
-
 @_seeds(Partition, "replicate", "watermark-within-log", "exception", source="KAFKA-14704")
 def take_the_leaders_high_watermark_whole(
     self: Partition, records: Bytes, high_watermark: int, log_start_offset: int, now: Now
@@ -191,41 +166,6 @@ def keep_the_high_watermark_when_truncating(self: Partition, offset: int, now: N
     self.log.truncate_to(offset, now.wall_ms)
 
 
-@_seeds(
-    Fetcher, "_fit", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "not-converged", source="KAFKA-2143"
-)
-def begin_again_when_out_of_range(self: Fetcher, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
-    """A follower that is out of the leader's range drops its whole log and goes on at the leader's end.
-
-    Where the two logs overlapped, it throws away what it had of them. All that stood there is lost when it leads.
-    """
-    if timestamp == _LATEST and offset >= partition.log.log_end_offset:
-        return False
-    partition.begin_again_at(offset, now)
-    return True
-
-
-@_seeds(Partition, "isr_accepted", "not-converged", "unavailable", source="KAFKA-13091")
-def hold_the_high_watermark_after_a_shrink(self: Partition, proposal: Any, **answer: Any) -> None:
-    """The high watermark is not looked at when the controller has taken a replica out of the ISR.
-
-    What waited for that replica alone goes on waiting: producers time out, until by chance another one writes.
-    """
-    is_stale = answer["leader_epoch"] != self.leader_epoch or answer["partition_epoch"] < self.partition_epoch
-    if self.isr is proposal and not is_stale:
-        self.isr = type(proposal).committed(answer["isr"])
-        self.partition_epoch = answer["partition_epoch"]
-
-
-@_seeds(PartitionLog, "begin_epoch", "log-matching", "epochs-fit-log", source="KAFKA-7415")
-def forget_the_start_of_an_epoch(self: PartitionLog, leader_epoch: int) -> None:
-    """A new leader does not write down at which offset its epoch begins; the first record that it appends does.
-
-    Until then it tells followers of an older epoch that its log ends there. One that was elected twice without a record
-    cuts its followers in the wrong place.
-    """
-
-
 @_seeds(Fetcher, "_is_current", "exception", "log-matching", "not-converged")
 def use_an_old_fetch_answer(self: Fetcher, state: FetchState, offset: int) -> bool:
     """An answer is used although the partition's log has changed, or its leader, since the question.
@@ -241,15 +181,3 @@ def never_fetch_again_after_an_error(self: Fetcher, delayed: list[FetchState], n
 
     The replica falls behind for good after the first hiccup of the network, and the ISR stays short.
     """
-
-
-@_seeds(Fetcher, "follow", "not-converged", source="KAFKA-7164")
-def keep_the_first_leader_epoch(self: Fetcher, partition: Partition) -> None:
-    """A fetcher that follows the partition already does not take note of a new leader epoch of the same leader.
-
-    Its fetches are fenced from then on, and the replica never catches up.
-    """
-    state = self._states.get(partition.key)
-    if state is None or state.partition is not partition:
-        self._states[partition.key] = FetchState(partition, partition.leader_epoch)
-        self._request = None

@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from chaos.defects.registry import defect
+from chaos.defects.defect import Defect
 from reference_broker.core.log.errors import OffsetOutOfRangeError
 from tests.reference_broker.quorum.simulation.defects import SCENARIOS
 from tests.reference_broker.quorum.simulation.invariants import InvariantViolation
@@ -16,10 +16,10 @@ ENOUGH = 3
 """Of a defect that shows in a fifth of its scenarios, so many seeds show fewer than this once in a hundred thousand."""
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_a_seeded_mistake_is_caught(name: str):
-    with defect(name).seeded():
-        caught = list(islice((seed for seed in SEEDS if is_caught(SCENARIOS[name](seed))), ENOUGH))
+@pytest.mark.parametrize("defect", SCENARIOS, ids=lambda defect: defect.name)
+def test_a_seeded_mistake_is_caught(defect: Defect):
+    with defect.seeded():
+        caught = list(islice((seed for seed in SEEDS if is_caught(SCENARIOS[defect](seed))), ENOUGH))
     assert len(caught) == ENOUGH
 
 
