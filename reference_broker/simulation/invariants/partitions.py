@@ -294,6 +294,8 @@ class PartitionInvariants:
             if node_id == replica.node_id or node_id in ledger.lossy:
                 continue
             other = self._watch.replica(node_id, replica.key)
+            if other is None and self._has_left(node_id, replica.key):
+                continue  # it was fetching when this leader counted it, and deleted its log on hearing that it is to go
             end_offset = 0 if other is None else other.end_offset
             if end_offset < replica.high_watermark:
                 detail = (
@@ -306,10 +308,18 @@ class PartitionInvariants:
         assert replica.isr is not None
         for node_id in sorted(replica.isr.proposed - replica.isr.isr - ledger.lossy):
             other = self._watch.replica(node_id, replica.key)
+            if other is None and self._has_left(node_id, replica.key):
+                continue  # it was fetching when this leader counted it, and deleted its log on hearing that it is to go
             end_offset = 0 if other is None else other.end_offset
             if end_offset < replica.high_watermark:
                 detail = f"{replica} wants node {node_id} in the ISR, which ends at {end_offset}"
                 raise InvariantViolation("joins-isr-complete", f"{detail}, below {replica.high_watermark}")
+
+    def _has_left(self, node_id: int, key: PartitionKey) -> bool:
+        """Whether a node knows that it is no replica any more."""
+        node = self._watch.nodes[node_id].node
+        partition = None if node is None else node.metadata.image.partition_by_id(*key)
+        return node is not None and (partition is None or node_id not in partition.replicas)
 
     def _check_min_isr(self, replica: Replica, before: Before) -> None:
         """While the ISR stays as it is; an event that changes it may have moved the high watermark before."""

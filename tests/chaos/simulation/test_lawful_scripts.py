@@ -4,7 +4,17 @@ import pytest
 
 from chaos.faults import HalfOpen, PowerCut, Role, ShutDown, Timed, Wipe
 from chaos.simulation.run import run
-from chaos.simulation.script import AddPartitions, CreateTopic, Producer, RawClient, Script, Send, SendOnce, Topic
+from chaos.simulation.script import (
+    AddPartitions,
+    CreateTopic,
+    MovePartition,
+    Producer,
+    RawClient,
+    Script,
+    Send,
+    SendOnce,
+    Topic,
+)
 
 SCRIPTS = {
     "a replica that was wiped leads before its broker has registered again": Script(
@@ -24,6 +34,14 @@ SCRIPTS = {
     "a follower gives up a connection of which the leader knows nothing after thirty seconds": Script(
         topics=(Topic(partitions=2, replication_factor=2),),
         schedule=(Timed(at_ms=0, fault=HalfOpen(one=Role.CONTROLLER, other=Role.STANDBY)),),
+    ),
+    "a replica that was taken away has deleted its log before its leader hears of it": Script(
+        seed=4,
+        clients=(
+            Producer(steps=(Send(batches=4, pause_ms=5),), idempotent=False),
+            Producer(),
+            RawClient(steps=(MovePartition(replicas=(3, 2, 1)), MovePartition(replicas=(2,)))),
+        ),
     ),
     "a disk is wiped while a power cut waits for its next write": Script(
         schedule=(
