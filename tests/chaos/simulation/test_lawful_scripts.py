@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaos.faults import HalfOpen, PowerCut, Role, ShutDown, Timed, Wipe
+from chaos.faults import Damage, DamageDisk, HalfOpen, Kill, PowerCut, Role, ShutDown, Timed, Wipe
 from chaos.simulation.run import run
 from chaos.simulation.script import (
     AddPartitions,
@@ -41,6 +41,18 @@ SCRIPTS = {
             Producer(steps=(Send(batches=4, pause_ms=5),), idempotent=False),
             Producer(),
             RawClient(steps=(MovePartition(replicas=(3, 2, 1)), MovePartition(replicas=(2,)))),
+        ),
+    ),
+    "segments that begin below the log start are deleted later": Script(
+        seed=3,
+        cluster=Cluster(properties=(("log.retention.check.interval.ms", "2000"), ("replica.fetch.max.bytes", "1000"))),
+        topics=(Topic(properties=(("segment.ms", "400"), ("retention.bytes", "5000"))),),
+        clients=(
+            Producer(steps=(Send(batches=6, pause_ms=300, value_bytes=700),), idempotent=False, request_timeout_ms=500),
+        ),
+        schedule=(
+            Timed(at_ms=0, fault=DamageDisk(node=Role.FOLLOWER, what=Damage.CHECKPOINTS)),
+            Timed(at_ms=1_280, fault=Kill(node=Role.LEADER), for_ms=2_000),
         ),
     ),
     "a disk is wiped while a power cut waits for its next write": Script(
