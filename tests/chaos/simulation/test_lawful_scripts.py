@@ -6,6 +6,7 @@ from chaos.faults import Damage, DamageDisk, HalfOpen, Kill, PowerCut, Role, Shu
 from chaos.simulation.run import run
 from chaos.simulation.script import (
     AddPartitions,
+    Cluster,
     CreateTopic,
     MovePartition,
     Producer,
