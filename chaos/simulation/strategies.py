@@ -57,9 +57,9 @@ _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "auto.leader.rebalance.enable": ("false",),
     "leader.imbalance.check.interval.seconds": ("2", "5"),
     "unclean.leader.election.interval.ms": ("1000",),
-    "producer.id.expiration.ms": ("2000", "10000"),
+    "producer.id.expiration.ms": ("16000", "25000"),
 }
-"""The same of the nodes."""
+"""The same of the nodes. A producer's id lives longer than its batches are tried for, as Kafka's documentation asks."""
 
 
 @dataclass(frozen=True, slots=True)
