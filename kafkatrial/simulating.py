@@ -82,12 +82,22 @@ def _range(seeds: str | None, *, timed: bool) -> tuple[int, int | None]:
     return first, last
 
 
+def _check_can_be_saved_in(directory: Path) -> None:
+    """Refuse it before anything runs, not when there is a failure that would be lost."""
+    existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise UsageError(f"{directory}: a failure cannot be saved there: {existing} is no directory")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UsageError(f"{directory}: a failure cannot be saved there: {existing} cannot be written to")
+
+
 class Simulating:
     """Runs a plan. `run` returns the exit code; the counterexamples are saved."""
 
     def __init__(self, plan: Plan, out: Path | None, *, as_json: bool, digests: bool) -> None:
         self._plan = plan
         self._failures = out or FAILURES
+        _check_can_be_saved_in(self._failures)
         self._as_json = as_json
         self._digests: dict[int, str] | None = {} if digests else None
         self._console = stdout_console(quiet=as_json)

@@ -52,6 +52,16 @@ def test_a_damaged_saved_failure_is_one_line(capsys, tmp_path):
     assert "failure.json: not a failure of this version of kafkatrial" in capsys.readouterr().err
 
 
+def test_a_place_where_no_failure_can_be_saved_is_refused_before_anything_runs(capsys, tmp_path):
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    for out in (taken, taken / "below"):
+        assert exit_code(["simulate", "--seeds", "1", "--out", str(out)]) is ExitCode.USAGE
+        seen = capsys.readouterr()
+        assert seen.err.strip() == f"kafkatrial: {out}: a failure cannot be saved there: {taken} is no directory"
+        assert not seen.out
+
+
 def test_two_processes_with_different_hash_seeds_see_the_same_events_bit_for_bit(tmp_path):
     words = ("simulate", "--seeds", "0..11", "--digests", "--json", "--keep-going")
     one, other = (
