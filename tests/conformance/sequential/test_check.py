@@ -26,6 +26,7 @@ from conformance.sequential.steps import (
 )
 from conformance.sequential.strategies import many, produces, script
 from conformance.trial import Trial
+from fixtures.clients.transport import SOCKETS
 from fixtures.targets.target import Node
 from linearizability.judgement import Verdict
 from tests.conformance.liar import Liar, answers, api
@@ -152,7 +153,7 @@ def test_an_answer_that_cannot_be_read_violates(broker):
 
 
 def nobody():
-    return SimpleNamespace(name="nobody", kind="nobody", nodes=(Node(1, "127.0.0.1", 1),))
+    return SimpleNamespace(transport=SOCKETS, name="nobody", kind="nobody", nodes=(Node(1, "127.0.0.1", 1),))
 
 
 def test_a_target_that_is_gone_is_unknown():
