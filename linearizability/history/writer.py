@@ -66,7 +66,9 @@ class HistoryWriter:
         self._run_lock = threading.Lock()
         self._queue: deque[_Event] = deque()
         self._queued_rows = 0
-        self._changed = threading.Condition()
+        # `with` takes a plain lock in one step; Ctrl-C inside a condition's `__enter__` would leave it locked for ever.
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._closing = False
         self._error: HistoryError | None = None
         self._flusher = _Flusher(self._history_dir)
@@ -114,7 +116,7 @@ class HistoryWriter:
 
         What has not ended is written as it stands: an operation as info, a fault as not healed. Idempotent.
         """
-        with self._changed:
+        with self._lock:
             if self._closing:
                 return
             self._closing = True
@@ -142,7 +144,7 @@ class HistoryWriter:
 
     def _put(self, event: _Event, rows: int) -> None:
         """Queue one event: a single append, so that an interrupt leaves all of it or nothing."""
-        with self._changed:
+        with self._lock:
             self._raise_error()
             if self._closing:
                 raise HistoryError(f"{self.run_dir}: the history is closed")
@@ -170,18 +172,18 @@ class HistoryWriter:
             self._fail(HistoryError(f"{self.run_dir}: cannot write the history: {error!r}"))
 
     def _fail(self, error: HistoryError) -> None:
-        with self._changed:
+        with self._lock:
             self._error = error
             self._queue.clear()
             self._changed.notify_all()
 
     def _wait_for_work(self) -> bool:
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: self._closing or self._queued_rows >= QUEUE_ROWS_MAX, FLUSH_INTERVAL_S)
             return not self._closing
 
     def _take_queue(self) -> Sequence[_Event]:
-        with self._changed:
+        with self._lock:
             events, self._queue = self._queue, deque()
             self._queued_rows = 0
             self._changed.notify_all()
