@@ -49,7 +49,9 @@ def produce(client: RawClient, batch: bytes) -> Any:
 
 
 def until_led(client: RawClient, batch: bytes) -> Any:
-    while (answer := produce(client, batch)).error_code == ErrorCode.unknown_topic_or_partition:
+    """The answer of a leader: until a new topic has one, its broker knows it not at all, or not as its own."""
+    not_yet = (ErrorCode.unknown_topic_or_partition, ErrorCode.not_leader_or_follower)
+    while (answer := produce(client, batch)).error_code in not_yet:
         pass
     return answer
 
