@@ -46,7 +46,8 @@ def produce_all(client: RawClient, batches: Sequence[bytes]) -> None:
         schema = client.schema_for(PRODUCE, 12)
         request = requests.produce(schema, TOPIC, 0, batch, acks=-1, timeout_ms=10_000)
         deadline = time.monotonic() + 15
-        while (answer := only_answer(client.request(request))).error_code == ErrorCode.unknown_topic_or_partition:
+        not_yet = (ErrorCode.unknown_topic_or_partition, ErrorCode.not_leader_or_follower)
+        while (answer := only_answer(client.request(request))).error_code in not_yet:
             assert time.monotonic() < deadline, "the new topic got no leader"
         assert answer.error_code == ErrorCode.none, answer
 
