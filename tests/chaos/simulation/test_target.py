@@ -45,6 +45,7 @@ def judged(run_dir, *names, profile=SHORT):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_every_requirement_holds(tmp_path):
     found = judged(tmp_path, profile=PROFILES["ci"])
     assert list(found) == [requirement.id for requirement in REQUIREMENTS]
