@@ -12,6 +12,9 @@ _SUFFIXES = {
     Damage.CHECKPOINTS: ("leader-epoch-checkpoint",),
 }
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+_SIZE_FIELD_END = 12
+_COVERED_FROM = 21
+"""In a record batch: where its size has been said, and where what its checksum covers begins."""
 
 
 def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
@@ -47,12 +50,25 @@ def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bo
     if not found:
         return False
     data = bytearray(disk.files[found[-1]])
-    place = len(data) * per_mille // 1000
+    place = _noticed(data, len(data) * per_mille // 1000) if suffix == ".log" else len(data) * per_mille // 1000
     data[place] ^= 1 << place % _BITS
     disk.files[found[-1]] = data
     if RECOVERY_POINTS in disk.files:
         disk.lose(RECOVERY_POINTS)
     return True
+
+
+def _noticed(log: bytearray, place: int) -> int:
+    """The place, or the next that a batch's checksum covers: no Kafka sees a flip in what stands before it."""
+    start = 0
+    while start + _COVERED_FROM < len(log):
+        end = (
+            start + _SIZE_FIELD_END + int.from_bytes(log[start + _SIZE_FIELD_END - 4 : start + _SIZE_FIELD_END], "big")
+        )
+        if place < end:
+            return max(place, start + _COVERED_FROM)
+        start = end
+    return place
 
 
 def wipe(disk: SimulatedDisk) -> None:

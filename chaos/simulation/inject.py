@@ -347,8 +347,8 @@ class Injector:
 
         def over() -> None:
             """Where nothing was written meanwhile it goes between two writes."""
+            machine.disk.crashes_after = None  # also of a node that was killed before it wrote again
             if machine.node is not None:
-                machine.disk.crashes_after = None
                 machine.cut_power()
             self._note_loss(machine.node_id)
             heal()
