@@ -43,6 +43,8 @@ from reference_broker.simulation.coverage import Coverage
 from reference_broker.simulation.invariants import Invariants, InvariantViolation, converged
 from reference_broker.simulation.trace import Trace
 
+IDLE_PROPERTIES = {"metadata.max.idle.interval.ms": "5000"}
+"""Kafka's half a second, in which the metadata log grows for nothing, is a third of all messages of a run."""
 READY_MS = 60_000
 CLIENTS_MS = 120_000
 """How long clients may go on once the last fault is over."""
@@ -114,7 +116,7 @@ class _Run:
         self.script = script
         given = script.cluster
         trial = {name: value for name, value in trial_properties(given.nodes).items() if name in BROKER_CONFIG_KEYS}
-        properties = trial | dict(given.properties)
+        properties = trial | IDLE_PROPERTIES | dict(given.properties)
         self.cluster = SimulatedCluster(
             given.nodes, seed=script.seed, roles=dict(given.roles), properties=properties, trace=trace
         )

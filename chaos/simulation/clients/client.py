@@ -17,6 +17,8 @@ from linearizability.history.recorder import Recorder
 READ_UNCOMMITTED = "read_uncommitted"
 ISOLATION_LEVELS = {READ_UNCOMMITTED: 0, "read_committed": 1}
 METADATA_TIMEOUT_MS = 2_000
+BACKOFF_MAX_MS = 1_000
+"""`retry.backoff.max.ms`."""
 
 Steps = Generator[Ask | Sleep | Wait, Any, Any]
 
@@ -57,6 +59,11 @@ class Surroundings:
     keeps_timestamps: bool = True
     topic_ids: Mapping[str, UUID] = field(default_factory=dict)
     passing: frozenset[str] = frozenset()
+
+
+def backoff_ms(first_ms: int, attempts: int) -> int:
+    """How long to wait after so many attempts: each time twice as long (KIP-580)."""
+    return min(first_ms << min(max(attempts - 1, 0), 10), max(BACKOFF_MAX_MS, first_ms))
 
 
 class Client:

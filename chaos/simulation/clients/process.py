@@ -152,6 +152,7 @@ def place_of(number: int) -> str:
 class _Pending:
     question: Question
     resume: Callable[[Answer], None]
+    deadline_ms: int
 
 
 class _Connection:
@@ -162,6 +163,7 @@ class _Connection:
         self._scheduler = process.scheduler
         self._pending: dict[int, _Pending] = {}
         self._correlation_id = 0
+        self._alarm_ms: int | None = None
         self._wire: ClientConnection = cluster.connect(process.place, node, self._received, self._lost)
 
     def ask(self, ask: Ask, resume: Callable[[Answer], None]) -> None:
@@ -171,8 +173,9 @@ class _Connection:
         if not ask.question.is_answered:
             self._scheduler.after(0, lambda: resume(Answer()))
             return
-        self._pending[number] = _Pending(ask.question, resume)
-        self._scheduler.after(ask.timeout_ms, lambda: self._time_out(number))
+        deadline_ms = self._scheduler.now_ms + ask.timeout_ms
+        self._pending[number] = _Pending(ask.question, resume, deadline_ms)
+        self._set_alarm(deadline_ms)
 
     def close(self, *, first: int | None = None) -> None:
         """End it; whoever waits learns that.
@@ -196,9 +199,22 @@ class _Connection:
             raise MalformedAnswerError(str(error)) from error
         pending.resume(Answer(response))
 
-    def _time_out(self, number: int) -> None:
-        if number in self._pending:
-            self.close(first=number)
+    def _set_alarm(self, deadline_ms: int) -> None:
+        """One timer for all that is asked: the next one is set when it rings."""
+        if self._alarm_ms is None or deadline_ms < self._alarm_ms:
+            self._alarm_ms = deadline_ms
+            self._scheduler.at(deadline_ms, partial(self._ring, deadline_ms))
+
+    def _ring(self, alarm_ms: int) -> None:
+        if alarm_ms != self._alarm_ms or self.is_closed:
+            return
+        self._alarm_ms = None
+        if self._pending:
+            number, first = min(self._pending.items(), key=lambda entry: entry[1].deadline_ms)
+            if first.deadline_ms <= alarm_ms:
+                self.close(first=number)
+            else:
+                self._set_alarm(first.deadline_ms)
 
     def _lost(self) -> None:
         if not self.is_closed:

@@ -2,7 +2,8 @@
 
 Each batch goes to one partition and is one `produce` operation, invoked when the batch is handed over. Rules:
 
-- A batch that may be tried again is, after a pause and with fresh metadata, until its delivery time is over.
+- A batch that may be tried again is, after a pause and with fresh metadata, until its delivery time is over. Each pause
+  is twice as long as the last one, up to a bound (KIP-580; without its jitter).
 - Idempotence (KIP-98): a batch gets its sequence when it is first sent and keeps it. While one waits to be tried again,
   only the first without an outcome may be sent, so that order and sequences hold.
 - DUPLICATE_SEQUENCE_NUMBER: the batch is in the log, nobody says where.
@@ -23,7 +24,7 @@ from typing import Any
 from uuid import UUID
 
 from chaos.simulation.clients import questions
-from chaos.simulation.clients.client import STALE_METADATA, Client, Steps, Surroundings
+from chaos.simulation.clients.client import STALE_METADATA, Client, Steps, Surroundings, backoff_ms
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Signal, Sleep, Wait
 from chaos.simulation.clients.view import NO_NODE, Place
 from chaos.simulation.script import AwaitOutcomes, Rest, Send
@@ -122,6 +123,7 @@ class Producer(Client):
         self._stale: set[str] = set()
         self._alarm_ms: int | None = None
         self._refresh_after_ms = 0
+        self._refreshed_in_vain = 0
         self.refused: list[Place] = []
         """Where a batch was not acknowledged."""
         self.recorder.client(
@@ -205,7 +207,8 @@ class Producer(Client):
             if topics and self.now_ms >= self._refresh_after_ms:
                 self._stale.clear()
                 yield from self.refresh(sorted(topics))
-                self._refresh_after_ms = self.now_ms + self._script.retry_backoff_ms
+                self._refreshed_in_vain = self._refreshed_in_vain + 1 if self._leaderless() else 0
+                self._refresh_after_ms = self.now_ms + self._backoff_ms(self._refreshed_in_vain)
                 self._expire()
             for partition in self._partitions.values():
                 self._resolve(partition)
@@ -343,7 +346,10 @@ class Producer(Client):
             self._close_gap(partition, batch)
 
     def _again(self, batch: _Batch) -> None:
-        batch.not_before_ms = self.now_ms + self._script.retry_backoff_ms
+        batch.not_before_ms = self.now_ms + self._backoff_ms(batch.attempts)
+
+    def _backoff_ms(self, attempts: int) -> int:
+        return backoff_ms(self._script.retry_backoff_ms, attempts)
 
     def _end(
         self,
