@@ -1,0 +1,73 @@
+"""`python -m chaos.defects.hunt [NAME…]`: find and save a counterexample for each defect that has none that holds.
+
+A saved one holds if it shows its defect in `SECONDS_MAX` of computing and nothing on the clean broker. Where it does
+not, as after a change of what scripts mean or of the order of events, seeds are tried from the first one on, what is
+found is made small, and takes its place (`saved.keep`). A defect that a requirement is to catch has none.
+"""
+
+import argparse
+import itertools
+import sys
+import time
+from typing import Final
+
+from chaos.defects.defect import Defect
+from chaos.defects.registry import DEFECTS, defect
+from chaos.defects.saved import keep, saved_counterexample
+from chaos.sensitivity import try_defect, violation_of
+from chaos.simulation.script import Script
+from chaos.simulation.work import ENDLESS, ShrinkSeeds
+
+SECONDS_MAX: Final = 2.0
+"""What a saved counterexample may compute."""
+_RUNS_MAX: Final = 400
+
+
+def holds(of: Defect, script: Script) -> bool:
+    """Whether a script shows the defect, quickly, and only the defect."""
+    began_s = time.process_time()
+    found = violation_of(script, of)
+    took_s = time.process_time() - began_s
+    return found is not None and took_s < SECONDS_MAX and violation_of(script) is None
+
+
+def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> str:
+    """Find, shrink and save; returns what became of it, for a person."""
+    saved = saved_counterexample(of.name)
+    known = [saved.seed] if saved is not None and saved.seed is not None else []
+    tried = try_defect(of, itertools.chain(known, itertools.count(first)), seconds)
+    if tried.seed is None or tried.name == ENDLESS:
+        caught = tried.name or "nothing"
+        return f"caught by {caught} in {tried.scripts} scripts, {tried.seconds:.0f} s: nothing to save"
+    with ShrinkSeeds(of.name, ((tried.seed, tried.name),), _RUNS_MAX, shrink_seconds)() as shrink:
+        found = shrink(tried.seed)
+    if not found.is_confirmed or not holds(of, found.script):
+        return f"seed {tried.seed} shows {tried.name}, but what it shrank to does not hold"
+    keep(found)
+    return f"{found.name} by seed {tried.seed}, script {tried.scripts}, {tried.seconds:.0f} s: {found.size}"
+
+
+def main() -> int:
+    """Returns 0, or 1 where a defect is left without a counterexample that holds."""
+    parser = argparse.ArgumentParser(prog="python -m chaos.defects.hunt", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of defects; all, if none is named")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seconds", type=float, default=600.0, help="for finding, of computing")
+    parser.add_argument("--shrink-seconds", type=float, default=30.0, help="for shrinking, of computing")
+    options = parser.parse_args()
+    left = 0
+    for name in options.names or DEFECTS:
+        of = defect(name)
+        saved = saved_counterexample(name)
+        if saved is not None and holds(of, saved.script):
+            continue
+        result = hunt(of, first=options.first, seconds=options.seconds, shrink_seconds=options.shrink_seconds)
+        sys.stdout.write(f"{name}: {result}\n")
+        sys.stdout.flush()
+        now = saved_counterexample(name)
+        left += now is None or now == saved
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
