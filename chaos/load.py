@@ -84,7 +84,7 @@ class LeaderConnection:
     def _connect(self, node: int) -> RecordedRawClient:
         host, port = next((each.host, each.port) for each in self._surroundings.target.nodes if each.id == node)
         return RecordedRawClient(
-            RawClient(host, port, timeout_s=REQUEST_TIMEOUT_S),
+            RawClient(host, port, timeout_s=REQUEST_TIMEOUT_S, transport=self._surroundings.target.transport),
             self._surroundings.recorder,
             self._process,
             topic_ids=self._surroundings.topic_ids,

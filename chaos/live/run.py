@@ -1,0 +1,217 @@
+"""One round on a started target: clients work while the schedule goes on; then the cluster is held to account.
+
+It has recovered once every partition has a leader and a full ISR again, for which it has the time that
+`linearizability.anomalies.healing` allows. Then fresh consumers read everything back, up to the end offsets, every
+replica's log directory is read as one more client that has to see all of it, and the whole history is judged.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from chaos.live.clients import clients_of
+from chaos.live.coverage import coverage_of
+from chaos.live.injector import BreakableTarget, Injected, Injector
+from chaos.live.report import Kept, Report
+from chaos.live.round import Round
+from chaos.live.watch import PERIOD_S, View, Watch
+from conformance.concurrent.actors import Actor
+from conformance.concurrent.replica_reads import record_replicas
+from conformance.concurrent.run import HistoryRun, run_phase
+from conformance.concurrent.script import Phase, TopicSettings
+from conformance.concurrent.surroundings import Replicas, Surroundings
+from fixtures.targets.replica_logs import Divergence, find_divergences
+from fixtures.targets.target import Target
+from linearizability.anomalies.healing import Schedule
+from linearizability.anomalies.settings import Settings
+from linearizability.check import judge_history
+from linearizability.history.reader import History, open_history
+from linearizability.history.validate import validate
+
+Told = Callable[[Injected], None]
+_COMPACT: Final = "compact"
+
+
+class LiveTarget(Target, BreakableTarget):
+    """A started cluster of processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Worked:
+    """What the round's own process knows, beside its history."""
+
+    injected: tuple[Injected, ...]
+    deaths: tuple[tuple[int, str], ...]
+    divergences: tuple[Divergence, ...]
+    recovery_s: float | None
+    bound_s: float
+    work_s: float
+
+
+def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = lambda _: None) -> Report:
+    """Run it. The history stays in `run_dir`, also of a round that is interrupted.
+
+    Raises:
+        ScriptNotRunError: the topic was not made.
+        TargetError: a control failed, or a node did not come back.
+    """
+    clock = target.transport
+    with HistoryRun(target, run_dir, a_round.seed) as run, run.raw_client() as admin:
+        topic = a_round.topic
+        settings = TopicSettings(topic.partitions, topic.replication_factor, topic.properties)
+        surroundings = run.make_topic(topic.name, settings, admin)
+        began_s = clock.monotonic()
+        with ExitStack() as watching:
+            watch = Watch(surroundings)
+            watch.start()
+            watching.callback(watch.stop)
+            healing = _Healing(target, surroundings, watch.view, a_round, told)
+            _work(target, surroundings, a_round, healing)
+            worked_s = clock.monotonic()
+            surroundings = replace(surroundings, replicas=_replicas(watch.view, surroundings))
+            run.drain(surroundings, _settled(settings, watch.view), admin)
+        record_replicas(surroundings)
+        worked = _Worked(
+            injected=tuple(healing.injector.injected),
+            deaths=tuple(sorted(healing.injector.deaths.items())),
+            divergences=tuple(_divergences(target, a_round)),
+            recovery_s=healing.recovery_s,
+            bound_s=healing.bound_s,
+            work_s=worked_s - began_s,
+        )
+    history = open_history(run_dir)
+    validate(history)
+    report = _report(history, a_round, target.name, worked)
+    return replace(report, overhead_s=clock.monotonic() - worked_s)
+
+
+class _Healing:
+    """The injection of a round: the schedule, then the time until the cluster is in order, then some more."""
+
+    def __init__(self, target: LiveTarget, surroundings: Surroundings, view: View, a_round: Round, told: Told) -> None:
+        self._surroundings = surroundings
+        self._nodes = [node.id for node in target.nodes]
+        self._view = view
+        self._round = a_round
+        self._cancelled = target.stage.event()
+        self._over = target.stage.event()
+        self._begun = False
+        self.injector = Injector(
+            target, surroundings, view, a_round.schedule, a_round.steady_ms, a_round.seed, self._cancelled, told
+        )
+        self.bound_s = Schedule(Settings({}, target.cluster_properties, ())).allowed_ns / 1e9
+        self.recovery_s: float | None = None
+
+    def await_hold(self) -> None:
+        """Nothing holds from the beginning."""
+
+    def cancel(self) -> None:
+        """Heal now; return when all is healed."""
+        self._cancelled.set()
+        if self._begun:
+            self._over.wait()
+
+    def __call__(self) -> None:
+        self._begun = True
+        try:
+            self._suffer_and_recover()
+        finally:
+            self._over.set()
+
+    def _suffer_and_recover(self) -> None:
+        self.injector()
+        clock = self._surroundings.target.transport
+        healed_s, healed_ns = clock.monotonic(), clock.monotonic_ns()
+        while not self._cancelled.is_set() and clock.monotonic() < healed_s + self.bound_s:
+            if self._view.is_whole(self._round.topic.partitions, self._nodes, healed_ns):
+                self.recovery_s = clock.monotonic() - healed_s
+                break
+            self._cancelled.wait(PERIOD_S)
+        self._cancelled.wait(self._round.healed_ms / 1000)
+
+
+def _work(target: LiveTarget, surroundings: Surroundings, a_round: Round, healing: _Healing) -> None:
+    """Until the schedule is over and healed. Interrupted, it heals at once."""
+    actors: list[Actor] = []
+    try:
+        for workload in a_round.workloads:
+            actors += clients_of(workload, surroundings)
+        run_phase(Phase.FAULTY, actors, [healing], target.stage)
+    finally:
+        healing.cancel()
+        for actor in actors:
+            actor.close()
+
+
+def _replicas(view: View, surroundings: Surroundings) -> dict[int, Replicas]:
+    """Who leads now, and who has replicas; they may have been moved."""
+    seen = view.partitions
+    return {
+        partition: Replicas(seen[partition].leader, seen[partition].replicas)
+        if partition in seen and seen[partition].leader >= 0
+        else before
+        for partition, before in surroundings.replicas.items()
+    }
+
+
+def _settled(settings: TopicSettings, view: View) -> TopicSettings:
+    """As many replicas as the partition with the fewest has now."""
+    return replace(
+        settings,
+        replication_factor=min(
+            (len(seen.replicas) for seen in view.partitions.values()), default=settings.replication_factor
+        ),
+    )
+
+
+def _divergences(target: LiveTarget, a_round: Round) -> Sequence[Divergence]:
+    """Of the round's own topic, where it is not compacted: compaction makes lawful ones."""
+    if _COMPACT in dict(a_round.topic.properties).get("cleanup.policy", ""):
+        return ()
+    directories = {str(node.id): target.log_directories(node.id)[0] for node in target.nodes}
+    prefix = f"{a_round.topic.name}-"
+    return [each for each in find_divergences(directories) if each.partition.startswith(prefix)]
+
+
+# --- what it comes to
+
+
+def _report(history: History, a_round: Round, target: str, worked: _Worked) -> Report:
+    operations = history.table("operations").to_pylist()
+    produced = {row["op_id"]: row for row in operations if row["f"] == "produce"}
+    kept: Counter[tuple[int, Kept]] = Counter()
+    for row in history.table("records", ["op_id", "direction"]).to_pylist():
+        if row["direction"] == "send" and row["op_id"] in produced:
+            operation = produced[row["op_id"]]
+            kept[operation["acks"], _KEPT[operation["outcome"]]] += 1
+    errors = Counter((row["acks"], row["error"]) for row in produced.values() if row["error"] is not None)
+    times = sorted(row["complete_ns"] for row in produced.values() if row["outcome"] == "ok")
+    silences = (later - earlier for earlier, later in itertools.pairwise(times))
+    least = min(
+        Settings({a_round.topic.name: dict(a_round.topic.properties)}, history.run.cluster, ()).numbers(
+            a_round.topic.name, "min.insync.replicas"
+        ),
+        default=1,
+    )
+    return Report(
+        round=a_round,
+        target=target,
+        judgement=judge_history(history),
+        divergences=worked.divergences,
+        deaths=worked.deaths,
+        injected=worked.injected,
+        produced=kept,
+        errors=errors,
+        coverage=coverage_of(history, a_round.topic.name, least),
+        silence_max_s=max(silences, default=0) / 1e9,
+        recovery_s=worked.recovery_s,
+        recovery_bound_s=worked.bound_s,
+        work_s=worked.work_s,
+    )
+
+
+_KEPT: Final = {"ok": Kept.ACKNOWLEDGED, "fail": Kept.REFUSED, "info": Kept.UNKNOWN}

@@ -1,0 +1,119 @@
+"""Hypothesis strategies over rounds: the cluster, the topic, the clients and the schedule of faults together.
+
+Swarm testing, as in the simulation: each round first draws which kinds of clients and faults are in play, and then uses
+those alone. The schedules are drawn by the simulation's own strategy (`chaos.simulation.fault_strategies`). A seed
+gives one round, whatever the target: what a target cannot do is left out of the round afterwards, and said.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from random import Random
+from typing import Final
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.core import HypothesisHandle
+from hypothesis.strategies import SearchStrategy
+
+from chaos.live.round import (
+    Administrator,
+    Cluster,
+    Keyed,
+    LeaderReader,
+    OneByOne,
+    Pipelined,
+    Round,
+    Tail,
+    Topic,
+    Workload,
+)
+from chaos.simulation.choice import chosen
+from chaos.simulation.fault_strategies import FAULT_KINDS, schedules
+from chaos.simulation.shape import Shape
+
+Properties = tuple[tuple[str, str], ...]
+
+SOON_MISSED: Final[Properties] = (("broker.heartbeat.interval.ms", "300"), ("broker.session.timeout.ms", "3000"))
+"""A dead node is missed sooner than in other trials, so that half a minute has room for elections."""
+_COMPACTED: Final[Properties] = (
+    ("cleanup.policy", "compact"),
+    ("min.cleanable.dirty.ratio", "0.01"),
+    ("segment.ms", "1000"),
+)
+_COMPACTS_SOON: Final[Properties] = (("log.cleaner.backoff.ms", "500"),)
+_SAFE: Final[Properties] = (("min.insync.replicas", "2"),)
+_TOPICS: Final[tuple[Properties, ...]] = (
+    *(_SAFE,) * 5,
+    (("min.insync.replicas", "1"),),
+    (("min.insync.replicas", "3"),),
+    (*_SAFE, ("flush.messages", "1")),
+    (*_SAFE, ("unclean.leader.election.enable", "true")),
+    (("min.insync.replicas", "1"), ("unclean.leader.election.enable", "true")),
+    (*_SAFE, *_COMPACTED),
+)
+"""Settings of the topic, the usual ones more often."""
+
+_WRITERS: Final[tuple[Workload, ...]] = (
+    Pipelined(),
+    OneByOne(idempotent=True),
+    OneByOne(),
+    OneByOne(acks=1),
+    OneByOne(acks=0),
+    Pipelined(idempotent=False),
+    Pipelined(idempotent=False, acks=1),
+    Keyed(),
+)
+_OTHERS: Final[tuple[Workload, ...]] = (Tail(), LeaderReader(), Administrator())
+_SHAPES: Final = (Shape(topics=(("a", 1),)), Shape(topics=(("a", 3),)), Shape(topics=(("a", 2),)))
+_BYTES: Final = 8_192
+"""What Hypothesis takes for one example at most."""
+
+
+@st.composite
+def rounds(draw: st.DrawFn, kinds: tuple[str, ...]) -> Round:
+    """Rounds with faults of some of these kinds."""
+    shape = draw(st.sampled_from(_SHAPES))
+    properties = draw(st.sampled_from(_TOPICS))
+    in_play = draw(_some(kinds, 1, 3))
+    workloads = (*draw(_some(_WRITERS, 1, 3)), *draw(_some(_OTHERS, 1, 3)))
+    compacts = _COMPACTS_SOON if properties[-len(_COMPACTED) :] == _COMPACTED else ()
+    ((name, partitions),) = shape.topics
+    return Round(
+        cluster=Cluster(shape.nodes, (), (*SOON_MISSED, *compacts, *draw(_lags()))),
+        topic=Topic(name, partitions, shape.replication_factor, properties),
+        workloads=workloads,
+        schedule=draw(schedules(shape, in_play)),
+    )
+
+
+@cache
+def _lags() -> SearchStrategy[Properties]:
+    return chosen(st.just(()), st.sampled_from(((("replica.lag.time.max.ms", "1000"),),)))
+
+
+def _some(of: tuple, least: int, most: int) -> SearchStrategy[tuple]:  # type: ignore[type-arg]
+    return st.lists(st.sampled_from(of), min_size=least, max_size=min(most, len(of)), unique=True).map(tuple)
+
+
+def round_of(seed: int, kinds: tuple[str, ...] = tuple(FAULT_KINDS)) -> Round:
+    """The round of a seed: the same in any process, with this version of kafkatrial and of Hypothesis."""
+    random = Random(seed)
+    draw, drawn = _drawing(kinds)
+    drawn.clear()
+    while not drawn:
+        draw(random.randbytes(_BYTES))
+    return replace(drawn.pop(), seed=seed)
+
+
+@cache
+def _drawing(kinds: tuple[str, ...]) -> tuple[Callable[[bytes], bytes | None], list[Round]]:
+    drawn: list[Round] = []
+
+    @settings(database=None, deadline=None)
+    @given(rounds(kinds))
+    def collect(a_round: Round) -> None:
+        drawn.append(a_round)
+
+    handle: HypothesisHandle = collect.hypothesis  # type: ignore[attr-defined]  # put there by `given`
+    return handle.fuzz_one_input, drawn

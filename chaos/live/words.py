@@ -1,0 +1,73 @@
+"""How the table `faults` of a history speaks of each fault: its kind and its argument.
+
+They are the words that the definitions of anomalies know (`linearizability.anomalies.faults`): what lost content is
+`power`, `wipe`, or a `disk` fault whose words say so.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from chaos.faults import (
+    ClockDrift,
+    ClockJump,
+    Configure,
+    Cut,
+    DamageDisk,
+    DiskError,
+    DiskFull,
+    Elect,
+    Fault,
+    FlipBit,
+    HalfOpen,
+    Isolate,
+    Kill,
+    Operation,
+    Pause,
+    PowerCut,
+    Reassign,
+    Reset,
+    Ring,
+    ShutDown,
+    Slow,
+    SlowFlush,
+    Split,
+    Wipe,
+)
+
+_OPERATIONS = {Operation.TRUNCATE: "shortening", Operation.DELETE: "removal"}
+"""Whose own names would say that content was lost."""
+
+
+def words_of(fault: Fault) -> tuple[str, str | None]:
+    """Kind and argument."""
+    return _WORDS[type(fault)](fault)
+
+
+def _of_disk_error(fault: DiskError) -> tuple[str, str]:
+    operation = "every operation"
+    if fault.operation is not None:
+        operation = _OPERATIONS.get(fault.operation, str(fault.operation))
+    return "disk", f"{fault.error}: {operation} of {fault.files or 'every file'}"
+
+
+_WORDS: Final[dict[type, Callable[[Any], tuple[str, str | None]]]] = {
+    **dict.fromkeys((Cut, Isolate, Split, Ring), lambda fault: ("cut", f"keeps {fault.keeps}")),
+    Slow: lambda fault: ("delay", f"{fault.delay_ms} ms, jitter {fault.jitter_ms} ms"),
+    Reset: lambda _: ("reset", "both told"),
+    HalfOpen: lambda _: ("reset", "half open"),
+    Kill: lambda _: ("kill", None),
+    ShutDown: lambda _: ("shutdown", None),
+    Pause: lambda _: ("pause", None),
+    Wipe: lambda _: ("wipe", None),
+    PowerCut: lambda fault: ("power", None if fault.after_writes is None else "in the middle of a write"),
+    DamageDisk: lambda fault: (fault.what.kind, str(fault.what)),
+    FlipBit: lambda fault: ("disk", f"bit flipped in {fault.files}"),
+    DiskError: _of_disk_error,
+    DiskFull: lambda _: ("disk", "ENOSPC: full"),
+    SlowFlush: lambda fault: ("disk", f"slow: a flush takes {fault.flush_ms} ms"),
+    ClockJump: lambda fault: ("clock", f"jump {fault.by_ms} ms"),
+    ClockDrift: lambda fault: ("clock", f"drift {fault.rate_ppm} ppm"),
+    Configure: lambda fault: ("configuration", f"{fault.name}={fault.value}"),
+    Elect: lambda fault: ("election", "unclean" if fault.unclean else "preferred"),
+    Reassign: lambda fault: ("reassignment", ",".join(map(str, fault.replicas))),
+}
