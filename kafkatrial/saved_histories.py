@@ -7,6 +7,7 @@ target; its judgement adds their counts up and names the history in each piece o
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from kafkatrial.errors import UsageError
@@ -14,6 +15,7 @@ from kafkatrial.exit_codes import ExitCode
 from linearizability.history.errors import HistoryError
 from linearizability.history.run import RUN_FILE
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Judgement, Verdict
+from linearizability.verify import Budget
 from reports import results
 
 EXIT_CODES = {
@@ -42,14 +44,16 @@ def histories_in(directory: Path) -> dict[str, Path]:
     return inside
 
 
-def judge_each(histories: Mapping[str, Path], engine: str) -> dict[str, Judgement]:
-    """Judge every history by `local` or `spark`: both say the same.
+def judge_each(
+    histories: Mapping[str, Path], engine: str, model: str | None = None, budget: Budget | None = None
+) -> dict[str, Judgement]:
+    """Judge every history for anomalies by `local` or `spark`, which say the same; or by a model, within a budget.
 
     Raises:
         HistoryError: one is broken; where there are several, the message says which.
     """
     judgements: dict[str, Judgement] = {}
-    with _judging(engine) as judge:
+    with _judging(engine, model, budget) as judge:
         for name, path in histories.items():
             try:
                 judgements[name] = judge(path)
@@ -61,8 +65,13 @@ def judge_each(histories: Mapping[str, Path], engine: str) -> dict[str, Judgemen
 
 
 @contextmanager
-def _judging(engine: str) -> Iterator[Callable[[Path], Judgement]]:
+def _judging(engine: str, model: str | None, budget: Budget | None) -> Iterator[Callable[[Path], Judgement]]:
     """The function that judges one history. Spark starts once for all."""
+    if model is not None:
+        from linearizability.check_object import judge_object
+
+        yield partial(judge_object, model=model, budget=budget)
+        return
     if engine == "local":
         from linearizability.check import judge
 

@@ -1,33 +1,28 @@
-"""Judges a history that is one file: what is of Kafka by the anomaly catalogue, what is of a small object by its model.
+"""Judges a history that is one file: what is of Kafka by the anomaly catalogue, what is of another object by a model.
 
-The generic checker's answer takes the form of every judgement: a subhistory that no order explains is a violation of
-the anomaly `not-linearizable`, and one that stayed undecided is a reason why the verdict is unknown.
+A log that porcupine's tests read says of what object it is. For other histories of operations a model is named; with
+one, a Kafka history is judged for being linearizable, instead of for anomalies.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from linearizability.check import judge_history
-from linearizability.explain import Explanation
-from linearizability.history.errors import NotARunError
+from linearizability.check_object import KAFKA_OBJECTS, judge_kafka_object, judge_operations
+from linearizability.history.errors import HistoryError, NotARunError
 from linearizability.history.reader import History
-from linearizability.importers.jepsen import import_jepsen
+from linearizability.importers.calls import as_calls_of, read_jepsen_calls, read_operations
+from linearizability.importers.jepsen import import_jepsen, is_of_kafka
 from linearizability.importers.jepsen_log import read_edn_rows, read_json_rows
 from linearizability.importers.ndjson import read_ndjson
 from linearizability.importers.porcupine import read_etcd_log, read_key_value_log
 from linearizability.importers.recognise import Form, recognise
-from linearizability.judgement import Anomaly, Evidence, Judgement, Verdict
-from linearizability.model import Model
-from linearizability.models.compare_and_set import compare_and_set
-from linearizability.models.key_value import key_value
-from linearizability.operation import Event, EventKind
-from linearizability.verify import Budget, Outcome, Verification, check
-
-NOT_LINEARIZABLE: Final = "not-linearizable"
-EXPLANATION_STEPS: Final = 500_000
-"""So much work goes into the explanation of a violation: some seconds."""
+from linearizability.judgement import Judgement
+from linearizability.models.catalogue import MODELS, NamedModel
+from linearizability.operation import Event, Operation
+from linearizability.verify import Budget, Verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,79 +39,66 @@ class FileJudgement:
     verification: Verification | None = None
 
 
-_LOGS: Final[dict[Form, tuple[Callable[[Path], list[Event]], Callable[[], Model]]]] = {
-    Form.ETCD_LOG: (read_etcd_log, compare_and_set),
-    Form.KEY_VALUE_LOG: (read_key_value_log, key_value),
+_LOGS: Final[dict[Form, tuple[Callable[[Path], list[Event]], str]]] = {
+    Form.ETCD_LOG: (read_etcd_log, "compare-and-set"),
+    Form.KEY_VALUE_LOG: (read_key_value_log, "key-value"),
 }
-_HISTORIES: Final[dict[Form, Callable[[Path], History]]] = {
-    Form.JEPSEN_EDN: lambda path: import_jepsen(path, read_edn_rows(path)),
-    Form.JEPSEN_JSON: lambda path: import_jepsen(path, read_json_rows(path)),
-    Form.NDJSON: read_ndjson,
-}
+"""How they are read, and the model of what they are logs of."""
+_JEPSEN: Final = {Form.JEPSEN_EDN: read_edn_rows, Form.JEPSEN_JSON: read_json_rows}
 
 
-def judge_file(path: Path, budget: Budget | None = None) -> FileJudgement:
-    """Judge a file of any form that `recognise` knows. The budget is that of a search, which a Kafka history needs not.
+def judge_file(path: Path, budget: Budget | None = None, model: str | None = None) -> FileJudgement:
+    """Judge a file of any form that `recognise` knows, by a model of `MODELS` if one is named.
 
-    Raises NotARunError for another file, HistoryError for a damaged one: one line each.
+    The budget is that of a search, which the anomalies need not. Raises NotARunError for another file, or a model that
+    it is no history of; HistoryError for a damaged one; KeyError for no model. One line each.
     """
     form = recognise(path)
-    if form in _HISTORIES:
-        history = _HISTORIES[form](path)
-        return FileJudgement(form, judge_history(history), history=history)
-    read, model = _LOGS[form]
-    return _judge_log(form, read(path), model(), budget)
+    named = None if model is None else MODELS[model]
+    if form in _LOGS:
+        return _judge_log(path, form, named, budget)
+    if form is Form.OPERATIONS:
+        if named is None:
+            known = ", ".join(MODELS)
+            raise NotARunError(f"{path}: {form.value}; name the model that it is to be held against (--model): {known}")
+        return _judge_operations(path, form, read_operations(path, named), named, budget)
+    if form in _JEPSEN and named is not None:
+        rows = list(_JEPSEN[form](path))
+        if model not in KAFKA_OBJECTS or not is_of_kafka(rows):
+            return _judge_operations(path, form, read_jepsen_calls(path, rows, named), named, budget)
+    history = import_history(path)
+    judgement = judge_history(history) if model is None else judge_kafka_object(history, model, budget)
+    return FileJudgement(form, judgement, history=history)
 
 
 def import_history(path: Path) -> History:
     """The Kafka history that a file holds, in memory. Raises as `judge_file` does."""
     form = recognise(path)
-    if form not in _HISTORIES:
-        raise NotARunError(f"{path}: {form.value}, which is no Kafka history and has no tables")
-    return _HISTORIES[form](path)
+    if form in _JEPSEN:
+        return import_jepsen(path, _JEPSEN[form](path))
+    if form is Form.NDJSON:
+        return read_ndjson(path)
+    raise NotARunError(f"{path}: {form.value}, which is no Kafka history and has no tables")
 
 
-def _judge_log(form: Form, events: Sequence[Event], model: Model, budget: Budget | None) -> FileJudgement:
-    verification = check(events, model, budget)
-    violations = [one for one in verification.outcomes if one.verdict is Verdict.VIOLATION]
-    anomalies: tuple[Anomaly, ...] = ()
-    explanation: Explanation | None = None
-    if violations:
-        explanation = verification.explain(violations[0], steps=EXPLANATION_STEPS)
-        evidence = (_explained(violations[0], explanation), *(_blocked(one) for one in violations[1:]))
-        anomalies = (Anomaly(NOT_LINEARIZABLE, Verdict.VIOLATION, len(violations), evidence),)
-    judgement = Judgement(
-        operations=sum(event.kind is EventKind.INVOKE for event in events),
-        records=0,
-        anomalies=anomalies,
-        reasons=_undecided(verification),
-    )
+def _judge_log(path: Path, form: Form, named: NamedModel | None, budget: Budget | None) -> FileJudgement:
+    read, own = _LOGS[form]
+    events = read(path)
+    if named is not None:
+        try:
+            events = as_calls_of(events, named)
+        except ValueError as error:
+            raise NotARunError(f"{path}: {form.value}, and of another object: {error}") from None
+    return _judge_operations(path, form, events, named or MODELS[own], budget)
+
+
+def _judge_operations(
+    path: Path, form: Form, history: Sequence[Any], named: NamedModel, budget: Budget | None
+) -> FileJudgement:
+    calls: Sequence[Operation] | Sequence[Event] = history
+    try:
+        judgement, verification, explanation = judge_operations(calls, named.make(), budget)
+    except HistoryError as error:
+        raise type(error)(f"{path}: {error}") from error
     text = explanation.text() if explanation is not None else ""
     return FileJudgement(form, judgement, text, verification=verification)
-
-
-def _undecided(verification: Verification) -> tuple[str, ...]:
-    if not verification.outcomes:
-        return ("no operation is known to have happened",)
-    unknown = [one for one in verification.outcomes if one.verdict is Verdict.UNKNOWN]
-    return tuple(f"{_subhistory(one)}{one.reason}" for one in unknown)
-
-
-def _subhistory(outcome: Outcome) -> str:
-    return "" if outcome.key is None else f"key {outcome.key!r}: "
-
-
-def _blocked(outcome: Outcome) -> Evidence:
-    assert outcome.blocked is not None
-    return _evidence([outcome.blocked.op_id], f"{_subhistory(outcome)}{outcome.reason}")
-
-
-def _explained(outcome: Outcome, explanation: Explanation) -> Evidence:
-    """The few operations that show it, and where the search got to at best."""
-    few = sorted(explanation.shrunk, key=lambda operation: operation.invoke_ns)
-    best = next((f"; in state {path.state}: {path.reason}" for path in explanation.partial_linearizations), "")
-    return _evidence([one.op_id for one in few], f"{_subhistory(outcome)}{outcome.reason}{best}")
-
-
-def _evidence(op_ids: Sequence[object], text: str) -> Evidence:
-    return Evidence(tuple(op_id for op_id in op_ids if isinstance(op_id, int)), None, None, None, None, text)

@@ -2,7 +2,8 @@
 
 `search.log_order` says what is judged. The anomalies say more of a history, and allow what Kafka allows after faults;
 this says whether there is an order at all. Of a topic with retention, compaction or deleted records it is not asked
-whether reads returned all there was. Transactions are not judged here.
+whether reads returned all there was, and of a transaction that is not known to be committed not whether readers of
+committed records saw it. A log with tombstones, or of a topic that was created again, is refused.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from linearizability.history.errors import HistoryError
 from linearizability.history.reader import History
 from linearizability.search.log_order import (
     UNKNOWN_OFFSET,
+    Bools,
     FetchColumns,
     Ints,
     LogConflict,
@@ -31,7 +33,7 @@ from linearizability.search.log_order import (
 )
 from linearizability.search.zones import Ending
 
-_OPERATIONS: Final = ("op_id", "f", "invoke_ns", "complete_ns", "outcome", "txn_seq")
+_OPERATIONS: Final = ("op_id", "f", "invoke_ns", "complete_ns", "outcome", "isolation", "process", "txn_seq")
 _RECORDS: Final = ("op_id", "seq", "direction", "topic", "topic_id", "partition", "offset", "value")
 _POSITIONS: Final = ("op_id", "topic", "partition", "before", "after", "cause", "high_watermark")
 _ENDINGS: Final = pa.array(["ok", "fail", "info"])
@@ -50,13 +52,13 @@ class PartitionColumns:
     fetch_op_ids: Ints
 
     def find_conflict(self, *, linearizable: bool = False) -> LogConflict | None:
-        """As `log_order.find_log_conflict`, by op_ids instead of rows (but for its text)."""
+        """As `log_order.find_log_conflict`, by op_ids instead of rows."""
         found = find_log_conflict(self.sends, self.fetches, self.reads, linearizable=linearizable)
         if found is None:
             return None
         sends = tuple(int(self.send_op_ids[row]) for row in found.sends)
         fetches = tuple(int(self.fetch_op_ids[row]) for row in found.fetches)
-        return LogConflict(sends, fetches, found.text)
+        return LogConflict(sends, fetches, found.sentence)
 
 
 def partition_columns(history: History, topic: str, partition: int) -> PartitionColumns:
@@ -77,11 +79,13 @@ def partition_columns(history: History, topic: str, partition: int) -> Partition
             invoke_ns=operations.invoke_ns[sends.operation],
             complete_ns=operations.complete_ns[sends.operation],
             ending=operations.ending[sends.operation],
+            may_abort=operations.may_abort[sends.operation],
         ),
         FetchColumns(
             operations.invoke_ns[fetches],
             operations.complete_ns[fetches],
             *_ranges(positions, np.searchsorted(fetches, positions.operation), len(fetches), forgets=forgets),
+            operations.committed_only[fetches],
         ),
         _reads(reads, np.searchsorted(fetches, reads.operation)),
         operations.op_id[sends.operation],
@@ -109,7 +113,10 @@ class _Operations:
     ending: npt.NDArray[np.int8]
     counts: npt.NDArray[np.bool_]
     """Whether, if it reads, it is a fetch that is ok."""
-    transactional: npt.NDArray[np.bool_]
+    may_abort: npt.NDArray[np.bool_]
+    """Whether it is part of a transaction that is not known to be committed."""
+    committed_only: npt.NDArray[np.bool_]
+    """Whether it may leave out what is not committed: unless it says that it reads all."""
     deletes: bool
     """Whether any deletes a topic, or records."""
 
@@ -145,18 +152,32 @@ def _operations(history: History) -> _Operations:
         ending = numbers(pc.index_in(table["outcome"], value_set=_ENDINGS), Ending.INFO).astype(np.int8)
         parts.append(
             (
-                *(numbers(table[name], 0) for name in ("op_id", "invoke_ns", "complete_ns")),
+                *(numbers(table[name], 0) for name in ("op_id", "invoke_ns", "complete_ns", "process", "txn_seq")),
                 ending,
                 (ending == Ending.OK) & pc.not_equal(f, "read_replica").to_numpy(),
                 table["txn_seq"].is_valid().to_numpy(),
+                (ending == Ending.OK) & pc.equal(f, "commit_txn").to_numpy(),
+                ~pc.fill_null(pc.equal(table["isolation"], "read_uncommitted"), False).to_numpy(),
             )
         )
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     if np.any(columns[0][1:] < columns[0][:-1]):
         order = np.argsort(columns[0], kind="stable")
         columns = [column[order] for column in columns]
-    op_id, invoke_ns, complete_ns, endings, counts, transactional = columns
-    return _Operations(op_id, invoke_ns, complete_ns, endings, counts, transactional, deletes)
+    op_id, invoke_ns, complete_ns, process, txn_seq, ending, counts, transactional, commits, committed_only = columns
+    may_abort = transactional & ~_committed(process, txn_seq, transactional, commits)
+    return _Operations(op_id, invoke_ns, complete_ns, ending, counts, may_abort, committed_only, deletes)
+
+
+def _committed(process: Ints, txn_seq: Ints, transactional: Bools, commits: Bools) -> Bools:
+    """Per operation, whether its transaction was committed for certain."""
+    rows = np.flatnonzero(transactional)
+    _, whose = np.unique(process[rows], return_inverse=True)
+    numbers_there, which = np.unique(txn_seq[rows], return_inverse=True)
+    transaction = whose * len(numbers_there) + which
+    known = np.zeros(len(process), np.bool_)
+    known[rows] = np.isin(transaction, transaction[commits[rows]])
+    return known
 
 
 def _records(history: History, topic: str, partition: int, operations: _Operations) -> tuple[_RecordRows, _RecordRows]:
@@ -175,7 +196,6 @@ def _records(history: History, topic: str, partition: int, operations: _Operatio
         is_send = pc.equal(table["direction"], "send").to_numpy()
         sends.append(rows.take(is_send))
         reads.append(rows.take(~is_send & (rows.offset != UNKNOWN_OFFSET)))
-        _refuse_transactions(operations, sends[-1])
     if len(topic_ids) > 1:
         raise HistoryError(f"topic {topic} was created more than once, and each of its ids has a log of its own")
     return _together(sends), _together(reads)
@@ -210,12 +230,6 @@ def _refuse_tombstones(records: pa.Table) -> None:
     if records["value"].null_count:
         row = int(pc.index(pc.is_null(records["value"]), True).as_py())
         raise HistoryError(f"operation {records['op_id'][row]} has a tombstone, which has no value to tell it by")
-
-
-def _refuse_transactions(operations: _Operations, sends: _RecordRows) -> None:
-    inside = np.flatnonzero(operations.transactional[sends.operation])
-    if len(inside):
-        raise HistoryError(f"operation {operations.op_id[sends.operation[inside[0]]]} is part of a transaction")
 
 
 def _forgets(history: History, topic: str) -> bool:

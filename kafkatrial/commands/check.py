@@ -3,7 +3,7 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,11 @@ from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 from linearizability.judgement import Judgement
 
+if TYPE_CHECKING:
+    from linearizability.verify import Budget
+
 TIME_LIMIT_S = 60.0
+MEMORY_LIMIT_MB = 1024
 
 
 class Engine(StrEnum):
@@ -21,20 +25,44 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
+def _tell_models(wanted: bool) -> None:
+    if wanted:
+        from linearizability.models.catalogue import models_text
+
+        typer.echo(models_text())
+        raise typer.Exit
+
+
 def check(
     history: Annotated[
         Path,
         typer.Argument(
             help="A run directory; or a file: a history of Jepsen's Kafka workload (EDN, JSON), the tables as NDJSON,"
-            " a log that porcupine's tests read (etcd, key-value). It may be compressed by gzip."
+            " a log that porcupine's tests read (etcd, key-value), and with --model operations of any object as NDJSON"
+            " or a log of Jepsen's. It may be compressed by gzip."
         ),
     ],
+    *,
     engine: Annotated[Engine, typer.Option(help="spark: for a history larger than memory.")] = Engine.LOCAL,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Is it linearizable as such an object? Instead of looking for anomalies."),
+    ] = None,
+    _models: Annotated[
+        bool,
+        typer.Option("--models", callback=_tell_models, is_eager=True, help="Tell the models and their operations."),
+    ] = False,
     time_limit_s: Annotated[
         float,
-        typer.Option("--time-limit", min=0, metavar="S", help="Seconds for a log that takes a search; then unknown."),
+        typer.Option("--time-limit", min=0, metavar="S", help="Seconds for what takes a search; then unknown."),
     ] = TIME_LIMIT_S,
+    memory_limit_mb: Annotated[
+        int, typer.Option("--memory-limit", min=1, metavar="MB", help="Megabytes for the same.")
+    ] = MEMORY_LIMIT_MB,
+    step_limit: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Steps for the same: operations that are tried.")
+    ] = None,
     picture: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="Draw the violation as a page; of several, the next as FILE-2.html."),
@@ -42,11 +70,18 @@ def check(
 ) -> ExitCode:
     """Judge a saved history again."""
     from kafkatrial.saved_histories import EXIT_CODES, combine, histories_in, judge_each
+    from linearizability.verify import Budget
 
+    budget = Budget(steps=step_limit, time_s=time_limit_s, memory_mb=memory_limit_mb)
+    if model is not None:
+        _refuse_unknown(model, engine)
     if history.is_file():
-        return _check_file(history, engine, as_json, time_limit_s, picture)
+        if engine is Engine.SPARK:
+            made = "make it one with `kafkatrial export`"
+            raise UsageError(f"{history}: Spark judges run directories; leave --engine out, or {made}")
+        return _check_file(history, model, budget, as_json=as_json, picture=picture)
     histories = histories_in(history)
-    judgements = judge_each(histories, str(engine))
+    judgements = judge_each(histories, str(engine), model, budget)
     combined = combine(judgements)
     if as_json:
         typer.echo(json.dumps(combined.as_json()))
@@ -60,16 +95,20 @@ def check(
     return EXIT_CODES[combined.verdict]
 
 
-def _check_file(path: Path, engine: Engine, as_json: bool, time_limit_s: float, picture: Path | None) -> ExitCode:
+def _refuse_unknown(model: str, engine: Engine) -> None:
+    from linearizability.models.catalogue import MODELS
+
+    if model not in MODELS:
+        raise UsageError(f"there is no model {model!r}; there are {', '.join(MODELS)} (--models tells what they take)")
+    if engine is Engine.SPARK:
+        raise UsageError("Spark judges for anomalies only; leave --engine or --model out")
+
+
+def _check_file(path: Path, model: str | None, budget: "Budget", *, as_json: bool, picture: Path | None) -> ExitCode:
     from kafkatrial.saved_histories import EXIT_CODES
     from linearizability.check_file import judge_file
-    from linearizability.verify import Budget
 
-    if engine is Engine.SPARK:
-        raise UsageError(
-            f"{path}: Spark judges run directories; leave --engine out, or make it one with `kafkatrial export`"
-        )
-    found = judge_file(path, Budget(time_s=time_limit_s))
+    found = judge_file(path, budget, model)
     if as_json:
         typer.echo(json.dumps(found.judgement.as_json()))
     else:

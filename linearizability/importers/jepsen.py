@@ -63,7 +63,8 @@ def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[
     calls, nemesis = pair_rows(path, rows)
     if not any(call.f in DATA_CALLS for call in calls):
         known = ", ".join((*DATA_CALLS, *MOVING_CALLS))
-        raise NotARunError(f"{path}: not of Jepsen's Kafka workload: none of its operations is one of {known}")
+        what = f"not of Jepsen's Kafka workload: none of its operations is one of {known}"
+        raise NotARunError(f"{path}: {what}; for a history of another object name its model (--model)")
     importer = _Importer(path, clients, any(call.answered and call.answered.get("rebalance-log") for call in calls))
     for call in calls:
         importer.add(call)
@@ -78,6 +79,11 @@ def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[
     return history_of_tables(
         path, run, {name: pa.Table.from_pylist(own, schema=SCHEMAS[name]) for name, own in tables.items()}
     )
+
+
+def is_of_kafka(rows: Iterable[tuple[int, Any]]) -> bool:
+    """Whether rows are of the Kafka workload: others have no call that sends or polls."""
+    return any(isinstance(row, Mapping) and row.get("f") in DATA_CALLS for _, row in rows)
 
 
 @dataclass(slots=True)

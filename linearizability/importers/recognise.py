@@ -20,15 +20,17 @@ class Form(Enum):
 
     ETCD_LOG = "a log of Jepsen against etcd: a register with compare-and-set"
     KEY_VALUE_LOG = "a log of a key-value store with append"
-    JEPSEN_EDN = "a history of Jepsen's Kafka workload, as EDN"
-    JEPSEN_JSON = "a history of Jepsen's Kafka workload, as JSON"
+    JEPSEN_EDN = "a history of Jepsen's, as EDN"
+    JEPSEN_JSON = "a history of Jepsen's, as JSON"
     NDJSON = "the tables of a history, as NDJSON"
+    OPERATIONS = "operations of some object, as NDJSON"
 
 
 _SIGNS: Final = (
     (Form.ETCD_LOG, re.compile(r"INFO\s+jepsen\.util\s")),
     (Form.KEY_VALUE_LOG, re.compile(r"\{:process [^\n]*:f :(get|put|append), :key ")),
     (Form.NDJSON, re.compile(r'\{[^\n]*"table"\s*:')),
+    (Form.OPERATIONS, re.compile(r'\{[^\n]*"(input|kind)"\s*:')),
     (Form.JEPSEN_JSON, re.compile(r'[\[\s]*\{[\s\S]{0,4000}?"(type|process)"\s*:')),
     (Form.JEPSEN_EDN, re.compile(r"(?:[\s\[(]|;[^\n]*\n|#[\w.]+)*+\{[\s\S]{0,4000}?:(type|process)\s")),
 )

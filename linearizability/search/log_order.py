@@ -9,6 +9,9 @@ records of one produce are taken one by one, since a client may send them in sev
 With `linearizable`, a fetch is taken to show the end of the log: no offset at or above its watermark is taken by then.
 Kafka promises that of a leader only, and not across a change of leaders; so it is an option.
 
+Records of a transaction `may_abort` unless its commit is known. A fetch that is `committed_only` may pass over those;
+whether it returned what was aborted is not asked.
+
 The history is linearizable unless an offset has two records or a record two offsets, a fetch contradicts what is known
 to lie where it read, or something that comes later in the log ended before something that comes earlier began. A send
 of unknown outcome counts if one of its records was read, and one that failed must not be read. An acknowledged record
@@ -36,6 +39,7 @@ class SendColumns:
     """A row per record that was sent, in any order: no value twice, `offset` UNKNOWN_OFFSET where nobody told it.
 
     `invoke_ns`, `complete_ns` (any number where `ending` is not OK) and `ending`, of `Ending`, are those of its send.
+    Without `may_abort` none may.
     """
 
     value: Ints
@@ -43,17 +47,22 @@ class SendColumns:
     invoke_ns: Ints
     complete_ns: Ints
     ending: npt.NDArray[np.int8]
+    may_abort: Bools | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FetchColumns:
-    """A row per fetch that is ok; `before`, `after` and `watermark` are UNKNOWN_OFFSET where nobody told them."""
+    """A row per fetch that is ok; `before`, `after` and `watermark` are UNKNOWN_OFFSET where nobody told them.
+
+    Without `committed_only` none is.
+    """
 
     invoke_ns: Ints
     complete_ns: Ints
     before: Ints
     after: Ints
     watermark: Ints
+    committed_only: Bools | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +76,19 @@ class ReadColumns:
 
 @dataclass(frozen=True, slots=True)
 class LogConflict:
-    """Why there is no order: rows of sends and fetches, two at most, that exclude each other, and a sentence."""
+    """Why there is no order: rows of sends and fetches that exclude each other, two or three, and a sentence.
+
+    The sentence has places for the rows (`{sends[0]}`), so that they may be told by other numbers.
+    """
 
     sends: tuple[int, ...]
     fetches: tuple[int, ...]
-    text: str
+    sentence: str
+
+    @property
+    def text(self) -> str:
+        """The sentence, by the numbers of `sends` and `fetches`."""
+        return self.sentence.format(sends=self.sends, fetches=self.fetches)
 
 
 def find_log_conflict(
@@ -100,7 +117,7 @@ class _Log:
     """What is known to lie in the log, by offset, once no two reads contradict each other."""
 
     def __init__(self, sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, sender: Ints) -> None:
-        self.sends, self.fetches, self.reads = sends, fetches, reads
+        self.sends, self.fetches, self.reads, self.sender = sends, fetches, reads, sender
         place = np.where(sends.ending == Ending.OK, sends.offset, UNKNOWN_OFFSET)
         place[sender] = reads.offset
         known = np.flatnonzero(place != UNKNOWN_OFFSET)
@@ -160,7 +177,7 @@ def _misplaced(sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, se
     if len(moved):
         row = int(moved[0])
         other = int(np.flatnonzero((sender == sender[row]) & (reads.offset == seen[sender[row]]))[0])
-        text = f"fetch {reads.fetch[other]} read it at offset {reads.offset[other]}"
+        text = f"fetch {{fetches[1]}} read it at offset {reads.offset[other]}"
         return _of_read(reads, row, (int(sender[row]),), text, int(reads.fetch[other]))
     before, after, watermark = (column[reads.fetch] for column in (fetches.before, fetches.after, fetches.watermark))
     outside = (reads.offset < before) | ((after != UNKNOWN_OFFSET) & (reads.offset >= after))
@@ -171,7 +188,8 @@ def _misplaced(sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, se
     past = np.flatnonzero((fetches.watermark != UNKNOWN_OFFSET) & (fetches.after > fetches.watermark))
     if len(past):
         fetch = int(past[0])
-        text = f"fetch {fetch} went to {fetches.after[fetch]}, above its own watermark {fetches.watermark[fetch]}"
+        own = f"above its own watermark {fetches.watermark[fetch]}"
+        text = f"fetch {{fetches[0]}} went to {fetches.after[fetch]}, {own}"
         return LogConflict((), (fetch,), text)
     wrong = np.flatnonzero((np.diff(reads.fetch) == 0) & (np.diff(reads.offset) <= 0))
     if len(wrong):
@@ -183,25 +201,38 @@ def _out_of_order(log: _Log, *, linearizable: bool) -> LogConflict | None:
     same = np.flatnonzero(log.offset[1:] == log.offset[:-1])
     if len(same):
         rows = (int(log.row[same[0]]), int(log.row[same[0] + 1]))
-        return LogConflict(rows, (), f"sends {rows[0]} and {rows[1]} both have offset {log.offset[same[0]]}")
+        return LogConflict(rows, (), f"sends {{sends[0]}} and {{sends[1]}} both have offset {log.offset[same[0]]}")
     return _passed_over(log) or _too_early(log) or (_stale(log) if linearizable else None)
 
 
 def _passed_over(log: _Log) -> LogConflict | None:
     """A fetch that went past a record and did not return it."""
     fetches = log.fetches
-    ranged = (fetches.before != UNKNOWN_OFFSET) & (fetches.after != UNKNOWN_OFFSET)
-    begin, end = (np.searchsorted(log.offset, column) for column in (fetches.before, fetches.after))
-    returned = np.bincount(log.reads.fetch, minlength=len(fetches.before))
-    short = np.flatnonzero(ranged & (end - begin > returned))
-    if not len(short):
+    short = _lacking(log, np.ones(len(log.sends.value), np.bool_))
+    if fetches.committed_only is not None and log.sends.may_abort is not None:
+        short = np.where(fetches.committed_only, _lacking(log, ~log.sends.may_abort), short)
+    if not np.any(short):
         return None
-    fetch = int(short[0])
-    there = log.offset[begin[fetch] : end[fetch]]
-    lacks = np.flatnonzero(~np.isin(there, log.reads.offset[log.reads.fetch == fetch]))[0]
-    send = int(log.row[begin[fetch] + lacks])
-    text = f"fetch {fetch} went past offset {there[lacks]}, and did not return the record of send {send}"
+    fetch = int(np.flatnonzero(short)[0])
+    begin, end = np.searchsorted(log.offset, (fetches.before[fetch], fetches.after[fetch]))
+    rows = log.row[begin:end]
+    if fetches.committed_only is not None and log.sends.may_abort is not None and fetches.committed_only[fetch]:
+        rows = rows[~log.sends.may_abort[rows]]
+    send = int(rows[~np.isin(rows, log.sender[log.reads.fetch == fetch])][0])
+    offset = log.offset[begin + int(np.flatnonzero(log.row[begin:end] == send)[0])]
+    text = f"fetch {{fetches[0]}} went past offset {offset}, and did not return the record of send {{sends[0]}}"
     return LogConflict((send,), (fetch,), text)
+
+
+def _lacking(log: _Log, wanted: Bools) -> Bools:
+    """Per fetch, whether it returned less of what it went past than is wanted; `wanted` by rows of the sends."""
+    fetches = log.fetches
+    ranged = (fetches.before != UNKNOWN_OFFSET) & (fetches.after != UNKNOWN_OFFSET)
+    below = np.append(0, np.cumsum(wanted[log.row]))
+    begin, end = (np.searchsorted(log.offset, column) for column in (fetches.before, fetches.after))
+    returned = np.bincount(log.reads.fetch[wanted[log.sender]], minlength=len(fetches.before))
+    short: Bools = ranged & (below[end] - below[begin] > returned)
+    return short
 
 
 def _too_early(log: _Log) -> LogConflict | None:
@@ -213,7 +244,7 @@ def _too_early(log: _Log) -> LogConflict | None:
         below = int(np.argmax(log.invoke_ns[:at]))
         rows = (int(log.row[below]), int(log.row[at]))
         text = (
-            f"send {rows[1]} was acknowledged before send {rows[0]} was invoked, and lies above it, at offset"
+            f"send {{sends[1]}} was acknowledged before send {{sends[0]}} was invoked, and lies above it, at offset"
             f" {log.offset[at]} instead of below {log.offset[below]}"
         )
         return LogConflict(rows, (), text)
@@ -225,7 +256,8 @@ def _too_early(log: _Log) -> LogConflict | None:
     fetch = int(early[0])
     at = int(np.argmax(log.invoke_ns[: below_it[fetch]]))
     send = int(log.row[at])
-    text = f"fetch {fetch} saw offsets up to {taken[fetch]} taken before send {send}, of offset {log.offset[at]}, began"
+    told = f"offsets up to {taken[fetch]} taken before send {{sends[0]}}, of offset {log.offset[at]}, began"
+    text = f"fetch {{fetches[0]}} saw {told}"
     return LogConflict((send,), (fetch,), text)
 
 
@@ -243,12 +275,13 @@ def _stale(log: _Log) -> LogConflict | None:
     if len(early):
         row, offset = int(log.row[early[0]]), int(log.offset[early[0]])
         stale = _last_begun_below(fetches, offset)
-        return LogConflict((row,), (stale,), _behind(fetches, stale, f"send {row}, of offset {offset},"))
+        return LogConflict((row,), (stale,), _behind(fetches, stale, f"send {{sends[0]}}, of offset {offset},"))
     early = np.flatnonzero(fetches.complete_ns < begun[np.searchsorted(place[order], log.taken)])
     if len(early):
         row, offset = int(early[0]), int(log.taken[early[0]]) - 1
         stale = _last_begun_below(fetches, offset)
-        return LogConflict((), (stale, row), _behind(fetches, stale, f"fetch {row}, which saw offset {offset} taken,"))
+        what = f"fetch {{fetches[1]}}, which saw offset {offset} taken,"
+        return LogConflict((), (stale, row), _behind(fetches, stale, what))
     return None
 
 
@@ -259,13 +292,13 @@ def _last_begun_below(fetches: FetchColumns, offset: int) -> int:
 
 
 def _behind(fetches: FetchColumns, stale: int, what: str) -> str:
-    return f"fetch {stale} showed a watermark of {fetches.watermark[stale]}, but began after {what} had ended"
+    return f"fetch {{fetches[0]}} showed a watermark of {fetches.watermark[stale]}, but began after {what} had ended"
 
 
 def _of_read(reads: ReadColumns, row: int, sends: tuple[int, ...], why: str, *others: int) -> LogConflict:
     fetch = int(reads.fetch[row])
-    text = f"fetch {fetch} returned value {reads.value[row]} at offset {reads.offset[row]}, but {why}"
-    return LogConflict(sends, (*others, fetch), text)
+    text = f"fetch {{fetches[0]}} returned value {reads.value[row]} at offset {reads.offset[row]}, but {why}"
+    return LogConflict(sends, (fetch, *others), text)
 
 
 def _refuse_offsets(what: str, offsets: Ints, lowest: int) -> None:

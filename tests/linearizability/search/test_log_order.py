@@ -16,21 +16,26 @@ OFFSETS = 5
 
 
 class History:
-    """Sends: (value, offset or -1, invoke, complete, ending); fetches: (invoke, complete, before, after, watermark)."""
+    """Sends: (value, offset or -1, invoke, complete, ending); fetches: (invoke, complete, before, after, watermark).
 
-    def __init__(self, sends, fetches, reads):
+    Of some values it is not known whether they were committed, and some fetches ask for what is.
+    """
+
+    def __init__(self, sends, fetches, reads, may_abort=(), committed_only=()):
         self.sends, self.fetches, self.reads = sends, fetches, reads
+        self.may_abort, self.committed_only = may_abort, committed_only
 
     def conflict(self, **options):
         def columns(rows, width):
             return [np.array([row[at] for row in rows], np.int64) for at in range(width)]
 
         value, offset, invoke, complete, ending = columns(self.sends, 5)
-        sends = SendColumns(value, offset, invoke, complete, ending.astype(np.int8))
+        may_abort = np.isin(value, self.may_abort)
+        sends = SendColumns(value, offset, invoke, complete, ending.astype(np.int8), may_abort)
+        committed_only = np.isin(np.arange(len(self.fetches)), self.committed_only)
+        fetches = FetchColumns(*columns(self.fetches, 5), committed_only)
         reads = [(fetch, *row) for fetch, own in enumerate(self.reads) for row in own]
-        return find_log_conflict(
-            sends, FetchColumns(*columns(self.fetches, 5)), ReadColumns(*columns(reads, 3)), **options
-        )
+        return find_log_conflict(sends, fetches, ReadColumns(*columns(reads, 3)), **options)
 
 
 def random_history(rng):
@@ -43,10 +48,15 @@ def random_history(rng):
             log[offset], taken = value, offset + 1
         told = rng.choice([offset] * 8 + [UNKNOWN_OFFSET, rng.randrange(OFFSETS)]) if ending is Ending.OK else -1
         sends.append((value, told, invoke, invoke + rng.randrange(6), ending))
-    fetches, reads = [], []
+    may_abort = [value for value, *_ in sends if rng.random() < 0.3]
+    fetches, reads, committed_only = [], [], []
     for _ in range(rng.randrange(1, 4)):
         invoke, before, after = rng.randrange(8), rng.randrange(2), rng.randrange(1, OFFSETS)
-        own = [(offset, log[offset]) for offset in range(before, after) if offset in log and rng.random() < 0.95]
+        if rng.random() < 0.3:
+            committed_only.append(len(fetches))
+        passed = may_abort if len(fetches) in committed_only and rng.random() < 0.5 else []
+        own = [(at, log[at]) for at in range(before, after) if at in log and log[at] not in passed]
+        own = [row for row in own if rng.random() < 0.95]
         own = [(rng.randrange(OFFSETS) if rng.random() < 0.03 else at, value) for at, value in own]
         own += own[-1:] if rng.random() < 0.02 else []
         watermark = rng.choice([UNKNOWN_OFFSET, after, after, taken, rng.randrange(OFFSETS)])
@@ -54,7 +64,7 @@ def random_history(rng):
         bounds = (before, after) if ranged else (UNKNOWN_OFFSET, UNKNOWN_OFFSET)
         fetches.append((invoke, invoke + rng.randrange(6), *bounds, watermark))
         reads.append(own)
-    return History(sends, fetches, reads)
+    return History(sends, fetches, reads, may_abort, committed_only)
 
 
 def is_lawful(history, linearizable):
@@ -77,7 +87,8 @@ def _has_order(history, places, linearizable):
         if place is not None
     ]
     steps += [
-        (fetch[0], fetch[1], "fetch", (fetch, own)) for fetch, own in zip(history.fetches, history.reads, strict=True)
+        (fetch[0], fetch[1], "fetch", (fetch, own, history.may_abort if at in history.committed_only else ()))
+        for at, (fetch, own) in enumerate(zip(history.fetches, history.reads, strict=True))
     ]
 
     def go(left, log, taken):
@@ -99,13 +110,17 @@ def _apply(step, log, taken, linearizable):
     if kind == "append":
         offset, value = what
         return None if offset < taken else ({**log, offset: value}, offset + 1)
-    (_, _, before, after, watermark), own = what
+    (_, _, before, after, watermark), own, passable = what
     if any(one[0] >= other[0] for one, other in pairwise(own)):
         return None
     if any(log.get(offset) != value for offset, value in own):
         return None
-    if after != UNKNOWN_OFFSET and {at for at in log if before <= at < after} != {at for at, _ in own}:
-        return None
+    if after != UNKNOWN_OFFSET:
+        returned = {at for at, _ in own}
+        if any(not before <= at < after for at in returned):
+            return None
+        if any(before <= at < after and at not in returned and log[at] not in passable for at in log):
+            return None
     if watermark != UNKNOWN_OFFSET and (after > watermark or any(at >= watermark for at, _ in own)):
         return None
     if linearizable and watermark != UNKNOWN_OFFSET and taken > watermark:

@@ -1,0 +1,188 @@
+"""Histories of any object, for a model that is named: operations or events as NDJSON, and the log that Jepsen keeps.
+
+Where a file knows no tuples, an input is an array, the operation's name first, and every array inside is a tuple:
+
+    {"op_id": 1, "process": "a", "input": ["write", 3], "invoke_ns": 0, "complete_ns": 10}
+    {"op_id": 2, "process": "b", "input": ["read"], "output": 3, "invoke_ns": 5, "complete_ns": 15, "outcome": "ok"}
+
+or, in the order in which they happened:
+
+    {"kind": "invoke", "op_id": 1, "process": "a", "value": ["write", 3], "time_ns": 0}
+    {"kind": "ok", "op_id": 1, "process": "a", "time_ns": 10}
+
+They have the members of `Operation` and `Event`, and what is left out has their default.
+
+In a log of Jepsen's `f` is the operation's name and `value` its argument, or a vector of its arguments; when it is ok,
+`value` is the answer. A compare-and-set that is ok was done, one that failed is left out.
+"""
+
+import json
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from linearizability.importers.jepsen_log import Call as LoggedCall
+from linearizability.importers.jepsen_log import pair_rows
+from linearizability.importers.source import bad_line, read_lines, shown
+from linearizability.models.catalogue import DONE, Call, NamedModel
+from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outcome
+
+_OPERATION: Final = frozenset({"op_id", "process", "input", "output", "invoke_ns", "complete_ns", "outcome"})
+_EVENT: Final = frozenset({"op_id", "process", "kind", "value", "time_ns"})
+Row = Mapping[str, Any]
+
+
+def read_operations(path: Path, model: NamedModel) -> list[Operation] | list[Event]:
+    """What a file of operations, or of events, says. Raises HistoryError naming the line."""
+    rows = [(line, _row(path, line, text)) for line, text in read_lines(path) if text.strip()]
+    if rows and "kind" in rows[0][1]:
+        return _events(path, rows, model)
+    return [_told(path, line, _operation, row, model) for line, row in rows]
+
+
+def read_jepsen_calls(path: Path, rows: Iterable[tuple[int, Any]], model: NamedModel) -> list[Event]:
+    """The calls of all clients that a log of Jepsen's tells, numbered by invocation. Raises HistoryError."""
+    calls, _ = pair_rows(path, rows)
+    moments: list[tuple[int, Event]] = []
+    for number, call in enumerate(calls):
+        begin, end = _told(path, call.line, _logged, call, model, number)
+        moments.append((call.begin, begin))
+        if end is not None:
+            moments.append((call.end, end))
+    return [event for _, event in sorted(moments, key=lambda moment: moment[0])]
+
+
+def as_calls_of(events: Sequence[Event], model: NamedModel) -> list[Event]:
+    """Events of another model's, such as the logs of `importers.porcupine`; ValueError if the model knows no such."""
+    calls: dict[Hashable, Call] = {}
+    taken = []
+    for event in events:
+        value = event.value
+        if event.kind is EventKind.INVOKE:
+            calls[event.op_id] = model.call(value[0])
+            value = calls[event.op_id].input(value[1:])
+        elif event.kind is EventKind.OK:
+            value = calls[event.op_id].output(value)
+        taken.append(replace(event, value=value))
+    return taken
+
+
+def _told(path: Path, line: int, read: Callable[..., Any], *what: Any) -> Any:
+    try:
+        return read(*what)
+    except ValueError as error:
+        raise bad_line(path, line, str(error)) from None
+
+
+def _row(path: Path, line: int, text: str) -> Row:
+    try:
+        row = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise bad_line(path, line, f"not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise bad_line(path, line, f"not an operation: {shown(text)}")
+    return row
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no value, since it does not equal itself")
+
+
+def _operation(row: Row, model: NamedModel) -> Operation:
+    _refuse_members(row, _OPERATION, ("op_id", "input", "invoke_ns"))
+    outcome = _one_of(Outcome, row.get("outcome", Outcome.OK), "outcome")
+    call, given = _input(row["input"], model)
+    return Operation(
+        op_id=_op_id(row),
+        input=given,
+        output=call.output(_value(row.get("output"))) if outcome is Outcome.OK else UNKNOWN,
+        invoke_ns=_time_ns(row, "invoke_ns"),
+        complete_ns=None if row.get("complete_ns") is None else _time_ns(row, "complete_ns"),
+        outcome=outcome,
+        process=_process(row),
+    )
+
+
+def _events(path: Path, rows: Sequence[tuple[int, Row]], model: NamedModel) -> list[Event]:
+    calls: dict[Any, Call] = {}
+    return [_told(path, line, _event, row, model, calls) for line, row in rows]
+
+
+def _event(row: Row, model: NamedModel, calls: dict[Any, Call]) -> Event:
+    _refuse_members(row, _EVENT, ("op_id", "kind"))
+    kind, op_id = _one_of(EventKind, row["kind"], "kind"), _op_id(row)
+    value: Any = None
+    if kind is EventKind.INVOKE:
+        calls[op_id], value = _input(row.get("value"), model)
+    elif kind is EventKind.OK and op_id in calls:
+        value = calls[op_id].output(_value(row.get("value")))
+    time_ns = None if row.get("time_ns") is None else _time_ns(row, "time_ns")
+    return Event(kind=kind, op_id=op_id, value=value, process=_process(row), time_ns=time_ns)
+
+
+def _refuse_members(row: Row, known: frozenset[str], needed: Iterable[str]) -> None:
+    strange = min(row.keys() - known, default=None)
+    if strange is not None:
+        raise ValueError(f"{shown(strange)!r} is none of {', '.join(sorted(known))}")
+    lacks = next((name for name in needed if row.get(name) is None), None)
+    if lacks is not None:
+        raise ValueError(f"{lacks} is missing")
+
+
+def _one_of(kind: type[Outcome] | type[EventKind], text: object, name: str) -> Any:
+    found = next((one for one in kind if one == text), None)
+    if found is None:
+        raise ValueError(f"{name} is {shown(text)}, none of {', '.join(kind)}")
+    return found
+
+
+def _op_id(row: Row) -> int | str:
+    op_id = row["op_id"]
+    if type(op_id) not in (int, str):
+        raise ValueError(f"op_id is {shown(json.dumps(op_id))}, neither a whole number nor a text")
+    return op_id  # type: ignore[no-any-return]
+
+
+def _process(row: Row) -> int | str | None:
+    process = row.get("process")
+    if process is not None and type(process) not in (int, str):
+        raise ValueError(f"process is {shown(json.dumps(process))}, neither a whole number nor a text")
+    return process
+
+
+def _time_ns(row: Row, name: str) -> int:
+    time_ns = row[name]
+    if type(time_ns) is not int:
+        raise ValueError(f"{name} is {shown(json.dumps(time_ns))}, not whole nanoseconds")
+    return time_ns
+
+
+def _input(given: object, model: NamedModel) -> tuple[Call, tuple[Any, ...]]:
+    if not isinstance(given, list) or not given:
+        raise ValueError(f"an input is an array, the operation's name first, not {shown(json.dumps(given))}")
+    call = model.call(given[0])
+    return call, call.input(_value(given[1:]))
+
+
+def _value(given: Any) -> Any:
+    """With tuples for arrays, so that it can be compared and kept."""
+    if isinstance(given, dict):
+        raise ValueError(f"{shown(json.dumps(given))} is an object; a model takes arrays and plain values")
+    return tuple(map(_value, given)) if isinstance(given, list | tuple) else given
+
+
+def _logged(call: LoggedCall, model: NamedModel, number: int) -> tuple[Event, Event | None]:
+    """The two events of a call."""
+    kind, asked = model.call(call.f), _value(call.asked.get("value"))
+    arguments = asked if len(kind.parameters) > 1 and isinstance(asked, tuple) else (asked,)
+    given = kind.input(arguments if kind.parameters else ())
+    begin = Event(kind=EventKind.INVOKE, op_id=number, value=given, process=call.process, time_ns=call.invoke_ns)
+    if call.answered is None:
+        return begin, None
+    value: Any = None
+    if call.outcome == Outcome.OK:
+        answer = _value(call.answered.get("value"))
+        value = kind.output(True if kind.answer == DONE and answer == asked else answer)
+    end = EventKind(call.outcome)
+    return begin, Event(kind=end, op_id=number, value=value, process=call.process, time_ns=call.complete_ns)

@@ -1,0 +1,204 @@
+"""Histories of any object, in each form that a model is named for."""
+
+import json
+import random
+
+import pytest
+
+from linearizability.check_file import judge_file
+from linearizability.history.errors import HistoryError, NotARunError
+from linearizability.importers.calls import read_operations
+from linearizability.importers.recognise import Form, recognise
+from linearizability.judgement import Verdict
+from linearizability.models.catalogue import MODELS, models_text
+from linearizability.operation import UNKNOWN, EventKind, Outcome
+from linearizability.verify import Budget, check
+from tests.linearizability.importers.test_check_file import REGISTER, STORE
+from tests.linearizability.search.histories import PLANS, as_events, random_history
+
+WRITE = {"op_id": 1, "process": "a", "input": ["write", 3], "invoke_ns": 0, "complete_ns": 10}
+READ = {"op_id": 2, "input": ["read"], "output": 3, "invoke_ns": 5, "complete_ns": 15, "outcome": "ok"}
+CAS = """\
+{:process 0, :type :invoke, :f :write, :value 1, :time 10}
+{:process 0, :type :ok, :f :write, :value 1, :time 20}
+{:process :nemesis, :type :info, :f :start, :value nil, :time 25}
+{:process 1, :type :invoke, :f :cas, :value [1 2], :time 30}
+{:process 1, :type :ok, :f :cas, :value [1 2], :time 40}
+{:process 0, :type :invoke, :f :cas, :value [1 5], :time 42}
+{:process 0, :type :fail, :f :cas, :value [1 5], :time 43}
+{:process 2, :type :invoke, :f :write, :value 9, :time 44}
+{:process 0, :type :invoke, :f :read, :value nil, :time 50}
+{:process 0, :type :ok, :f :read, :value 2, :time 60}
+"""
+
+
+def lines(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def verdict_of(tmp_path):
+    def judge(text, model, **budget):
+        path = tmp_path / "log"
+        path.write_text(text)
+        return judge_file(path, Budget(**budget), model).judgement.verdict
+
+    return judge
+
+
+def plain(value):
+    """As it stands in a file: of a set its members."""
+    if isinstance(value, tuple | frozenset):
+        return [plain(one) for one in value]
+    return value
+
+
+def as_rows(operations):
+    for op in operations:
+        row = {"op_id": op.op_id, "input": plain(op.input), "invoke_ns": op.invoke_ns, "complete_ns": op.complete_ns}
+        yield row | {"outcome": str(op.outcome), "output": None if op.output is UNKNOWN else plain(op.output)}
+
+
+def as_event_rows(operations):
+    for event in as_events(operations):
+        value = plain(event.value) if event.kind in (EventKind.INVOKE, EventKind.OK) else None
+        yield {"kind": str(event.kind), "op_id": event.op_id, "value": value}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_judges_a_file_as_it_judges_the_operations(verdict_of, name):
+    seen = set()
+    for seed in range(25):
+        rng = random.Random(f"file {name} {seed}")
+        history = random_history(name, rng, rng.randrange(3, 9))
+        if all(op.outcome is not Outcome.OK for op in history):
+            continue
+        initial = PLANS[name][0]() if name not in ("register", "compare-and-set") else MODELS[name].make()
+        expected = check(history, initial).verdict
+        assert verdict_of(lines(*as_rows(history)), name) is expected, seed
+        assert verdict_of(lines(*as_event_rows(history)), name) is expected, seed
+        seen.add(expected)
+    assert seen == {Verdict.OK, Verdict.VIOLATION}
+
+
+def test_a_log_of_jepsens(verdict_of):
+    assert verdict_of(CAS, "compare-and-set") is Verdict.OK
+    assert verdict_of(CAS.replace(":value 2, :time 60", ":value 9, :time 60"), "compare-and-set") is Verdict.OK
+    assert verdict_of(CAS.replace(":value 2, :time 60", ":value 1, :time 60"), "compare-and-set") is Verdict.VIOLATION
+    assert verdict_of(CAS.replace(":type :fail, :f :cas", ":type :info, :f :cas"), "compare-and-set") is Verdict.OK
+
+
+def test_a_set_of_jepsens(verdict_of):
+    rows = [
+        {"process": 0, "type": "invoke", "f": "add", "value": 7},
+        {"process": 0, "type": "ok", "f": "add", "value": 7},
+        {"process": 1, "type": "invoke", "f": "read", "value": None},
+        {"process": 1, "type": "ok", "f": "read", "value": [7]},
+    ]
+    assert verdict_of(lines(*rows), "set") is Verdict.OK
+    rows[-1]["value"] = []
+    assert verdict_of(lines(*rows), "set") is Verdict.VIOLATION
+
+
+def test_a_log_of_porcupines_by_another_model(verdict_of):
+    without_cas = "".join(line for line in REGISTER.splitlines(True) if ":cas" not in line)
+    assert verdict_of(without_cas, "register") is Verdict.VIOLATION
+    assert verdict_of(without_cas.replace(":read\t4", ":read\t3"), "register") is Verdict.OK
+    assert verdict_of(STORE, "key-value") is Verdict.OK
+    with pytest.raises(
+        NotARunError, match=r"against etcd.*, and of another object: no such operation: 'cas'; there are"
+    ):
+        verdict_of(REGISTER, "register")
+
+
+def test_budgets_hold(verdict_of):
+    assert verdict_of(lines(WRITE, READ), "register", time_s=0) is Verdict.UNKNOWN
+    assert verdict_of(lines(WRITE, READ), "register", steps=0) is Verdict.UNKNOWN
+
+
+def test_how_a_file_is_recognised(tmp_path):
+    path = tmp_path / "log"
+    for row in (WRITE, READ, {"kind": "invoke", "op_id": 1, "value": ["read"]}):
+        path.write_text(lines(row))
+        assert recognise(path) is Form.OPERATIONS
+    with pytest.raises(NotARunError, match=r"name the model that it is to be held against \(--model\): register, "):
+        judge_file(path)
+
+
+def test_what_is_left_out_has_its_default(tmp_path):
+    path = tmp_path / "log"
+    path.write_text("\n" + lines({"op_id": "x", "input": ["read"], "invoke_ns": -5, "outcome": "info"}))
+    (operation,) = read_operations(path, MODELS["register"])
+    assert (operation.process, operation.complete_ns, operation.output) == (None, None, UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("[1]", "line 2: not an operation: [1]"),
+        ('{"op_id": 1,', "line 2: not JSON: "),
+        ({**READ, "output": float("nan")}, "line 2: not JSON: NaN is no value, since it does not equal itself"),
+        ({**READ, "op_id": None}, "line 2: op_id is missing"),
+        ({**READ, "op_id": [1]}, "line 2: op_id is [1], neither a whole number nor a text"),
+        ({**READ, "op_id": True}, "line 2: op_id is true, neither"),
+        ({**READ, "op_id": 1}, "operation 1 is there twice; ids must be unique"),
+        ({**READ, "process": "a"}, "operation 2 of process 'a' is invoked while its operation 1 is still running"),
+        ({**READ, "process": 1.5}, "line 2: process is 1.5, neither"),
+        ({**READ, "complete_ns": 4}, "operation 2: it completes at 4, before it was invoked at 5"),
+        ({**READ, "complete_ns": None}, "operation 2: it is ok and has no completion"),
+        ({**READ, "invoke_ns": None}, "line 2: invoke_ns is missing"),
+        ({**READ, "invoke_ns": 0.5}, "line 2: invoke_ns is 0.5, not whole nanoseconds"),
+        ({**READ, "outcome": "done"}, "line 2: outcome is done, none of ok, fail, info"),
+        ({**READ, "input": "read"}, "line 2: an input is an array, the operation's name first"),
+        ({**READ, "input": ["swap", 1]}, "line 2: no such operation: 'swap'; there are read() -> value, write(value)"),
+        ({**READ, "input": ["write"]}, "line 2: write takes 1 arguments, not 0: write(value)"),
+        ({**READ, "output": {"a": 1}}, 'line 2: {"a": 1} is an object; a model takes arrays and plain values'),
+        ({**READ, "offset": 1}, "line 2: 'offset' is none of complete_ns, input, "),
+        ({"kind": "invoke", "op_id": 2, "value": ["read"]}, "line 2: 'kind' is none of complete_ns, input, "),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, row, message):
+    path = tmp_path / "log"
+    path.write_text(lines(WRITE) + (row if isinstance(row, str) else json.dumps(row)))
+    with pytest.raises(HistoryError) as error:
+        judge_file(path, model="register")
+    assert str(error.value).startswith(str(path))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"kind": "ok", "op_id": 1}], "operation 1 completes and was never invoked"),
+        ([{"kind": "invoke", "op_id": 1, "value": ["read"]}] * 2, "operation 1 is invoked twice"),
+        (
+            [{"kind": "invoke", "op_id": 1, "value": ["read"], "time_ns": 5}, {"kind": "ok", "op_id": 1, "time_ns": 4}],
+            "operation 1: its ok at 4 goes back in time, behind 5",
+        ),
+        ([{"kind": "begin", "op_id": 1}], "line 1: kind is begin, none of invoke, ok, fail, info"),
+    ],
+)
+def test_bad_events_are_named(tmp_path, rows, message):
+    path = tmp_path / "log"
+    path.write_text(lines(*rows))
+    with pytest.raises(HistoryError) as error:
+        judge_file(path, model="register")
+    assert message in str(error.value)
+
+
+def test_what_a_model_does_not_take_is_an_error_of_the_file(tmp_path):
+    path = tmp_path / "log"
+    path.write_text(lines({**READ, "input": ["append", 0, 3], "output": 0}))
+    with pytest.raises(
+        HistoryError, match=r"log: model append-log, state .*, operation append\(0, 3\) -> 0: TypeError"
+    ):
+        judge_file(path, model="append-log")
+    path.write_text(lines({**READ, "output": 5}))
+    with pytest.raises(HistoryError, match=r"log, line 1: read is answered by values, not 5"):
+        judge_file(path, model="set")
+
+
+def test_models_are_told_with_their_operations():
+    text = models_text()
+    assert all(f"{name}: " in text for name in MODELS)
+    assert "    cas(expected, new) -> true or false" in text
