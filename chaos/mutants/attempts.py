@@ -1,4 +1,5 @@
-"""What a mutant has to survive: seeds of the campaign, and every requirement on a simulated cluster of its own.
+"""What a mutant has to survive: seeds of the campaign, the small scripts that have shown a defect, and every requirement
+on a simulated cluster of its own.
 
 An attempt has a name by which any process finds it again, and says what was wrong, or nothing.
 """
@@ -8,7 +9,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from chaos.defects.saved import COUNTEREXAMPLES, saved_counterexample
 from chaos.simulation.run import run
+from chaos.simulation.script import Script
 from chaos.simulation.seeds import script_of
 from chaos.simulation.target import Simulation
 from conformance.engine import run_requirements
@@ -22,21 +25,31 @@ _SEED = 1
 
 
 def names(seeds: int) -> Iterator[str]:
-    """So many seeds, and all requirements."""
+    """So many seeds, all saved scripts, and all requirements."""
     yield from (str(seed) for seed in range(seeds))
+    yield from sorted(path.stem for path in COUNTEREXAMPLES.glob("*.json"))
     yield from _requirements()
 
 
 def attempt(name: str) -> str:
     """Make one; what was wrong, empty where nothing was. May raise whatever a mutant makes it raise."""
-    if name.isdecimal():
-        violation = run(script_of(int(name))).violation
+    if "/" not in name:
+        violation = run(_script(name)).violation
         return "" if violation is None else violation.name
     with tempfile.TemporaryDirectory() as directory:
         requirement = _requirements()[name]
         events = run_requirements([Simulation()], [requirement], seed=_SEED, profile=_PROFILE, run_dir=Path(directory))
         judged = [event for event in events if isinstance(event, RequirementJudged)]
     return "; ".join(f"{event.requirement} {event.verdict}" for event in judged if event.verdict != "ok")
+
+
+def _script(name: str) -> Script:
+    """Of a seed, or of the defect that it has shown."""
+    if name.isdecimal():
+        return script_of(int(name))
+    saved = saved_counterexample(name)
+    assert saved is not None
+    return saved.script
 
 
 @cache
