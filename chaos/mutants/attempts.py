@@ -1,5 +1,6 @@
-"""What a mutant has to survive: seeds of the campaign, the small scripts that have shown a defect, and every requirement
-on a simulated cluster of its own.
+"""What a mutant has to survive: seeds, the small scripts that have shown defects, and every requirement.
+
+Requirements have a simulated cluster of their own.
 
 An attempt has a name by which any process finds it again, and says what was wrong, or nothing.
 """
