@@ -87,6 +87,7 @@ class SimulatedDrivers:
             self._brokers,
             node=lambda _: None,
             acknowledged=lambda *_: None,
+            committed=lambda *_: None,
             topic_ids={topic: topic_id_from_text(text) for topic, text in topic_ids.items()},
         )
 

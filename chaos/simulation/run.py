@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from chaos.simulation.clients.administration import Request
+from chaos.simulation.clients.answers import WrongAnswerError
 from chaos.simulation.clients.client import Surroundings
 from chaos.simulation.clients.consumer import Consumer
 from chaos.simulation.clients.process import Behaviour, MalformedAnswerError, Process, Sleep
@@ -138,6 +139,7 @@ class _Run:
             self.roles.brokers,
             self.roles.node,
             self._acknowledged,
+            self.invariants.committed_group_offset,
             keeps_timestamps=_keeps_timestamps(script),
             passing=_passing(script),
         )
@@ -150,13 +152,15 @@ class _Run:
             self._break()
             self._heal()
             self._drain()
-            self.invariants.check_everything()
+            self.invariants.check_idle()
         except _Failed as failed:
             return self._violation(failed.name, str(failed))
         except InvariantViolation as violation:
             return self._violation(violation.name, violation.detail)
         except MalformedAnswerError as error:
             return self._violation("malformed-answer", str(error))
+        except WrongAnswerError as error:
+            return self._violation("wrong-answer", str(error))
         except Exception as error:  # noqa: BLE001 - whatever the core raises is what this looks for
             return self._violation("exception", _described(error))
         return None

@@ -47,6 +47,7 @@ class Surroundings:
     :ivar brokers: which any client knows of from the start.
     :ivar node: of a role by now; null where there is none.
     :ivar acknowledged: told of each batch that acks=all has acknowledged: where, its first offset, its checksum.
+    :ivar committed: told of each offset that a group has committed: group, topic, partition, offset.
     :ivar keeps_timestamps: false where a topic may have LogAppendTime.
     :ivar topic_ids: by name, of the topics that were there before any client.
     :ivar passing: names of topics that may be deleted. What is answered by such a name may be of another topic.
@@ -56,6 +57,7 @@ class Surroundings:
     brokers: tuple[int, ...]
     node: Callable[[Node], int | None]
     acknowledged: Callable[[Place, int, int], None]
+    committed: Callable[[str, str, int, int], None]
     keeps_timestamps: bool = True
     topic_ids: Mapping[str, UUID] = field(default_factory=dict)
     passing: frozenset[str] = frozenset()

@@ -288,6 +288,9 @@ class Consumer(Client):
         self.recorder.complete(op_id, outcome_of(error, attempts=1, sent=sent), error, node=node)
         if error is not None:
             self._coordinator = None
+            return
+        for topic, partition, offset, _ in offsets:
+            self.surroundings.committed(self._script.group, topic, partition, offset)
 
     def fetch_offsets(self, places: Sequence[Place]) -> Steps:
         """One `fetch_offsets`; returns an error."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from chaos.simulation.clients.answers import check_answer
 from chaos.simulation.clients.questions import Question
 from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
 from fixtures.clients.raw import MalformedResponse
@@ -153,6 +154,7 @@ class _Pending:
     question: Question
     resume: Callable[[Answer], None]
     deadline_ms: int
+    asked_ms: int
 
 
 class _Connection:
@@ -173,8 +175,9 @@ class _Connection:
         if not ask.question.is_answered:
             self._scheduler.after(0, lambda: resume(Answer()))
             return
-        deadline_ms = self._scheduler.now_ms + ask.timeout_ms
-        self._pending[number] = _Pending(ask.question, resume, deadline_ms)
+        now_ms = self._scheduler.now_ms
+        deadline_ms = now_ms + ask.timeout_ms
+        self._pending[number] = _Pending(ask.question, resume, deadline_ms, now_ms)
         self._set_alarm(deadline_ms)
 
     def close(self, *, first: int | None = None) -> None:
@@ -197,6 +200,8 @@ class _Connection:
             response = pending.question.read(data[_LENGTH_BYTES:])
         except MalformedResponse as error:
             raise MalformedAnswerError(str(error)) from error
+        if pending.question.asked is not None:
+            check_answer(pending.question.asked, response, self._scheduler.now_ms - pending.asked_ms)
         pending.resume(Answer(response))
 
     def _set_alarm(self, deadline_ms: int) -> None:

@@ -37,6 +37,7 @@ class Question:
     :ivar tail: its bytes behind that.
     :ivar response_type: kio's; null: its answer is not read.
     :ivar is_answered: false for a produce with acks 0.
+    :ivar asked: kio's request; null where it is none.
     """
 
     api_key: int
@@ -44,6 +45,7 @@ class Question:
     tail: bytes
     response_type: Any
     is_answered: bool = True
+    asked: Any = None
 
     def frame(self, correlation_id: int) -> bytes:
         """All bytes, the length first."""
@@ -67,7 +69,7 @@ def question_of(entity: Any, *, is_answered: bool = True) -> Question:
     """A request of any kind."""
     request_type: Any = type(entity)
     tail = client_codec(request_type).write(0, _CLIENT_ID, entity)[_SIZE_AND_HEADER.size :]
-    return Question(entity.__api_key__, entity.__version__, tail, _response_type(request_type), is_answered)
+    return Question(entity.__api_key__, entity.__version__, tail, _response_type(request_type), is_answered, entity)
 
 
 _response_type = cache(load_response_from_request)

@@ -1,0 +1,408 @@
+"""What a lawful answer must satisfy, given what was asked: the check `wrong-answer` of every simulated client.
+
+Only the question and the answer are looked at, never the cluster, so that whatever is found is wrong on any broker.
+
+| question             | what an answer must satisfy                                                                   |
+|----------------------|-----------------------------------------------------------------------------------------------|
+| any                  | it is about what was asked for, once each, and gives only errors that this question can have  |
+| Produce              | what was taken has an offset, and its checksum fits; the log starts no higher; an error of    |
+|                      | sequences only for a batch that has one, of waiting replicas only under acks=all              |
+| Fetch                | log start ≤ last stable offset ≤ high watermark; whole batches, ascending, from the one that  |
+|                      | holds the offset on, all below what this isolation level may see, none of an epoch newer than |
+|                      | the leader's, no more bytes than wanted behind the first batch (KIP-74); something, if there  |
+|                      | is something; nothing early, if there is not; diverging epochs for followers only (KIP-595)   |
+| ListOffsets          | an end or a start is an offset; a time is answered by a record that is not older (KIP-79); no |
+|                      | epoch newer than the leader's (KIP-320)                                                       |
+| OffsetForLeaderEpoch | an epoch not above the one asked for, with its end; or neither                                |
+| Metadata             | in-sync and offline replicas are replicas; the leader is in sync, and a broker that is named; |
+|                      | partitions are numbered from zero                                                             |
+| InitProducerId       | a new id begins at epoch 0                                                                    |
+| DeleteRecords        | the low watermark is where it was asked to be, or above                                       |
+| OffsetCommit, -Fetch | nothing but what the first line says                                                          |
+| FindCoordinator, …   |                                                                                               |
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from chaos.simulation.clients.lawful_errors import (
+    OF_ACKS_ALL,
+    OF_CONTROLLERS,
+    OF_COORDINATORS,
+    OF_CREATIONS,
+    OF_DELETED_RECORDS,
+    OF_DELETIONS,
+    OF_ELECTIONS,
+    OF_FETCH,
+    OF_FETCH_SESSIONS,
+    OF_GROUPS,
+    OF_LEADERS,
+    OF_LIST_OFFSETS,
+    OF_METADATA,
+    OF_OFFSETS,
+    OF_PRODUCE,
+    OF_REASSIGNMENTS,
+    OF_SEQUENCES,
+    OF_SETTINGS,
+    OF_VERSIONS,
+)
+from fixtures.clients.messages import ApiKey, error_name
+from reference_broker.protocol.durations import milliseconds
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, checksum
+
+_READ_COMMITTED: Final = 1
+_ACKS_ALL: Final = -1
+_NO_EPOCH = _NO_OFFSET = _NO_NODE = _NO_TIME = -1
+_LATEST, _EARLIEST = -1, -2
+_CLOCK_SLACK: Final = 0.7
+"""A node's clock may run faster than that of the client, by a fifth in this simulation."""
+
+
+class WrongAnswerError(Exception):
+    """An answer that no broker may give."""
+
+
+def check_answer(asked: Any, answer: Any, after_ms: int) -> None:
+    """Raises `WrongAnswerError`, with what is wrong.
+
+    :param asked: kio's request, with `answer` its response.
+    :param after_ms: how long it has taken.
+    """
+    check = _CHECKS.get(asked.__api_key__)
+    if check is not None:
+        check(asked, answer, after_ms)
+
+
+def _unlawful(lawful: frozenset[str], code: int) -> None:
+    if code and (name := error_name(code)) not in lawful:
+        raise WrongAnswerError(f"the error {name}, which this API never gives")
+
+
+# --- pairs of what was asked and what is answered
+
+
+def _name_of(topic: Any) -> object:
+    """A topic by what this version names it by."""
+    for field in ("topic_id", "name", "topic"):
+        name = getattr(topic, field, None)
+        if name is not None:
+            return name
+    return None
+
+
+def _index_of(partition: Any) -> int:
+    if isinstance(partition, int):
+        return partition
+    for field in ("partition_index", "partition", "index"):
+        index = getattr(partition, field, None)
+        if index is not None:
+            return int(index)
+    return -1
+
+
+def _by_place(topics: Iterable[Any], field: str) -> dict[tuple[object, int], Any]:
+    return {
+        (_name_of(topic), _index_of(partition)): partition for topic in topics for partition in getattr(topic, field)
+    }
+
+
+def _match(asked: Any, answered: Any) -> None:
+    """What was asked for and what the answer is about are not the same."""
+    if asked.keys() != answered.keys():
+        raise WrongAnswerError(f"an answer about {list(answered)} to a question about {list(asked)}")
+
+
+def _of_each(
+    asked_topics: Iterable[Any],
+    answered_topics: Iterable[Any],
+    lawful: frozenset[str],
+    *,
+    asked_in: str = "partitions",
+    answered_in: str = "partitions",
+) -> list[tuple[Any, Any]]:
+    """Pairs of a partition as asked and as answered."""
+    asked, answered = _by_place(asked_topics, asked_in), _by_place(answered_topics, answered_in)
+    _match(asked, answered)
+    for found in answered.values():
+        _unlawful(lawful, found.error_code)
+    return [(asked[place], found) for place, found in answered.items()]
+
+
+# --- checks, by question
+
+
+def _of_produce(asked: Any, answer: Any, after_ms: int) -> None:
+    for data, found in _of_each(
+        asked.topic_data,
+        answer.responses,
+        OF_PRODUCE,
+        asked_in="partition_data",
+        answered_in="partition_responses",
+    ):
+        _of_batch(asked.acks, data, found)
+
+
+def _of_batch(acks: int, data: Any, found: Any) -> None:
+    records = data.records or b""
+    if len(records) < HEADER_SIZE_BYTES:
+        return
+    header, error = BatchHeader.parse(records), error_name(found.error_code)
+    fits = checksum(records[: header.size_bytes]) == header.crc
+    if error in OF_ACKS_ALL and acks != _ACKS_ALL:
+        raise WrongAnswerError(f"{error} under acks={acks}, which waits for no replica")
+    if error in OF_SEQUENCES and header.producer_id < 0:
+        raise WrongAnswerError(f"{error} for a batch without a sequence")
+    if error == "CORRUPT_MESSAGE" and fits:
+        raise WrongAnswerError("CORRUPT_MESSAGE for a batch that is sound")
+    if error is not None:
+        return
+    if not fits:
+        raise WrongAnswerError("a batch is taken whose checksum does not fit")
+    if found.base_offset < 0:
+        raise WrongAnswerError(f"a batch is taken at offset {found.base_offset}")
+    if header.producer_id < 0 and not 0 <= found.log_start_offset <= found.base_offset:
+        raise WrongAnswerError(
+            f"a batch is taken at offset {found.base_offset} of a log that starts at {found.log_start_offset}"
+        )
+
+
+def _of_fetch(asked: Any, answer: Any, after_ms: int) -> None:
+    if answer.error_code:
+        _unlawful(OF_FETCH_SESSIONS, answer.error_code)
+        return
+    for wanted, found in _of_each(asked.topics, answer.responses, OF_FETCH):
+        _of_fetched(asked, wanted, found, after_ms)
+
+
+def _of_fetched(asked: Any, wanted: Any, found: Any, after_ms: int) -> None:
+    records = found.records or b""
+    if found.error_code:
+        error = error_name(found.error_code)
+        if records:
+            raise WrongAnswerError(f"{error} with {len(records)} bytes of records")
+        if error in {"FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"} and wanted.current_leader_epoch < 0:
+            raise WrongAnswerError(f"{error} for a question without an epoch")
+        return
+    bounds = found.log_start_offset, found.last_stable_offset, found.high_watermark
+    if not 0 <= bounds[0] <= bounds[1] <= bounds[2]:
+        raise WrongAnswerError(
+            "log start {}, last stable offset {}, high watermark {} are out of order".format(*bounds)
+        )
+    if wanted.fetch_offset < found.log_start_offset:
+        raise WrongAnswerError(f"no error for {wanted.fetch_offset}, where the log starts at {found.log_start_offset}")
+    if found.diverging_epoch.end_offset >= 0:
+        raise WrongAnswerError("a diverging epoch for a consumer")
+    visible = found.last_stable_offset if asked.isolation_level == _READ_COMMITTED else found.high_watermark
+    if records:
+        _of_records(asked, wanted, records, visible)
+    elif wanted.fetch_offset < visible and min(asked.max_bytes, wanted.partition_max_bytes) > 0:
+        raise WrongAnswerError(f"nothing from {wanted.fetch_offset} on, where {visible} is visible")
+    elif wanted.fetch_offset == visible and asked.min_bytes > 0:
+        max_wait_ms = milliseconds(asked.max_wait)
+        if after_ms < max_wait_ms * _CLOCK_SLACK - 1:
+            raise WrongAnswerError(f"nothing after {after_ms} ms of {max_wait_ms} ms to wait")
+
+
+def _of_records(asked: Any, wanted: Any, records: bytes, visible: int) -> None:
+    position, expected, epoch = 0, wanted.fetch_offset, _NO_EPOCH
+    first_bytes = 0
+    while position + HEADER_SIZE_BYTES <= len(records):
+        header = BatchHeader.parse(records, position)
+        if position == 0:
+            first_bytes = header.size_bytes
+            if header.last_offset < expected:
+                raise WrongAnswerError(f"offsets {header.base_offset}-{header.last_offset} from {expected} on")
+        elif header.base_offset < expected:
+            raise WrongAnswerError(f"offset {header.base_offset} where {expected} is next")
+        if header.last_offset >= visible:
+            raise WrongAnswerError(f"offsets up to {header.last_offset}, of which what is below {visible} is visible")
+        if header.leader_epoch < epoch or 0 <= wanted.current_leader_epoch < header.leader_epoch:
+            raise WrongAnswerError(
+                f"epoch {header.leader_epoch} behind {epoch}, from a leader of epoch {wanted.current_leader_epoch}"
+            )
+        expected, epoch = header.last_offset + 1, header.leader_epoch
+        position += header.size_bytes
+    if position != len(records):
+        raise WrongAnswerError(f"{len(records)} bytes, which end inside a batch")
+    if len(records) > max(first_bytes, min(wanted.partition_max_bytes, asked.max_bytes)):
+        raise WrongAnswerError(f"{len(records)} bytes, where {wanted.partition_max_bytes} were wanted")
+
+
+def _of_list_offsets(asked: Any, answer: Any, after_ms: int) -> None:
+    for wanted, found in _of_each(asked.topics, answer.topics, OF_LIST_OFFSETS):
+        told = f"offset {found.offset}, timestamp {found.timestamp}, epoch {found.leader_epoch}"
+        if found.error_code:
+            if found.offset != _NO_OFFSET:
+                raise WrongAnswerError(f"{told} with {error_name(found.error_code)}")
+            if error_name(found.error_code) == "OFFSET_NOT_AVAILABLE" and wanted.timestamp == _EARLIEST:
+                raise WrongAnswerError("OFFSET_NOT_AVAILABLE for the start of a log")
+            continue
+        if 0 <= wanted.current_leader_epoch < found.leader_epoch:
+            raise WrongAnswerError(f"{told} from a leader of epoch {wanted.current_leader_epoch}")
+        if wanted.timestamp in {_LATEST, _EARLIEST} and (found.offset < 0 or found.timestamp != _NO_TIME):
+            raise WrongAnswerError(f"{told} for an end of a log")
+        if wanted.timestamp == _LATEST and found.leader_epoch < 0:
+            raise WrongAnswerError(f"{told} for the end of a log")
+        if wanted.timestamp >= 0 and found.offset >= 0 and found.timestamp < wanted.timestamp:
+            raise WrongAnswerError(f"{told}, where nothing older than {wanted.timestamp} was asked for")
+        if (
+            (found.offset < 0 or found.leader_epoch < 0)
+            and wanted.timestamp >= 0
+            and found.offset != found.leader_epoch
+        ):
+            raise WrongAnswerError(f"{told} for a time")
+
+
+def _of_epoch_ends(asked: Any, answer: Any, after_ms: int) -> None:
+    for wanted, found in _of_each(asked.topics, answer.topics, OF_LEADERS):
+        told = f"epoch {found.leader_epoch} with end {found.end_offset}"
+        is_undefined = found.leader_epoch == _NO_EPOCH and found.end_offset == _NO_OFFSET
+        if found.error_code:
+            if not is_undefined:
+                raise WrongAnswerError(f"{told} with {error_name(found.error_code)}")
+        elif not is_undefined and not (0 <= found.leader_epoch <= wanted.leader_epoch and found.end_offset >= 0):
+            raise WrongAnswerError(f"{told} for epoch {wanted.leader_epoch}")
+
+
+def _of_metadata(asked: Any, answer: Any, after_ms: int) -> None:
+    brokers = [broker.node_id for broker in answer.brokers]
+    if len(set(brokers)) < len(brokers):
+        raise WrongAnswerError(f"brokers {brokers}")
+    if answer.controller_id != _NO_NODE and answer.controller_id not in brokers:
+        raise WrongAnswerError(f"the controller {answer.controller_id}, which is none of the brokers {brokers}")
+    if asked.topics is not None:
+        wanted = sorted(str(topic.topic_id or topic.name) for topic in asked.topics)
+        by_id = any(topic.topic_id for topic in asked.topics)
+        answered = sorted(str(topic.topic_id if by_id else topic.name) for topic in answer.topics)
+        if wanted != answered:
+            raise WrongAnswerError(f"topics {answered} to a question about {wanted}")
+    for topic in answer.topics:
+        _unlawful(OF_METADATA, topic.error_code)
+        if topic.error_code and topic.partitions:
+            raise WrongAnswerError(
+                f"{topic.name} with {error_name(topic.error_code)} and {len(topic.partitions)} partitions"
+            )
+        if sorted(part.partition_index for part in topic.partitions) != list(range(len(topic.partitions))):
+            raise WrongAnswerError(f"{topic.name} has partitions {[part.partition_index for part in topic.partitions]}")
+        for part in topic.partitions:
+            _of_placed(part, brokers)
+
+
+def _of_placed(part: Any, brokers: list[int]) -> None:
+    _unlawful(OF_METADATA, part.error_code)
+    replicas, isr = set(part.replica_nodes), set(part.isr_nodes)
+    if len(replicas) < len(part.replica_nodes) or len(isr) < len(part.isr_nodes) or not isr <= replicas:
+        raise WrongAnswerError(f"in-sync replicas {part.isr_nodes} of {part.replica_nodes}")
+    if not set(part.offline_replicas) <= replicas:
+        raise WrongAnswerError(f"offline replicas {part.offline_replicas} of {part.replica_nodes}")
+    if part.leader_epoch < 0:
+        raise WrongAnswerError(f"leader epoch {part.leader_epoch}")
+    if part.leader_id == _NO_NODE:
+        if not part.error_code:
+            raise WrongAnswerError("no leader, and no error")
+    elif part.leader_id not in isr or part.leader_id not in brokers:
+        raise WrongAnswerError(f"the leader {part.leader_id}, in-sync replicas {part.isr_nodes}, brokers {brokers}")
+
+
+def _of_producer_ids(asked: Any, answer: Any, after_ms: int) -> None:
+    _unlawful(OF_COORDINATORS | OF_CONTROLLERS, answer.error_code)
+    told = answer.producer_id, answer.producer_epoch
+    if answer.error_code:
+        if answer.producer_id != -1:
+            raise WrongAnswerError(f"id and epoch {told} with {error_name(answer.error_code)}")
+    elif asked.producer_id < 0 and (answer.producer_id < 0 or answer.producer_epoch != 0):
+        raise WrongAnswerError(f"id and epoch {told} for a new producer")
+
+
+def _of_coordinators(asked: Any, answer: Any, after_ms: int) -> None:
+    wanted, found = list(asked.coordinator_keys), [each.key for each in answer.coordinators]
+    if wanted != found:
+        raise WrongAnswerError(f"coordinators of {found} to a question about {wanted}")
+    for each in answer.coordinators:
+        _unlawful(OF_GROUPS, each.error_code)
+        if (each.node_id == _NO_NODE) != bool(each.error_code):
+            raise WrongAnswerError(f"coordinator {each.node_id} with {error_name(each.error_code)}")
+
+
+def _of_deleted_records(asked: Any, answer: Any, after_ms: int) -> None:
+    for wanted, found in _of_each(asked.topics, answer.topics, OF_DELETED_RECORDS):
+        if not found.error_code and found.low_watermark < max(wanted.offset, 0):
+            raise WrongAnswerError(f"the low watermark {found.low_watermark}, where {wanted.offset} was asked for")
+
+
+def _of_commit(asked: Any, answer: Any, after_ms: int) -> None:
+    _of_each(asked.topics, answer.topics, OF_OFFSETS)
+
+
+def _of_committed(asked: Any, answer: Any, after_ms: int) -> None:
+    for group, found in zip(asked.groups, answer.groups, strict=True):
+        _unlawful(OF_OFFSETS, found.error_code)
+        if found.group_id != group.group_id:
+            raise WrongAnswerError(f"offsets of {found.group_id} to a question about {group.group_id}")
+        if not found.error_code and group.topics is not None:
+            _of_each(group.topics, found.topics, OF_OFFSETS, asked_in="partition_indexes")
+
+
+def _of_new_topics(asked: Any, answer: Any, after_ms: int) -> None:
+    wanted, answered = {topic.name: topic for topic in asked.topics}, {topic.name: topic for topic in answer.topics}
+    _match(wanted, answered)
+    for name, found in answered.items():
+        _unlawful(OF_CREATIONS, found.error_code)
+        if not found.error_code and wanted[name].num_partitions not in {_NO_NODE, found.num_partitions}:
+            raise WrongAnswerError(
+                f"{name} has {found.num_partitions} partitions, where {wanted[name].num_partitions} were asked for"
+            )
+
+
+def _of_administration(codes_of: Callable[[Any], Iterable[int]], lawful: frozenset[str]) -> Any:
+    def check(asked: Any, answer: Any, after_ms: int) -> None:
+        for code in codes_of(answer):
+            _unlawful(lawful, code)
+
+    return check
+
+
+def _of_reassigned(answer: Any) -> Iterator[int]:
+    yield answer.error_code
+    yield from (part.error_code for topic in answer.responses for part in topic.partitions)
+
+
+def _of_elected(answer: Any) -> Iterator[int]:
+    yield answer.error_code
+    yield from (part.error_code for topic in answer.replica_election_results for part in topic.partition_result)
+
+
+def _of_versions(asked: Any, answer: Any, after_ms: int) -> None:
+    _unlawful(OF_VERSIONS, answer.error_code)
+    keys = [each.api_key for each in answer.api_keys]
+    if len(set(keys)) < len(keys) or any(each.min_version > each.max_version for each in answer.api_keys):
+        raise WrongAnswerError(
+            f"the versions {[(each.api_key, each.min_version, each.max_version) for each in answer.api_keys]}"
+        )
+
+
+_CHECKS: Final[dict[int, Callable[[Any, Any, int], None]]] = {
+    ApiKey.PRODUCE: _of_produce,
+    ApiKey.FETCH: _of_fetch,
+    ApiKey.LIST_OFFSETS: _of_list_offsets,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: _of_epoch_ends,
+    ApiKey.METADATA: _of_metadata,
+    ApiKey.INIT_PRODUCER_ID: _of_producer_ids,
+    ApiKey.FIND_COORDINATOR: _of_coordinators,
+    ApiKey.OFFSET_COMMIT: _of_commit,
+    ApiKey.OFFSET_FETCH: _of_committed,
+    ApiKey.DELETE_RECORDS: _of_deleted_records,
+    ApiKey.CREATE_TOPICS: _of_new_topics,
+    ApiKey.API_VERSIONS: _of_versions,
+    ApiKey.DELETE_TOPICS: _of_administration(
+        lambda answer: [part.error_code for part in answer.responses], OF_DELETIONS
+    ),
+    ApiKey.CREATE_PARTITIONS: _of_administration(
+        lambda answer: [part.error_code for part in answer.results], OF_CREATIONS
+    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _of_administration(
+        lambda answer: [part.error_code for part in answer.responses], OF_SETTINGS
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _of_administration(_of_reassigned, OF_REASSIGNMENTS),
+    ApiKey.ELECT_LEADERS: _of_administration(_of_elected, OF_ELECTIONS),
+}
