@@ -9,8 +9,10 @@ import typer
 
 from fixtures.targets.cache import cache_directory
 from kafkatrial.commands import broker
+from kafkatrial.commands.chaos import chaos
 from kafkatrial.commands.check import check
 from kafkatrial.commands.export import export
+from kafkatrial.commands.nightly import nightly
 from kafkatrial.commands.requirements import requirements
 from kafkatrial.commands.run import run
 from kafkatrial.commands.sensitivity import sensitivity
@@ -44,6 +46,8 @@ def _build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.command()(run)
+    app.command()(chaos)
+    app.command()(nightly)
     app.command()(simulate)
     app.command()(sensitivity)
     app.command()(check)

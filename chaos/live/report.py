@@ -1,13 +1,22 @@
 """What one round has shown: the verdict, what was lost lawfully, how long the cluster took, and what it came to."""
 
-from collections import Counter
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, Final
 
+from chaos.live.coverage import coverage_of
 from chaos.live.injector import Injected
 from chaos.live.round import Round
 from fixtures.targets.replica_logs import Divergence
+from linearizability.anomalies.settings import Settings
+from linearizability.check import judge_history
+from linearizability.history.reader import History
 from linearizability.judgement import Judgement, Verdict
+
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,31 +36,44 @@ class Kept(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Worked:
+    """What the round's own process knows of it, beside its history.
+
+    :ivar recovery_s: from the last heal until every partition had a leader and a full ISR; null if that took too long.
+    :ivar bound_s: how long it may take.
+    :ivar work_s: from the first client's start to then.
+    """
+
+    injected: tuple[Injected, ...] = ()
+    deaths: tuple[tuple[int, str], ...] = ()
+    divergences: tuple[Divergence, ...] = ()
+    recovery_s: float | None = 0.0
+    bound_s: float = 0.0
+    work_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """One round on one target.
 
     :ivar produced: records by acks and by what became of them.
+    :ivar lost: of the acknowledged ones (of acks=0: of all), by acks, those that no replica holds at the end; not
+        counted where a topic may drop them (compaction).
     :ivar errors: of produces, by acks and name.
-    :ivar silence_max_s: the longest time without a record acknowledged.
-    :ivar recovery_s: from the last heal until every partition had a leader and a full ISR; null if that took too long.
+    :ivar silences_s: by acks, the longest time without a record acknowledged.
+    :ivar overhead_s: of draining and judging.
     """
 
     round: Round
     target: str
     judgement: Judgement
-    divergences: tuple[Divergence, ...] = ()
-    deaths: tuple[tuple[int, str], ...] = ()
-    injected: tuple[Injected, ...] = ()
+    worked: Worked
     produced: Counter[tuple[int, Kept]] = field(default_factory=Counter)
+    lost: Counter[int] = field(default_factory=Counter)
     errors: Counter[tuple[int, str]] = field(default_factory=Counter)
     coverage: Counter[str] = field(default_factory=Counter)
-    silence_max_s: float = 0.0
-    recovery_s: float | None = 0.0
-    recovery_bound_s: float = 0.0
-    work_s: float = 0.0
+    silences_s: Mapping[int, float] = field(default_factory=dict)
     overhead_s: float = 0.0
-    """Of draining and judging."""
-    complete: bool = True
 
     @property
     def violations(self) -> tuple[Violation, ...]:
@@ -61,10 +83,12 @@ class Report:
             for each in self.judgement.anomalies
             if each.verdict is Verdict.VIOLATION and each.count
         ]
-        found += [Violation("node-ended", f"node {node} ended by itself: {words}") for node, words in self.deaths]
-        found += [Violation("replicas-differ", str(divergence)) for divergence in self.divergences]
-        if self.recovery_s is None:
-            bound = f"{self.recovery_bound_s:.0f} s"
+        found += [
+            Violation("node-ended", f"node {node} ended by itself: {words}") for node, words in self.worked.deaths
+        ]
+        found += [Violation("replicas-differ", str(divergence)) for divergence in self.worked.divergences]
+        if self.worked.recovery_s is None:
+            bound = f"{self.worked.bound_s:.0f} s"
             found.append(Violation("not-recovered", f"{bound} after the last heal not every partition is in order"))
         return tuple(found)
 
@@ -89,8 +113,68 @@ class Report:
         return sum(count for (_, kept), count in self.produced.items() if kept is Kept.ACKNOWLEDGED)
 
     @property
+    def silence_max_s(self) -> float:
+        """The longest of all."""
+        return max(self.silences_s.values(), default=0.0)
+
+    @property
     def verdict(self) -> Verdict:
         """Violation, unknown or ok."""
         if self.violations:
             return Verdict.VIOLATION
-        return Verdict.UNKNOWN if self.unknown or not self.complete else Verdict.OK
+        return Verdict.UNKNOWN if self.unknown else Verdict.OK
+
+
+def report_of(history: History, a_round: Round, target: str, worked: Worked) -> Report:
+    """Judge a round's history, and count."""
+    topic = a_round.topic
+    produced = {row["op_id"]: row for row in history.table("operations").to_pylist() if row["f"] == "produce"}
+    records = history.table("records", ["op_id", "direction", "partition", "value"]).to_pylist()
+    sent = [(produced[row["op_id"]], row) for row in records if row["direction"] == "send" and row["op_id"] in produced]
+    properties = Settings({topic.name: dict(topic.properties)}, history.run.cluster, ())
+    needed = min(properties.numbers(topic.name, "min.insync.replicas"), default=1)
+    return Report(
+        round=a_round,
+        target=target,
+        judgement=judge_history(history),
+        worked=worked,
+        produced=Counter((operation["acks"], _KEPT[operation["outcome"]]) for operation, _ in sent),
+        lost=Counter() if is_compacted(a_round) else _lost(history, records, sent),
+        errors=Counter((row["acks"], row["error"]) for row in produced.values() if row["error"] is not None),
+        coverage=coverage_of(history, topic.name, needed),
+        silences_s=_silences_s(produced.values()),
+    )
+
+
+_KEPT: Final = {"ok": Kept.ACKNOWLEDGED, "fail": Kept.REFUSED, "info": Kept.UNKNOWN}
+
+
+def _silences_s(produced: Iterable[Row]) -> dict[int, float]:
+    times: defaultdict[int, list[int]] = defaultdict(list)
+    for row in produced:
+        if row["outcome"] == "ok":
+            times[row["acks"]].append(row["complete_ns"])
+    return {acks: _longest_ns(sorted(own)) / 1e9 for acks, own in times.items()}
+
+
+def _longest_ns(times: Sequence[int]) -> int:
+    return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0)
+
+
+def is_compacted(a_round: Round) -> bool:
+    """Whether the topic's records may be dropped for newer ones of their keys."""
+    return "compact" in dict(a_round.topic.properties).get("cleanup.policy", "")
+
+
+def _lost(history: History, records: Sequence[Row], sent: Iterable[tuple[Row, Row]]) -> Counter[int]:
+    """Records that were acknowledged, or sent without asking for that, and that no replica's disk holds."""
+    operations = history.table("operations", ["op_id", "f"]).to_pylist()
+    on_disk = {row["op_id"] for row in operations if row["f"] == "read_replica"}
+    if not on_disk:
+        return Counter()
+    held = {(row["partition"], row["value"]) for row in records if row["op_id"] in on_disk}
+    return Counter(
+        operation["acks"]
+        for operation, row in sent
+        if (operation["outcome"] == "ok" or operation["acks"] == 0) and (row["partition"], row["value"]) not in held
+    )

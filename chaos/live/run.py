@@ -5,18 +5,14 @@ It has recovered once every partition has a leader and a full ISR again, for whi
 replica's log directory is read as one more client that has to see all of it, and the whole history is judged.
 """
 
-import itertools
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from chaos.live.clients import clients_of
-from chaos.live.coverage import coverage_of
 from chaos.live.injector import BreakableTarget, Injected, Injector
-from chaos.live.report import Kept, Report
+from chaos.live.report import Report, Worked, is_compacted, report_of
 from chaos.live.round import Round
 from chaos.live.watch import PERIOD_S, View, Watch
 from conformance.concurrent.actors import Actor
@@ -28,28 +24,14 @@ from fixtures.targets.replica_logs import Divergence, find_divergences
 from fixtures.targets.target import Target
 from linearizability.anomalies.healing import Schedule
 from linearizability.anomalies.settings import Settings
-from linearizability.check import judge_history
-from linearizability.history.reader import History, open_history
+from linearizability.history.reader import open_history
 from linearizability.history.validate import validate
 
 Told = Callable[[Injected], None]
-_COMPACT: Final = "compact"
 
 
 class LiveTarget(Target, BreakableTarget):
     """A started cluster of processes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Worked:
-    """What the round's own process knows, beside its history."""
-
-    injected: tuple[Injected, ...]
-    deaths: tuple[tuple[int, str], ...]
-    divergences: tuple[Divergence, ...]
-    recovery_s: float | None
-    bound_s: float
-    work_s: float
 
 
 def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = lambda _: None) -> Report:
@@ -75,7 +57,7 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
             surroundings = replace(surroundings, replicas=_replicas(watch.view, surroundings))
             run.drain(surroundings, _settled(settings, watch.view), admin)
         record_replicas(surroundings)
-        worked = _Worked(
+        worked = Worked(
             injected=tuple(healing.injector.injected),
             deaths=tuple(sorted(healing.injector.deaths.items())),
             divergences=tuple(_divergences(target, a_round)),
@@ -85,7 +67,7 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
         )
     history = open_history(run_dir)
     validate(history)
-    report = _report(history, a_round, target.name, worked)
+    report = report_of(history, a_round, target.name, worked)
     return replace(report, overhead_s=clock.monotonic() - worked_s)
 
 
@@ -170,48 +152,8 @@ def _settled(settings: TopicSettings, view: View) -> TopicSettings:
 
 def _divergences(target: LiveTarget, a_round: Round) -> Sequence[Divergence]:
     """Of the round's own topic, where it is not compacted: compaction makes lawful ones."""
-    if _COMPACT in dict(a_round.topic.properties).get("cleanup.policy", ""):
+    if is_compacted(a_round):
         return ()
     directories = {str(node.id): target.log_directories(node.id)[0] for node in target.nodes}
     prefix = f"{a_round.topic.name}-"
     return [each for each in find_divergences(directories) if each.partition.startswith(prefix)]
-
-
-# --- what it comes to
-
-
-def _report(history: History, a_round: Round, target: str, worked: _Worked) -> Report:
-    operations = history.table("operations").to_pylist()
-    produced = {row["op_id"]: row for row in operations if row["f"] == "produce"}
-    kept: Counter[tuple[int, Kept]] = Counter()
-    for row in history.table("records", ["op_id", "direction"]).to_pylist():
-        if row["direction"] == "send" and row["op_id"] in produced:
-            operation = produced[row["op_id"]]
-            kept[operation["acks"], _KEPT[operation["outcome"]]] += 1
-    errors = Counter((row["acks"], row["error"]) for row in produced.values() if row["error"] is not None)
-    times = sorted(row["complete_ns"] for row in produced.values() if row["outcome"] == "ok")
-    silences = (later - earlier for earlier, later in itertools.pairwise(times))
-    least = min(
-        Settings({a_round.topic.name: dict(a_round.topic.properties)}, history.run.cluster, ()).numbers(
-            a_round.topic.name, "min.insync.replicas"
-        ),
-        default=1,
-    )
-    return Report(
-        round=a_round,
-        target=target,
-        judgement=judge_history(history),
-        divergences=worked.divergences,
-        deaths=worked.deaths,
-        injected=worked.injected,
-        produced=kept,
-        errors=errors,
-        coverage=coverage_of(history, a_round.topic.name, least),
-        silence_max_s=max(silences, default=0) / 1e9,
-        recovery_s=worked.recovery_s,
-        recovery_bound_s=worked.bound_s,
-        work_s=worked.work_s,
-    )
-
-
-_KEPT: Final = {"ok": Kept.ACKNOWLEDGED, "fail": Kept.REFUSED, "info": Kept.UNKNOWN}

@@ -1,0 +1,159 @@
+"""Rounds by rotating seeds on one or several targets, until the time is over or something is found.
+
+Each seed gives one round, which runs on every target in turn, on a cluster of its own. A round of which a target can do
+nothing is passed over. A violation is shrunk and kept as a failure; then the session stops, if it was not told to go
+on.
+"""
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from chaos.live.events import (
+    ChaosEnded,
+    ChaosStarted,
+    FaultInjected,
+    RoundJudged,
+    RoundNotRun,
+    RoundStarted,
+    ShrinkingStarted,
+    Shrunk,
+)
+from chaos.live.failure import Failure, save, shows
+from chaos.live.report import Report
+from chaos.live.round import Round
+from chaos.live.session import fitted, run_on
+from chaos.live.shrinking import smallest
+from chaos.live.strategies import round_of
+from chaos.simulation.fault_strategies import FAULT_KINDS
+from conformance.concurrent.surroundings import ScriptNotRunError
+from conformance.events import Event
+from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
+
+Tell = Callable[[Event], None]
+_EMPTY_MAX: Final = 200
+"""Rounds in a row of which no target can do anything, after which the session gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a session is to do.
+
+    :param rounds_max: null: until the time is over.
+    :param seconds_max: after which no round begins; null: without end.
+    :param failures_max: null: goes on whatever is found.
+    :param shrink_seconds_max: for one failure; 0: none is shrunk.
+    :param keep_histories: of rounds that went well, too.
+    """
+
+    targets: tuple[str, ...]
+    seed: int
+    out: Path
+    failures: Path
+    kinds: tuple[str, ...] = tuple(FAULT_KINDS)
+    rounds_max: int | None = 1
+    seconds_max: float | None = None
+    failures_max: int | None = 1
+    shrink_seconds_max: float = 300.0
+    keep_histories: bool = True
+
+
+def run_chaos(plan: Plan, tell: Tell) -> None:
+    """Run the plan. Ctrl-C heals, keeps the history, ends it, and goes on to the caller."""
+    began_s = time.monotonic()
+    complete = False
+    tell(ChaosStarted(plan.targets, plan.seed, plan.seconds_max, plan.rounds_max, plan.kinds))
+    try:
+        _Session(plan, tell, began_s).run()
+        complete = True
+    finally:
+        tell(ChaosEnded(complete, time.monotonic() - began_s))
+
+
+@dataclass(slots=True)
+class _Session:
+    plan: Plan
+    tell: Tell
+    began_s: float
+    failures: int = 0
+
+    def run(self) -> None:
+        rounds, empty, seed = 0, 0, self.plan.seed
+        while not self._is_over(rounds) and empty < _EMPTY_MAX:
+            a_round = round_of(seed, self.plan.kinds)
+            ran = [self._run(target, a_round) for target in self.plan.targets if not self._is_over(rounds)]
+            rounds, empty = rounds + any(ran), 0 if any(ran) else empty + 1
+            seed += 1
+
+    def _is_over(self, rounds: int) -> bool:
+        plan = self.plan
+        out_of_time = plan.seconds_max is not None and time.monotonic() - self.began_s >= plan.seconds_max
+        enough = plan.rounds_max is not None and rounds >= plan.rounds_max
+        failed = plan.failures_max is not None and self.failures >= plan.failures_max
+        return out_of_time or enough or failed
+
+    def _run(self, target: str, a_round: Round) -> bool:
+        """Run a round as far as the target can do it; false where it can do nothing of it."""
+        fitting = fitted(target, a_round)
+        if not fitting.round.schedule:
+            return False
+        refused = tuple((repr(fault), reason) for fault, reason in fitting.refused.items())
+        self.tell(RoundStarted(target, fitting.round, refused))
+        run_dir = self.plan.out / f"{target.replace(':', '-')}-{a_round.seed}"
+        report = self._judged(target, fitting.round, run_dir)
+        if report is not None and report.violations:
+            self.failures += 1
+            self._keep(target, report, run_dir)
+        elif not self.plan.keep_histories:
+            shutil.rmtree(run_dir, ignore_errors=True)
+        return True
+
+    def _judged(self, target: str, a_round: Round, run_dir: Path) -> Report | None:
+        began_s = time.monotonic()
+        try:
+            report = run_on(target, a_round, run_dir, lambda injected: self.tell(FaultInjected(injected)))
+        except (NotInstalledError, UnknownTargetError):
+            raise
+        except (TargetError, ScriptNotRunError) as error:
+            self.tell(RoundNotRun(target, a_round, str(error)))
+            return None
+        self.tell(RoundJudged(target, report, str(run_dir), time.monotonic() - began_s))
+        return report
+
+    def _keep(self, target: str, report: Report, run_dir: Path) -> None:
+        """Shrink what was found, run the smallest once more, and keep it."""
+        violation = report.violations[0]
+        plan, best_dir = self.plan, run_dir
+        text = violation.text
+        deadline_s = time.monotonic() + plan.shrink_seconds_max
+        if plan.shrink_seconds_max:
+            self.tell(ShrinkingStarted(target, report.round.seed, violation.name, plan.shrink_seconds_max))
+
+        def violates(number: list[int], candidate: Round) -> bool:
+            nonlocal best_dir, text
+            number[0] += 1
+            candidate_dir = plan.out / f"{run_dir.name}-shrinking-{number[0]}"
+            found = self._judged(target, candidate, candidate_dir)
+            if found is None or not shows(found, violation.name):
+                shutil.rmtree(candidate_dir, ignore_errors=True)
+                return False
+            if best_dir != run_dir:
+                shutil.rmtree(best_dir, ignore_errors=True)
+            best_dir = candidate_dir
+            text = next(each.text for each in found.violations if each.name == violation.name)
+            return True
+
+        runs = [0]
+        shrunk = smallest(report.round, partial(violates, runs), lambda _: time.monotonic() < deadline_s)
+        confirmed = bool(plan.shrink_seconds_max) and violates(runs, shrunk.round)
+        failure = Failure(target, shrunk.round, violation.name, text, shrunk.runs, confirmed)
+        directory = plan.failures / failure.directory_name
+        save(directory, failure)
+        shutil.copytree(best_dir, directory / "run", dirs_exist_ok=True)
+        if best_dir != run_dir:
+            shutil.rmtree(best_dir, ignore_errors=True)
+        self.tell(Shrunk(failure, str(directory)))

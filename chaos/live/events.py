@@ -1,0 +1,90 @@
+"""What a session of chaos tells while it runs: a terminal, JSON and files are made of these."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from chaos.live.failure import Failure
+from chaos.live.injector import Injected
+from chaos.live.report import Report
+from chaos.live.round import Round
+from conformance.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class ChaosStarted(Event):
+    """First of all: everything that was drawn or chosen. `kinds` are those of which schedules are made."""
+
+    event: ClassVar[str] = "chaos-started"
+    targets: tuple[str, ...]
+    seed: int
+    seconds_max: float | None
+    rounds_max: int | None
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStarted(Event):
+    """A cluster is started for a round. `refused`: what of it the target cannot do, and why."""
+
+    event: ClassVar[str] = "round-started"
+    target: str
+    round: Round
+    refused: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FaultInjected(Event):
+    """A fault of the schedule has begun."""
+
+    event: ClassVar[str] = "fault-injected"
+    injected: Injected
+
+
+@dataclass(frozen=True, slots=True)
+class RoundJudged(Event):
+    """A round is over. `seconds` is all that it took."""
+
+    event: ClassVar[str] = "round-judged"
+    target: str
+    report: Report
+    run_dir: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoundNotRun(Event):
+    """A round could not be run: its cluster did not start, or a control failed."""
+
+    event: ClassVar[str] = "round-not-run"
+    target: str
+    round: Round
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkingStarted(Event):
+    """A round that showed something is made smaller."""
+
+    event: ClassVar[str] = "shrinking-started"
+    target: str
+    seed: int
+    name: str
+    seconds_max: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk(Event):
+    """The smallest round found that shows the same, and where it is kept."""
+
+    event: ClassVar[str] = "shrunk"
+    failure: Failure
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChaosEnded(Event):
+    """Last of all. `complete` is false when it was interrupted."""
+
+    event: ClassVar[str] = "chaos-ended"
+    complete: bool
+    seconds: float

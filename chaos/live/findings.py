@@ -1,0 +1,181 @@
+"""What chaos has to find by itself: what Kafka loses lawfully, and what it holds back, each with a round that shows it.
+
+Each finding fixes a configuration and what must be seen. Schedules that show it are drawn from seeds and shrunk
+(`search`); the round that stands here is such a one. Each must show on Apache Kafka and on the reference broker, and
+without any violation: what is lost here is lost within the promise.
+"""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from chaos.faults import Cut, Isolate, Keeps, Kill, Listener, PowerCut, Role, Timed
+from chaos.live.report import Kept, Report
+from chaos.live.round import Cluster, OneByOne, Pipelined, Round, Tail, Topic, Workload
+from chaos.live.strategies import SOON_MISSED
+
+ALL: Final = -1
+"""Acks, as the protocol has it."""
+_HELD_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that chaos finds.
+
+    :ivar name: on the command line.
+    :ivar text: what is seen.
+    :ivar round: the smallest round found that shows it.
+    :ivar is_seen: whether a round of this configuration, that violated nothing, has shown it.
+    :ivar kinds: of faults from which schedules for it are drawn.
+    :ivar is_of_all: every such round has to show it, not only some: that nothing is lost.
+    """
+
+    name: str
+    text: str
+    round: Round
+    is_seen: Callable[[Report], bool]
+    kinds: tuple[str, ...]
+    is_of_all: bool = False
+
+    def shows(self, report: Report) -> bool:
+        """Whether a round shows it, and violates nothing."""
+        return not report.violations and self.is_seen(report)
+
+
+class UnknownFindingError(Exception):
+    """There is no such finding. The message is one line."""
+
+
+def finding(name: str) -> Finding:
+    """By name. Raises `UnknownFindingError`."""
+    if name not in FINDINGS:
+        close = difflib.get_close_matches(name, FINDINGS, n=1)
+        meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(FINDINGS)}"
+        raise UnknownFindingError(f"{name}: no finding of that name; {meant}")
+    return FINDINGS[name]
+
+
+def _round(
+    workloads: tuple[Workload, ...],
+    *schedule: Timed,
+    min_insync_replicas: int = 2,
+    unclean: bool = False,
+    flushes: bool = False,
+) -> Round:
+    properties = {
+        "min.insync.replicas": str(min_insync_replicas),
+        "unclean.leader.election.enable": str(unclean).lower(),
+    }
+    if flushes:
+        properties["flush.messages"] = "1"
+    return Round(
+        cluster=Cluster(properties=SOON_MISSED),
+        topic=Topic(properties=tuple(properties.items())),
+        workloads=workloads,
+        schedule=schedule,
+    )
+
+
+def _has_lost(report: Report, acks: int) -> bool:
+    return report.lost[acks] > 0
+
+
+def _has_kept(report: Report, acks: int) -> bool:
+    return report.lost[acks] == 0 and report.produced[acks, Kept.ACKNOWLEDGED] > 0
+
+
+def _is_held(report: Report) -> bool:
+    return report.silences_s.get(ALL, 0.0) > _HELD_S > report.silences_s.get(1, _HELD_S)
+
+
+_UNHEARD = Isolate(Role.LEADER, keeps=Keeps.NOTHING, listener=Listener.REPLICATION)
+"""Followers do not hear from their leader, and everything else is well."""
+_SUDDEN: Final = (Timed(0, _UNHEARD, 1_500), Timed(1_000, Kill(Role.LEADER), 5_000))
+"""The leader goes while the followers that have not heard from it are in sync."""
+_LONELY: Final = (Timed(0, _UNHEARD, 9_000), Timed(6_000, Kill(Role.LEADER), 6_000))
+"""The ISR has shrunk to the leader, which then goes for longer than its session lasts."""
+_BLACKOUT: Final = (Timed(3_000, PowerCut(), 1_000),)
+
+_EVERY: Final = (
+    Finding(
+        "acks-1-lost-at-a-leader-kill",
+        "Records that a leader acknowledged with acks=1 are lost when it is killed before its followers have them.",
+        _round(
+            (OneByOne(acks=1, pause_ms=20), Tail()), Timed(0, _UNHEARD, 1_500), Timed(1_000, Kill(Role.LEADER), 5_000)
+        ),
+        lambda report: _has_lost(report, 1),
+        ("lonely-leader", "kill"),
+    ),
+    Finding(
+        "acks-all-kept-at-a-leader-kill",
+        "Records acknowledged with acks=all are not lost then.",
+        _round((OneByOne(pause_ms=20), Tail()), *_SUDDEN),
+        lambda report: _has_kept(report, ALL),
+        ("lonely-leader", "kill"),
+        is_of_all=True,
+    ),
+    Finding(
+        "unclean-election-loses",
+        "With unclean.leader.election.enable, records acknowledged with acks=all are lost when a replica leads that was"
+        " out of sync.",
+        _round((OneByOne(), Tail()), *_LONELY, min_insync_replicas=1, unclean=True),
+        lambda report: _has_lost(report, ALL),
+        ("lonely-leader",),
+    ),
+    Finding(
+        "clean-election-keeps",
+        "Without it the partition has no leader until a replica of the ISR is back, and nothing is lost.",
+        _round((OneByOne(), Tail()), *_LONELY, min_insync_replicas=1),
+        lambda report: _has_kept(report, ALL),
+        ("lonely-leader",),
+        is_of_all=True,
+    ),
+    Finding(
+        "too-few-in-sync",
+        "With fewer replicas in sync than min.insync.replicas, acks=all is answered NOT_ENOUGH_REPLICAS.",
+        _round((OneByOne(), Tail()), Timed(0, Kill(Role.FOLLOWER), 6_000), min_insync_replicas=3),
+        lambda report: report.errors[ALL, "NOT_ENOUGH_REPLICAS"] > 0 and _has_kept(report, ALL),
+        ("kill", "pause"),
+    ),
+    Finding(
+        "acks-all-waits-for-a-follower",
+        "While a follower that is in sync is cut off, acks=all is held until the ISR has shrunk; acks=1 goes on.",
+        _round(
+            (OneByOne(), OneByOne(acks=1)),
+            Timed(0, Cut(Role.FOLLOWER, Role.LEADER, keeps=Keeps.NOTHING, listener=Listener.REPLICATION), 8_000),
+        ),
+        lambda report: _is_held(report) and report.coverage["ISR shrunk"] > 0,
+        ("cut", "isolate"),
+    ),
+    Finding(
+        "deposed-leader",
+        "A leader that is cut off from the cluster and does not know that it is deposed acknowledges acks=1, which is"
+        " truncated when it is back (permitted), and never acks=all.",
+        _round((OneByOne(), OneByOne(acks=1)), Timed(0, Isolate(Role.LEADER, keeps=Keeps.NOTHING), 10_000)),
+        lambda report: _has_lost(report, 1) and _has_kept(report, ALL) and report.coverage["leader elected"] > 0,
+        ("deposed-leader", "isolate"),
+    ),
+    Finding(
+        "power-cut-of-all-loses",
+        "A power cut of all replicas at once loses records acknowledged with acks=all: by default nothing is flushed.",
+        _round((OneByOne(), Pipelined(), Tail()), *_BLACKOUT),
+        lambda report: _has_lost(report, ALL),
+        ("blackout",),
+    ),
+    Finding(
+        "power-cut-of-all-with-flush-keeps",
+        "With flush.messages=1 it loses none.",
+        _round((OneByOne(), Pipelined(), Tail()), *_BLACKOUT, flushes=True),
+        lambda report: _has_kept(report, ALL),
+        ("blackout",),
+        is_of_all=True,
+    ),
+)
+FINDINGS: Final = {each.name: each for each in _EVERY}
+
+
+def search_round(sought: Finding, drawn: Round) -> Round:
+    """A drawn round's schedule, on the cluster, topic and clients of a finding."""
+    return replace(sought.round, seed=drawn.seed, schedule=drawn.schedule)

@@ -1,0 +1,62 @@
+"""A round from nothing: a cluster of its own is started for it, suffers it, and is stopped."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chaos.faults import Fault
+from chaos.live.abilities import NEEDS, refusals
+from chaos.live.injector import Injected
+from chaos.live.report import Report
+from chaos.live.round import Round
+from chaos.live.run import LiveTarget, run_round
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.target import PREPARED, ProcessSupervision, Target, UnknownTargetError
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A round as far as a target can do it.
+
+    :ivar refused: what it cannot, each with the reason.
+    """
+
+    round: Round
+    refused: dict[Fault, str]
+
+
+def fitted(target: str, a_round: Round) -> Fitted:
+    """Leave out what a target cannot do. Nothing starts. Raises `UnknownTargetError`."""
+    refused = refusals(_target(target, a_round, None), a_round.schedule)
+    kept = tuple(timed for timed in a_round.schedule if timed.fault not in refused)
+    return Fitted(replace(a_round, schedule=kept), refused)
+
+
+def run_on(target: str, a_round: Round, run_dir: Path, told: Callable[[Injected], None] = lambda _: None) -> Report:
+    """Start a cluster, run the round, stop it. The brokers' own logs are kept beside the history.
+
+    Raises:
+        TargetError: the cluster did not start, or a control failed.
+        ScriptNotRunError: the topic was not made.
+    """
+    cluster = _target(target, a_round, None)
+    try:
+        with cluster:
+            return run_round(cluster, run_dir, a_round, told)
+    finally:
+        cluster.collect_logs(run_dir / "brokers")
+
+
+def _target(name: str, a_round: Round, work_dir: Path | None) -> LiveTarget:
+    target: Target = parse_target(
+        name,
+        a_round.cluster.nodes,
+        properties=dict(a_round.cluster.properties),
+        work_dir=work_dir,
+        prepare=PREPARED & {NEEDS[type(timed.fault)] for timed in a_round.schedule},
+    )
+    if not isinstance(target, ProcessSupervision):
+        raise UnknownTargetError(
+            f"{name}: only clusters of processes that are started for it can be broken; say reference or apache-kafka"
+        )
+    return target  # type: ignore[return-value]  # which of the controls it has its capabilities say

@@ -1,0 +1,127 @@
+"""One session of chaos from its command line to its reports."""
+
+import difflib
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from chaos.live.campaign import Plan, run_chaos
+from chaos.live.failure import load, shows, told
+from chaos.live.session import run_on
+from chaos.simulation.fault_strategies import FAULT_KINDS
+from conformance.events import Event
+from fixtures.targets.catalogue import parse_target, target_kinds
+from kafkatrial.chaos_progress import chaos_progress
+from kafkatrial.chaos_results import ChaosResults
+from kafkatrial.chaos_tables import render_chaos
+from kafkatrial.console import show, stdout_console
+from kafkatrial.errors import UsageError, complain
+from kafkatrial.exit_codes import ExitCode
+from kafkatrial.interruption import interruptible
+from kafkatrial.run_directory import make_run_directory
+
+CHAOS = Path(".kafkatrial") / "chaos"
+FAILURES = CHAOS / "failures"
+SUMMARY_NAME = "summary.json"
+_SEED_BITS = 32
+_TARGETS = ("reference", "apache-kafka")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The command line."""
+
+    targets: tuple[str, ...]
+    minutes: float | None
+    rounds: int | None
+    seed: int | None
+    kinds: tuple[str, ...]
+    keep_going: bool
+    shrink_minutes: float
+    out: Path | None
+
+
+def plan_chaos(choices: Choices) -> Plan:
+    """Check every choice before anything starts.
+
+    Raises:
+        UsageError: a choice is wrong.
+        UnknownTargetError: there is no such target.
+    """
+    if choices.minutes is not None and not 0 < choices.minutes < float("inf"):
+        raise UsageError(f"--minutes: {choices.minutes:g} is no time to run for")
+    for kind in choices.kinds:
+        if kind not in FAULT_KINDS:
+            close = difflib.get_close_matches(kind, FAULT_KINDS, n=1)
+            meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(FAULT_KINDS)}"
+            raise UsageError(f"--fault: no kind of faults is called {kind}; {meant}")
+    for name in choices.targets:
+        parse_target(name)
+    now = datetime.now().astimezone()
+    seed = secrets.randbits(_SEED_BITS) if choices.seed is None else choices.seed
+    out = make_run_directory(choices.out or CHAOS / f"{now:%Y%m%dT%H%M%S}-{seed}", now=now, seed=seed)
+    return Plan(
+        targets=choices.targets,
+        seed=seed,
+        out=out,
+        failures=FAILURES if choices.out is None else out / "failures",
+        kinds=choices.kinds or tuple(FAULT_KINDS),
+        rounds_max=choices.rounds or (None if choices.minutes else 1),
+        seconds_max=None if choices.minutes is None else choices.minutes * 60,
+        failures_max=None if choices.keep_going else 1,
+        shrink_seconds_max=choices.shrink_minutes * 60,
+    )
+
+
+def installed_targets() -> tuple[str, ...]:
+    """The clusters of processes that can start here."""
+    kinds = {row.kind: row for row in target_kinds()}
+    return tuple(name for name in _TARGETS if kinds[name].is_installed((*kinds[name].versions, "")[0]))
+
+
+class Breaking:
+    """Runs a plan. `run` returns the exit code; histories and a summary stay in the run directory."""
+
+    def __init__(self, plan: Plan, *, as_json: bool) -> None:
+        self._plan = plan
+        self._as_json = as_json
+        self._console = stdout_console(quiet=as_json)
+        self._results = ChaosResults()
+
+    def run(self) -> ExitCode:
+        """Run to the end, or until an interruption, and say what came of it."""
+        results = self._results
+        with interruptible(), chaos_progress(self._console) as progress:
+
+            def tell(event: Event) -> None:
+                results.handle(event)
+                progress.handle(event, results)
+
+            try:
+                run_chaos(self._plan, tell)
+            except KeyboardInterrupt:
+                complain(f"interrupted; all is healed, and the histories so far are in {self._plan.out}")
+        (self._plan.out / SUMMARY_NAME).write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
+        if self._as_json:
+            print(json.dumps(results.as_json()))  # noqa: T201  the command's output
+        else:
+            show(self._console, render_chaos(results, self._plan))
+        return results.exit_code
+
+
+def run_again(directory: Path, targets: list[str] | None) -> ExitCode:
+    """Run a kept failure once more, on its own target if no other is named. Raises `NotAFailureError`."""
+    failure = load(directory)
+    console = stdout_console(quiet=False)
+    code = ExitCode.OK
+    with interruptible(), TemporaryDirectory(prefix="kafkatrial-") as run_dir:
+        for number, target in enumerate(targets or [failure.target]):
+            report = run_on(target, failure.round, Path(run_dir) / str(number))
+            fails = shows(report, failure.name)
+            standing = "still fails" if fails else "did not fail this time (fixed, or flaky)"
+            console.print(f"{target}: {failure.name} {standing}\n{told(report)}", soft_wrap=True, highlight=False)
+            code = ExitCode.VIOLATION if fails or report.violations else code
+    return code

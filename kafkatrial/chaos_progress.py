@@ -1,0 +1,106 @@
+"""What a person sees while a session of chaos runs: a line for each fault and round; on a terminal a live one below."""
+
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from chaos.live.events import (
+    ChaosStarted,
+    FaultInjected,
+    RoundJudged,
+    RoundNotRun,
+    RoundStarted,
+    ShrinkingStarted,
+    Shrunk,
+)
+from conformance.events import Event
+from kafkatrial.chaos_results import ChaosResults
+from linearizability.judgement import Verdict
+
+_STYLES = {Verdict.OK: "green", Verdict.UNKNOWN: "yellow", Verdict.VIOLATION: "bold red"}
+
+
+class ChaosProgress:
+    """A context manager that is told every event, with the results so far."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._watched = console.is_terminal and console.is_interactive
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = Live(self, console=console, refresh_per_second=8, transient=True)
+        self._doing = Text("starting")
+        self._began_s = console.get_time()
+
+    def handle(self, event: Event, results: ChaosResults) -> None:
+        """Say it."""
+        match event:
+            case ChaosStarted():
+                self._say(_banner(event))
+            case RoundStarted(target, a_round, refused):
+                self._doing = Text(f"round {len(results.rounds) + 1}: seed {a_round.seed} on {target}")
+                for fault, reason in refused:
+                    self._say(Text(f"  left out {fault}: {reason}", "yellow"))
+            case FaultInjected(injected):
+                self._say(Text(f"  {injected.timed}{'' if injected.found else ' (nothing to break)'}", "dim"))
+            case RoundJudged():
+                self._say(_judged(event))
+            case RoundNotRun(target, a_round, reason):
+                self._say(Text(f"{target} seed {a_round.seed} did not run: {reason}", "bold red"))
+            case ShrinkingStarted(target, seed, name, seconds_max):
+                self._say(Text(f"shrinking {name} of seed {seed} on {target}, at most {seconds_max / 60:.0f} minutes"))
+            case Shrunk(failure, directory):
+                standing = "" if failure.is_confirmed else " (flaky: it did not show again)"
+                self._say(Text(f"{failure.name} kept in {directory}{standing}"))
+            case _:
+                pass
+
+    def _say(self, text: Text) -> None:
+        self._console.print(text, soft_wrap=True, highlight=False)
+
+    def __rich__(self) -> Table:
+        line = Table.grid(padding=(0, 1))
+        elapsed_s = int(self._console.get_time() - self._began_s)
+        line.add_row(self._spinner, self._doing, Text(f"{elapsed_s // 60}:{elapsed_s % 60:02d}", "dim"))
+        return line
+
+    def __enter__(self) -> Self:
+        if self._watched:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._watched:
+            self._live.stop()
+
+
+def chaos_progress(console: Console) -> ChaosProgress:
+    """A live line where somebody watches."""
+    return ChaosProgress(console)
+
+
+def _banner(event: ChaosStarted) -> Text:
+    limit = "" if event.seconds_max is None else f", for {event.seconds_max / 60:g} minutes"
+    rounds = "" if event.rounds_max is None else f", {event.rounds_max} round{'s' * (event.rounds_max != 1)}"
+    return Text(f"seed {event.seed}{rounds}{limit} on {', '.join(event.targets)}; faults: {', '.join(event.kinds)}")
+
+
+def _judged(event: RoundJudged) -> Text:
+    report = event.report
+    line = Text(f"{event.target} seed {report.round.seed} ")
+    line.append(str(report.verdict), _STYLES[report.verdict])
+    line.append(f": {report.acknowledged:,} records acknowledged")
+    for acks, lost in sorted(report.lost.items()):
+        line.append(f", {lost:,} of acks={'all' if acks < 0 else acks} lost")
+    line.append(f", silent for {report.silence_max_s:.1f} s at most")
+    recovery_s = report.worked.recovery_s
+    line.append(f", recovered in {recovery_s:.1f} s" if recovery_s is not None else ", not recovered")
+    line.append(f"; {event.seconds:.0f} s")
+    for violation in report.violations:
+        line.append(f"\n  ✘ {violation.name} {violation.text}", "bold red")
+    for reason in report.unknown:
+        line.append(f"\n  ? {reason}", "yellow")
+    return line

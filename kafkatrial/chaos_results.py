@@ -1,0 +1,140 @@
+"""What a session of chaos comes to: folded from its events."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from chaos.live.coverage import STATES
+from chaos.live.events import ChaosEnded, ChaosStarted, RoundJudged, RoundNotRun, Shrunk
+from conformance.events import Event
+from kafkatrial.exit_codes import ExitCode
+from linearizability.judgement import Verdict
+
+
+@dataclass(slots=True)
+class ChaosResults:
+    """All rounds so far. Rounds that shrinking ran count in nothing but `shrinking_runs`."""
+
+    rounds: list[RoundJudged] = field(default_factory=list)
+    not_run: list[RoundNotRun] = field(default_factory=list)
+    shrunk: list[Shrunk] = field(default_factory=list)
+    shrinking_runs: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    """By kind: how many had something to break."""
+    coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By kind of fault and state: in how many rounds both were there."""
+    lost: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """By target and acks."""
+    seed: int = 0
+    seconds: float = 0.0
+    complete: bool = False
+
+    def handle(self, event: Event) -> None:
+        """Take note of an event."""
+        match event:
+            case ChaosStarted(seed=seed):
+                self.seed = seed
+            case RoundJudged(run_dir=run_dir) if "-shrinking-" in run_dir:
+                self.shrinking_runs += 1
+            case RoundJudged():
+                self._add(event)
+            case RoundNotRun():
+                self.not_run.append(event)
+            case Shrunk():
+                self.shrunk.append(event)
+            case ChaosEnded(complete, seconds):
+                self.complete, self.seconds = complete, seconds
+            case _:
+                pass
+
+    def _add(self, judged: RoundJudged) -> None:
+        self.rounds.append(judged)
+        report = judged.report
+        kinds = [type(each.timed.fault).__name__ for each in report.worked.injected if each.found]
+        self.faults.update(kinds)
+        for state in report.coverage:
+            self.coverage.update((kind, state) for kind in set(kinds))
+        self.lost.update({(judged.target, acks): lost for acks, lost in report.lost.items()})
+
+    @property
+    def failing(self) -> list[RoundJudged]:
+        """Rounds that have shown a violation."""
+        return [judged for judged in self.rounds if judged.report.violations]
+
+    @property
+    def acknowledged(self) -> int:
+        """Records."""
+        return sum(judged.report.acknowledged for judged in self.rounds)
+
+    @property
+    def reached(self) -> Counter[str]:
+        """How often each state was reached."""
+        return sum((judged.report.coverage for judged in self.rounds), Counter[str]())
+
+    @property
+    def never_reached(self) -> list[str]:
+        """States that no round came to."""
+        reached = self.reached
+        return [state for state in STATES if not reached[state]]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command says to its caller."""
+        if self.failing:
+            return ExitCode.VIOLATION
+        if not self.complete:
+            return ExitCode.INTERRUPTED
+        if self.not_run:
+            return ExitCode.INTERNAL
+        if not self.rounds:
+            return ExitCode.NOTHING_RAN
+        unknown = any(judged.report.verdict is Verdict.UNKNOWN for judged in self.rounds)
+        return ExitCode.INCONCLUSIVE if unknown else ExitCode.OK
+
+    def as_json(self) -> dict[str, Any]:
+        """One JSON object."""
+        return {
+            "verdict": {ExitCode.VIOLATION: "violation", ExitCode.OK: "ok"}.get(self.exit_code, "unknown"),
+            "complete": self.complete,
+            "seed": self.seed,
+            "seconds": round(self.seconds, 1),
+            "acknowledged": self.acknowledged,
+            "faults": dict(sorted(self.faults.items())),
+            "reached": dict(sorted(self.reached.items())),
+            "never_reached": self.never_reached,
+            "rounds": [_round_json(judged) for judged in self.rounds],
+            "not_run": [
+                {"target": each.target, "seed": each.round.seed, "reason": each.reason} for each in self.not_run
+            ],
+            "failures": [
+                {
+                    "target": each.failure.target,
+                    "name": each.failure.name,
+                    "text": each.failure.text,
+                    "confirmed": each.failure.is_confirmed,
+                    "directory": each.directory,
+                }
+                for each in self.shrunk
+            ],
+        }
+
+
+def _round_json(judged: RoundJudged) -> dict[str, Any]:
+    report = judged.report
+    return {
+        "target": judged.target,
+        "seed": report.round.seed,
+        "verdict": str(report.verdict),
+        "violations": [{"name": each.name, "text": each.text} for each in report.violations],
+        "unknown": list(report.unknown),
+        "permitted": report.permitted,
+        "lost": {str(acks): lost for acks, lost in sorted(report.lost.items())},
+        "acknowledged": report.acknowledged,
+        "silence_max_s": round(report.silence_max_s, 3),
+        "recovery_s": report.worked.recovery_s,
+        "seconds": round(judged.seconds, 1),
+        "overhead_s": round(report.overhead_s, 1),
+        "coverage": dict(report.coverage),
+        "faults": [repr(each.timed) for each in report.worked.injected if each.found],
+        "run_dir": judged.run_dir,
+    }

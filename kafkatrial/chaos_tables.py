@@ -1,0 +1,66 @@
+"""The end of a session of chaos on a terminal: figures, coverage, and each failure with the command that shows it."""
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from chaos.live.campaign import Plan
+from chaos.live.coverage import STATES
+from kafkatrial.chaos_results import ChaosResults
+from kafkatrial.exit_codes import ExitCode
+
+
+def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
+    """The whole picture."""
+    parts: list[RenderableType] = []
+    if results.rounds:
+        parts += [_figures(results), _coverage(results)]
+    for each in results.shrunk:
+        text = Text(f"{each.failure.name} on {each.failure.target}\n", "bold red")
+        text.append(f"{each.failure.text}\n", "")
+        text.append(f"kafkatrial chaos --again {each.directory}", "cyan")
+        parts.append(text)
+    code = results.exit_code
+    again = " ".join(f"--target {target}" for target in plan.targets)
+    last = Text(f"seed {results.seed} (kafkatrial chaos {again} --seed {results.seed}), histories in {plan.out}: ")
+    parts.append(last.append(code.meaning, "green" if code is ExitCode.OK else "bold red"))
+    return Group(*(line for part in parts for line in (Text(), part)))
+
+
+def _figures(results: ChaosResults) -> RenderableType:
+    table = _table("Target", "Rounds", "Failing", "Acknowledged", "Lost acks=0", "acks=1", "acks=all", "Overhead s")
+    for target in dict.fromkeys(judged.target for judged in results.rounds):
+        own = [judged for judged in results.rounds if judged.target == target]
+        overhead_s = sum(judged.seconds - judged.report.worked.work_s for judged in own) / len(own)
+        table.add_row(
+            target,
+            f"{len(own):,}",
+            f"{sum(bool(judged.report.violations) for judged in own):,}",
+            f"{sum(judged.report.acknowledged for judged in own):,}",
+            *(f"{results.lost[target, acks]:,}" for acks in (0, 1, -1)),
+            f"{overhead_s:.1f}",
+        )
+    return table
+
+
+def _coverage(results: ChaosResults) -> RenderableType:
+    """Faults by states: in how many rounds both were there."""
+    reached = [state for state in STATES if results.reached[state]]
+    table = _table("Fault", "injected", *(str(number) for number in range(1, len(reached) + 1)))
+    for kind, count in sorted(results.faults.items()):
+        cells = (results.coverage[kind, state] for state in reached)
+        table.add_row(kind, f"{count:,}", *(f"{cell:,}" if cell else "·" for cell in cells))
+    states = Text("in how many rounds a fault and a state were there together\n", "dim")
+    for number, state in enumerate(reached, 1):
+        states.append(f"{number} {state} ({results.reached[state]:,})   ", "")
+    if results.never_reached:
+        states.append("\nnever reached: ", "yellow").append(", ".join(results.never_reached))
+    return Group(table, states)
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if number else "left")
+    return table

@@ -1,0 +1,48 @@
+"""`kafkatrial chaos`: clusters of processes, broken by drawn schedules while clients work on them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kafkatrial.exit_codes import ExitCode
+
+
+def chaos(  # noqa: PLR0917  a parameter is an option
+    target: Annotated[
+        list[str] | None, typer.Option(metavar="KIND[:VERSION]", help="Cluster to break; repeat it for several.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(metavar="M", help="Begin no round after so many minutes; without it, one round.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="So many rounds.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="The first round's; drawn if not given.")] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help="Kinds of faults to draw from; repeat it. All by default.")
+    ] = None,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Go on after a violation.")] = False,
+    shrink_minutes: Annotated[
+        float, typer.Option(min=0, metavar="M", help="For making a round that failed smaller; 0: leave it as it is.")
+    ] = 5.0,
+    again: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run a kept failure again, and nothing else.")
+    ] = None,
+    show: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show a finding by its round; --show list says which there are.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run directory; .kafkatrial/chaos/<time>-<seed>.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
+) -> ExitCode:
+    """Break real clusters by drawn schedules of faults, and judge what their clients saw."""
+    from kafkatrial.breaking import Breaking, Choices, plan_chaos, run_again
+    from kafkatrial.findings import show_finding
+
+    targets = tuple(target or ("reference",))
+    if again is not None:
+        return run_again(again, target)
+    if show is not None:
+        return show_finding(show, targets)
+    choices = Choices(targets, minutes, rounds, seed, tuple(fault or ()), keep_going, shrink_minutes, out)
+    return Breaking(plan_chaos(choices), as_json=as_json).run()
