@@ -20,12 +20,13 @@ from reference_broker.core.layout import Layout, controller_listener_in, endpoin
 from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.election_state import QuorumStateFileError
+from reference_broker.server.clocks import Clocks, WrongClocks
 from reference_broker.server.errors import EXIT_BROKER_FAILED, EXIT_USAGE, ServerError, UsageError
 from reference_broker.server.listeners import Listeners
 from reference_broker.server.log_directory import LogDirectory
 from reference_broker.server.new_uuid import new_uuid
 from reference_broker.server.options import Options, parse_options
-from reference_broker.server.shell import Shell, read_clocks
+from reference_broker.server.shell import Shell
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -53,10 +54,11 @@ async def _run(options: Options) -> None:
         layout = Layout.of(properties, options.node_id)
     except InvalidConfigError as error:
         raise UsageError(f"--set: {error}") from error
+    clocks = WrongClocks(options.clock_file) if options.clock_file else Clocks()
     directory = LogDirectory(options.data, options.node_id, options.cluster_id)
-    node = _open_node(layout, properties, directory, options.node_id)
+    node = _open_node(layout, properties, directory, options.node_id, clocks)
     gc.freeze()  # what is alive now stays so: no collection walks it again
-    await _Process(options, node, listeners).run()
+    await _Process(options, node, listeners, clocks).run()
     try:
         node.close()
     except OSError as error:
@@ -77,7 +79,9 @@ def _bound(options: Options, endpoints: Sequence[Endpoint], controller_listener:
     return properties
 
 
-def _open_node(layout: Layout, properties: dict[str, str], directory: LogDirectory, node_id: int) -> Node:
+def _open_node(
+    layout: Layout, properties: dict[str, str], directory: LogDirectory, node_id: int, clocks: Clocks
+) -> Node:
     identity = Identity(
         node_id=node_id,
         cluster_id=directory.cluster_id,
@@ -93,7 +97,7 @@ def _open_node(layout: Layout, properties: dict[str, str], directory: LogDirecto
             directory.disk,
             new_uuid=new_uuid,
             random_below=SystemRandom().randrange,
-            now=read_clocks(),
+            now=clocks.read(),
         )
     except OSError as error:
         raise ServerError(f"cannot open the data directory {directory.path}: {error.strerror or error}") from error
@@ -104,8 +108,9 @@ def _open_node(layout: Layout, properties: dict[str, str], directory: LogDirecto
 class _Process:
     """The node as it runs."""
 
-    def __init__(self, options: Options, node: Node, listeners: Listeners) -> None:
+    def __init__(self, options: Options, node: Node, listeners: Listeners, clocks: Clocks) -> None:
         self._options = options
+        self._clocks = clocks
         self._node = node
         self._listeners = listeners
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -117,7 +122,11 @@ class _Process:
         listeners, node = self._listeners, self._node
         listeners.frame_size_max_bytes = node.runtime.configuration.integer("socket.request.max.bytes")
         listeners.shell = self._shell = Shell(
-            node, hosts_file=self._options.hosts_file, failed=self._fail, changed=self._changed
+            node,
+            clocks=self._clocks,
+            hosts_file=self._options.hosts_file,
+            failed=self._fail,
+            changed=self._changed,
         )
         await listeners.accept(controller=True)
         self._watch_for_the_end()

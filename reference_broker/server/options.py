@@ -31,6 +31,7 @@ class Options:
     node_id: int
     data: Path
     hosts_file: Path | None
+    clock_file: Path | None
     cluster_id: str | None
     properties: dict[str, str]
     unheeded: tuple[str, ...]
@@ -50,6 +51,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
     parser.add_argument("--listener", type=_address, metavar="HOST:PORT", help="of a node alone; port 0: any free one")
     parser.add_argument("--advertised", type=_address, metavar="HOST:PORT", help="what its clients are told instead")
     parser.add_argument("--hosts-file", type=Path, metavar="FILE", help="names to addresses, before the system's own")
+    parser.add_argument("--clock-file", type=Path, metavar="FILE", help="how wrong its clocks are, for tests")
     parser.add_argument("--cluster-id", help="22 characters of base64; made at the first start where not given")
     parser.add_argument(
         "--set", action="append", default=[], metavar="PROPERTY=VALUE", type=_property, dest="properties"
@@ -61,6 +63,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
         node_id=parsed.node_id,
         data=parsed.data,
         hosts_file=parsed.hosts_file,
+        clock_file=parsed.clock_file,
         cluster_id=parsed.cluster_id,
         properties=_checked({name: value for name, value in given.items() if name in BROKER_CONFIG_KEYS}),
         unheeded=tuple(name for name in given if name not in BROKER_CONFIG_KEYS),

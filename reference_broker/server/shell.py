@@ -7,30 +7,24 @@ out, metadata that cannot be followed, or a broker that is not let in ends the n
 
 import asyncio
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reference_broker.core.clock import Now
 from reference_broker.core.connection import Channel, Close, Connection, Disconnect, Note, Respond, Send
 from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.states import QuorumStateError
+from reference_broker.server.clocks import Clocks
 from reference_broker.server.outgoing import Outgoing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reference_broker.server.incoming import Incoming
-
-
-def read_clocks() -> Now:
-    """Both clocks, now."""
-    return Now(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000)
 
 
 class Shell:
@@ -41,9 +35,16 @@ class Shell:
     """
 
     def __init__(
-        self, node: Node, *, hosts_file: Path | None, failed: Callable[[str], None], changed: Callable[[], None]
+        self,
+        node: Node,
+        *,
+        clocks: Clocks,
+        hosts_file: Path | None,
+        failed: Callable[[str], None],
+        changed: Callable[[], None],
     ) -> None:
         self.node = node
+        self._clocks = clocks
         self._failed = failed
         self._changed = changed
         self._loop = asyncio.get_running_loop()
@@ -67,35 +68,35 @@ class Shell:
     def handle(self, incoming: "Incoming", frame: bytes) -> None:
         """Give the core a request, and do what it says."""
         with self._guarded(incoming.close):
-            self.node.handle(incoming.connection, frame, read_clocks())
+            self.node.handle(incoming.connection, frame, self._clocks.read())
         self._proceed(incoming)
 
     def stop(self) -> None:
         """The node shall end, in good order."""
         with self._guarded(lambda: self._failed("the node cannot shut down in order")):
-            self.node.shut_down(read_clocks())
+            self.node.shut_down(self._clocks.read())
         self._proceed(None)
 
     def _answered(self, channel: Channel, frame: bytes) -> None:
         with self._guarded(lambda: self._outgoing.close(channel)):
-            self.node.answered(channel, frame, read_clocks())
+            self.node.answered(channel, frame, self._clocks.read())
         self._proceed(None)
 
     def _lost(self, channel: Channel) -> None:
         with self._guarded(_nothing):
-            self.node.lost(channel, read_clocks())
+            self.node.lost(channel, self._clocks.read())
         self._proceed(None)
 
     def _fire(self) -> None:
         self._timer = None
         with self._guarded(_nothing):
-            self.node.fire(read_clocks())
+            self.node.fire(self._clocks.read())
         self._proceed(None)
 
     def _write(self) -> None:
         self._is_writing = False
         with self._guarded(_nothing):
-            self.node.write(read_clocks())
+            self.node.write(self._clocks.read())
         self._proceed(None)
 
     @contextmanager
@@ -157,10 +158,11 @@ class Shell:
         at_ms = self.node.next_ms
         if at_ms is None:
             return
-        if self._timer is None or self._timer.cancelled() or at_ms / 1000 < self._timer.when():
+        at_s = self._clocks.true_s(at_ms)
+        if self._timer is None or self._timer.cancelled() or at_s < self._timer.when():
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self._loop.call_at(at_ms / 1000, self._fire)
+            self._timer = self._loop.call_at(at_s, self._fire)
 
 
 def _nothing() -> None:
