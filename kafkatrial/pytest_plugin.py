@@ -1,4 +1,4 @@
-"""kafkatrial in pytest: `pytest -m conformance --target apache-kafka:4.3.1`, and the fixture `kafka_cluster`.
+"""kafkatrial in pytest: `pytest -m conformance --target apache-kafka:4.3.1`, `-m chaos`, the fixture `kafka_cluster`.
 
 This module and what it imports are all of ours that a user's test process ever holds, and unless one of the two is
 used, this module is all: it takes part in every pytest run of everybody who has kafkatrial installed. The suite works
@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from kafkatrial.cluster import KafkaCluster
+    from kafkatrial.pytest_chaos import ChaosSession
     from kafkatrial.pytest_conformance import ConformanceRun
 
 _MARKERS = {
@@ -32,6 +33,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "expectations": {"metavar": "FILE", "help": "TOML file of violations that are known"},
 }
 _RUN: pytest.StashKey[ConformanceRun] = pytest.StashKey()
+_CHAOS: pytest.StashKey[ChaosSession] = pytest.StashKey()
 
 
 # --- options and markers
@@ -98,8 +100,15 @@ def chosen_options(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Append an item per requirement and target where `-m` asks for them, before -m and -k deselect."""
-    if _selects_conformance(config.getoption("markexpr", "")):
+    """Append an item per requirement or finding and target where `-m` asks for them, before -m and -k deselect."""
+    if _selects("chaos", config.getoption("markexpr", "")):
+        from kafkatrial.pytest_chaos import ChaosSession
+
+        chaos = config.stash[_CHAOS] = ChaosSession(
+            config.getoption(_dest("target")) or (), config.getoption(_dest("seed"))
+        )
+        items += chaos.collect(session)
+    if _selects("conformance", config.getoption("markexpr", "")):
         from kafkatrial.pytest_conformance import ConformanceRun
 
         run = config.stash[_RUN] = ConformanceRun(config, chosen_options(config))
@@ -124,15 +133,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """The seed and the report, last of all."""
+    chaos = config.stash.get(_CHAOS, None)
+    if chaos is not None:
+        terminalreporter.write_line(f"kafkatrial seed {chaos.seed}")
     run = config.stash.get(_RUN, None)
     if run is not None:
         for line in run.summary():
             terminalreporter.write_line(line)
 
 
-def _selects_conformance(expression: str) -> bool:
+def _selects(marker: str, expression: str) -> bool:
     """True if it is true of an item that has that marker alone, and false of one that has none."""
-    if "conformance" not in expression:
+    if marker not in expression:
         return False
     from _pytest.mark.expression import Expression
 
@@ -140,11 +152,11 @@ def _selects_conformance(expression: str) -> bool:
         compiled = Expression.compile(expression)
     except SyntaxError:
         return False  # pytest itself is about to say so
-    return compiled.evaluate(_has_that_marker_alone) and not compiled.evaluate(_has_no_marker)
 
+    def has_that_marker_alone(name: str, /, **arguments: object) -> bool:
+        return name == marker and not arguments
 
-def _has_that_marker_alone(name: str, /, **arguments: object) -> bool:
-    return name == "conformance" and not arguments
+    return compiled.evaluate(has_that_marker_alone) and not compiled.evaluate(_has_no_marker)
 
 
 def _has_no_marker(name: str, /, **arguments: object) -> bool:

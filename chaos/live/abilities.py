@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from chaos.faults import (
+    AddBroker,
     ClockDrift,
     ClockJump,
     Configure,
@@ -27,6 +28,7 @@ from chaos.faults import (
     SlowFlush,
     Split,
     Timed,
+    Unregister,
     Wipe,
 )
 from fixtures.targets.target import Capability, Explaining, Target
@@ -35,12 +37,12 @@ NEEDS: Final[dict[type, Capability]] = {
     **dict.fromkeys((Cut, Isolate, Split, Ring, Slow, Reset, HalfOpen), Capability.NETWORK_FAULTS),
     **dict.fromkeys((DiskError, DiskFull, SlowFlush), Capability.DISK_FAULTS),
     PowerCut: Capability.POWER_CUTS,
-    **dict.fromkeys((Kill, ShutDown, Pause), Capability.PROCESS_CONTROL),
+    **dict.fromkeys((Kill, ShutDown, Pause, AddBroker, Unregister), Capability.PROCESS_CONTROL),
     **dict.fromkeys((Wipe, DamageDisk, FlipBit), Capability.LOG_DIRECTORIES),
     **dict.fromkeys((ClockJump, ClockDrift), Capability.CLOCK_FAULTS),
     **dict.fromkeys((Reassign, Elect, Configure), Capability.TOPIC_ADMIN),
 }
-"""By the kind of fault."""
+"""By the kind of fault. A kind that is not here is for the simulation alone."""
 
 
 def lacking(target: Target, needed: Capability) -> str:
@@ -53,5 +55,15 @@ def lacking(target: Target, needed: Capability) -> str:
 
 def refusals(target: Target, schedule: Iterable[Timed]) -> dict[Fault, str]:
     """The faults of a schedule that a target cannot do, each with the reason."""
-    reasons = {timed.fault: lacking(target, NEEDS[type(timed.fault)]) for timed in schedule}
+    reasons = {timed.fault: _refusal(target, timed.fault) for timed in schedule}
     return {fault: reason for fault, reason in reasons.items() if reason}
+
+
+def needs_of(schedule: Iterable[Timed]) -> frozenset[Capability]:
+    """All that a schedule takes."""
+    return frozenset(NEEDS[type(timed.fault)] for timed in schedule if type(timed.fault) in NEEDS)
+
+
+def _refusal(target: Target, fault: Fault) -> str:
+    needed = NEEDS.get(type(fault))
+    return f"{type(fault).__name__} is for the simulation alone" if needed is None else lacking(target, needed)

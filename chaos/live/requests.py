@@ -32,6 +32,10 @@ class Administration:
         """Ask one node after the other until somebody answers, each once."""
         self._tasks.append(self._surroundings.target.stage.start(lambda: self._ask_everyone(request)))
 
+    def beside(self, action: Callable[[], object]) -> None:
+        """Do something that takes its time."""
+        self._tasks.append(self._surroundings.target.stage.start(lambda: _done(action)))
+
     def insist(self, request: Ask) -> None:
         """Ask until it is granted, whatever happens meanwhile; what cannot be taken back is not waited for for ever."""
         self._tasks.append(self._surroundings.target.stage.start(lambda: self._insist(request)))
@@ -60,3 +64,7 @@ class Administration:
             return request(client).error
         finally:
             client.client.close()
+
+
+def _done(action: Callable[[], object]) -> None:
+    action()

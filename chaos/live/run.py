@@ -59,7 +59,7 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
         record_replicas(surroundings)
         worked = Worked(
             injected=tuple(healing.injector.injected),
-            deaths=tuple(sorted(healing.injector.deaths.items())),
+            deaths=tuple(sorted(healing.injector.nodes.deaths.items())),
             divergences=tuple(_divergences(target, a_round)),
             recovery_s=healing.recovery_s,
             bound_s=healing.bound_s,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos.faults import Fault
-from chaos.live.abilities import NEEDS, refusals
+from chaos.live.abilities import needs_of, refusals
 from chaos.live.injector import Injected
 from chaos.live.report import Report
 from chaos.live.round import Round
@@ -53,7 +53,7 @@ def _target(name: str, a_round: Round, work_dir: Path | None) -> LiveTarget:
         a_round.cluster.nodes,
         properties=dict(a_round.cluster.properties),
         work_dir=work_dir,
-        prepare=PREPARED & {NEEDS[type(timed.fault)] for timed in a_round.schedule},
+        prepare=PREPARED & needs_of(a_round.schedule),
     )
     if not isinstance(target, ProcessSupervision):
         raise UnknownTargetError(

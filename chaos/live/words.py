@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from chaos.faults import (
+    AddBroker,
     ClockDrift,
     ClockJump,
     Configure,
@@ -26,11 +27,13 @@ from chaos.faults import (
     PowerCut,
     Reassign,
     Reset,
+    RestartWith,
     Ring,
     ShutDown,
     Slow,
     SlowFlush,
     Split,
+    Unregister,
     Wipe,
 )
 
@@ -69,5 +72,8 @@ _WORDS: Final[dict[type, Callable[[Any], tuple[str, str | None]]]] = {
     ClockDrift: lambda fault: ("clock", f"drift {fault.rate_ppm} ppm"),
     Configure: lambda fault: ("configuration", f"{fault.name}={fault.value}"),
     Elect: lambda fault: ("election", "unclean" if fault.unclean else "preferred"),
+    AddBroker: lambda _: ("reassignment", "a broker more"),
+    Unregister: lambda _: ("kill", "unregistered"),
+    RestartWith: lambda fault: ("kill", f"{fault.name}={fault.value}"),
     Reassign: lambda fault: ("reassignment", ",".join(map(str, fault.replicas))),
 }

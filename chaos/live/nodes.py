@@ -1,0 +1,288 @@
+"""What a schedule does to single nodes: their processes, disks and clocks.
+
+Rules of this file:
+- A node that several faults keep down starts when the last of them is over, and the rows of all of them end then. A
+  node that its disk has ended is started when that fault is over.
+- A last in-sync replica that starts again after it has lost content is written down as an unclean election: without
+  KIP-966 it leads again, whatever it lost.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from chaos.faults import (
+    ClockDrift,
+    ClockJump,
+    DamageDisk,
+    DiskError,
+    DiskFull,
+    Fault,
+    FileKind,
+    FlipBit,
+    Kill,
+    Operation,
+    Pause,
+    PowerCut,
+    ShutDown,
+    SlowFlush,
+    Wipe,
+)
+from chaos.live.watch import PartitionSeen, View
+from chaos.live.words import words_of
+from conformance.concurrent.surroundings import Surroundings
+from fixtures.disk.faults import DiskError as Refusal
+from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
+from fixtures.faults.damage import Damage, damage, wipe
+from fixtures.targets.target import ClockControl, DiskControl, LogDirectories, ProcessSupervision
+from linearizability.history.recorder import Recorder
+
+Heal = Callable[[], object]
+_OPERATIONS: Final = {
+    Operation.APPEND: DiskOperation.WRITE,
+    Operation.FLUSH: DiskOperation.FLUSH,
+    Operation.READ: DiskOperation.READ,
+    Operation.REPLACE: DiskOperation.RENAME,
+    Operation.TRUNCATE: DiskOperation.TRUNCATE,
+    Operation.DELETE: DiskOperation.DELETE,
+}
+_LOSING: Final = frozenset({Damage.REPLICA, Damage.CHECKPOINTS})
+
+
+class BreakableNodes(ProcessSupervision, DiskControl, ClockControl, LogDirectories, Protocol):
+    """Whatever a target may offer; which of it this one does is known before a schedule begins."""
+
+
+def begun(recorder: Recorder, fault: Fault, target: str | None) -> ExitStack:
+    """A row of `faults`, which begins now, and ends when what is returned is closed."""
+    stack = ExitStack()
+    kind, argument = words_of(fault)
+    stack.enter_context(recorder.fault(kind, target, argument))
+    return stack
+
+
+def entered(over: ExitStack, context: AbstractContextManager[object]) -> Heal:
+    """Enter what breaks something: it is left before the row ends."""
+    try:
+        over.enter_context(context)
+    except BaseException:
+        over.close()
+        raise
+    return over.close
+
+
+@dataclass(slots=True)
+class Nodes:
+    """The nodes of one cluster, and what holds them down.
+
+    :param seed: of what a power cut leaves.
+    """
+
+    target: BreakableNodes
+    surroundings: Surroundings
+    view: View
+    seed: int
+    deaths: dict[int, str] = field(default_factory=dict)
+    """Nodes that ended by themselves though nothing broke their disks, and what they said last."""
+    _holds: Counter[int] = field(default_factory=Counter)
+    _paused: set[int] = field(default_factory=set)
+    _rows: dict[int, ExitStack] = field(default_factory=dict)
+    _lossy: set[int] = field(default_factory=set)
+    """Nodes that have lost content, until they have been in a full ISR again."""
+    _spoilt: set[int] = field(default_factory=set)
+    """Nodes whose disks were ever broken: they may end by themselves."""
+    _forfeited: set[tuple[int, int]] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.view.changed = self._note_election
+
+    @property
+    def ids(self) -> list[int]:
+        """Of all nodes."""
+        return [node.id for node in self.surroundings.target.nodes]
+
+    def find(self, name: Any) -> int | None:
+        """The node of that name by now; null where there is none."""
+        node = self.view.node(name)
+        return node if node in self.ids else None
+
+    def _row(self, fault: Fault, node: int) -> ExitStack:
+        return begun(self.surroundings.recorder, fault, str(node))
+
+    def break_node(self, fault: Any, node: int) -> Heal | None:
+        """Inject a fault of one node; what heals it, null where there is nothing to break."""
+        match fault:
+            case Kill():
+                return self.keep_down(fault, node, self.target.kill)
+            case ShutDown():
+                return self._shut_down(fault, node)
+            case Pause():
+                return self._pause(fault, node)
+            case Wipe():
+                return self.keep_down(fault, node, self.target.kill, lambda: wipe(self._directories(node)), loses=True)
+            case DamageDisk(what=what):
+                spoil = partial(damage, self._directories(node), self.surroundings.topic, what)
+                return self.keep_down(fault, node, self.target.kill, spoil, loses=what in _LOSING)
+            case FlipBit():
+                return None
+            case DiskError() | DiskFull() | SlowFlush():
+                return self._fail_disk(fault, node)
+            case ClockJump(by_ms=by_ms):
+                return entered(self._row(fault, node), self.target.jump_clock(node, by_ms))
+            case ClockDrift(rate_ppm=rate_ppm):
+                return entered(self._row(fault, node), self.target.drift_clock(node, rate_ppm))
+        raise TypeError(f"no fault of a node: {fault!r}")
+
+    def _directories(self, node: int) -> Sequence[Path]:
+        return self.target.log_directories(node)
+
+    def keep_down(
+        self,
+        fault: Fault,
+        node: int,
+        end: Callable[[int], object],
+        then: Callable[[], object] | None = None,
+        *,
+        loses: bool = False,
+    ) -> Heal:
+        """End a node, then do something to its disk, and let nothing start it before this is over.
+
+        :param loses: whether `then` takes content.
+        """
+        self._rows.setdefault(node, ExitStack()).push(self._row(fault, node))
+        self._holds[node] += 1
+        end(node)
+        if then is not None:
+            then()
+            self._spoilt.add(node)
+        if loses:
+            self._note_loss(node)
+        return lambda: self._let_up(node)
+
+    def _let_up(self, node: int) -> None:
+        self._holds[node] -= 1
+        self._start(node)
+
+    def _start(self, node: int) -> None:
+        """Start a node that does not run and that nothing keeps down."""
+        if self._holds[node]:
+            return
+        if node in self.target.ended_nodes():
+            self._forfeit_if_alone(node)
+            self.target.launch(node)
+        if node in self._rows:
+            self._rows.pop(node).close()
+
+    def start_all(self) -> None:
+        """Start what does not run, as a person would who finds it so."""
+        self.look_for_deaths()
+        for node in self.ids:
+            self._start(node)
+
+    def look_for_deaths(self) -> None:
+        """A node that ended by itself is a finding of its own, unless its disk was broken."""
+        for node, last_words in self.target.ended_nodes().items():
+            if not self._holds[node] and node not in self._spoilt:
+                self.deaths.setdefault(node, last_words)
+
+    def _shut_down(self, fault: ShutDown, node: int) -> Heal:
+        heal = self.keep_down(fault, node, self.target.ask_to_end)
+
+        def over() -> None:
+            """One that has not ended by now is killed, as an impatient supervisor does."""
+            self.target.kill(node)
+            heal()
+
+        return over
+
+    def _pause(self, fault: Pause, node: int) -> Heal | None:
+        if node in self.target.ended_nodes() or node in self._paused:
+            return None
+        self._paused.add(node)
+        over = ExitStack()
+        over.callback(self._paused.discard, node)
+        over.push(self._row(fault, node))
+        return entered(over, self.target.pause(node))
+
+    # --- disks
+
+    def cut_power(self, fault: PowerCut) -> Heal | None:
+        """Of some nodes at once, or of all; what starts them."""
+        names = fault.nodes or tuple(self.ids)
+        nodes = list(dict.fromkeys(node for name in names if (node := self.find(name)) is not None))
+        if not nodes:
+            return None
+        for node in nodes:
+            self.keep_down(fault, node, lambda _: None)
+            self._spoilt.add(node)
+        if fault.after_writes is None:
+            self._lose_power(nodes)
+        else:
+            for node in nodes:
+                self.target.arm_power_cut(node, fault.after_writes)
+                self._note_loss(node)
+
+        def over() -> None:
+            if fault.after_writes is not None:
+                self._lose_power(nodes)
+            for node in nodes:
+                self._let_up(node)
+
+        return over
+
+    def _lose_power(self, nodes: Sequence[int]) -> None:
+        self.target.cut_power(nodes, Unflushed.TORN, self.seed)
+        for node in nodes:
+            self._note_loss(node)
+
+    def _fail_disk(self, fault: DiskError | DiskFull | SlowFlush, node: int) -> Heal:
+        self._spoilt.add(node)
+        over = ExitStack()
+        over.callback(self._start, node)
+        over.push(self._row(fault, node))
+        match fault:
+            case DiskFull(free_bytes=free_bytes):
+                return entered(over, self.target.fill_disk(node, free_bytes))
+            case SlowFlush(flush_ms=flush_ms):
+                slow = DiskFault(frozenset({DiskOperation.FLUSH}), error=None, delay_ms=flush_ms)
+                return entered(over, self.target.break_disk(node, slow))
+            case DiskError():
+                operations = frozenset() if fault.operation is None else frozenset({_OPERATIONS[fault.operation]})
+                files = None if fault.files is None else f"*{fault.files}{'*' * (fault.files is FileKind.CHECKPOINT)}"
+                broken = DiskFault(operations, files, Refusal(fault.error))
+                return entered(over, self.target.break_disk(node, broken))
+
+    # --- what was lost
+
+    def _note_loss(self, node: int) -> None:
+        with self._lock:
+            self._lossy.add(node)
+        self._forfeit_if_alone(node)
+
+    def _forfeit_if_alone(self, node: int) -> None:
+        for seen in self.view.partitions.values():
+            self._note_election(seen, node)
+
+    def _note_election(self, seen: PartitionSeen, node: int | None = None) -> None:
+        """The last in-sync replica of a partition has lost content, or a new answer says that such a one is the last.
+
+        :param node: look at this one only.
+        """
+        with self._lock:
+            if seen.is_whole and node is None:
+                self._lossy -= set(seen.isr) - set(self._holds)
+            if len(seen.isr) != 1 or not self._lossy.issuperset(seen.isr):
+                return
+            key = (seen.epoch, seen.isr[0])
+            if key in self._forfeited:
+                return
+            self._forfeited.add(key)
+        words = "unclean: the last in-sync replica lost content"
+        with self.surroundings.recorder.fault("election", self.surroundings.topic, words):
+            pass
