@@ -16,12 +16,14 @@ import pyarrow.parquet as pq
 from linearizability.anomalies.arrow import OPERATION_FIELDS, numbers, operation_columns
 from linearizability.anomalies.catalogue import judge_run
 from linearizability.anomalies.gather import ShardRows
+from linearizability.anomalies.promise import topic_rules
 from linearizability.anomalies.summary import (
     SUMMARY_FIELDS,
     Summary,
     context_of,
     judgement_of,
     merge_summaries,
+    settings_of,
     summarise,
 )
 from linearizability.history.reader import History, open_history
@@ -39,11 +41,12 @@ def judge(run_dir: Path) -> Judgement:
 def judge_history(history: History) -> Judgement:
     """Judge a history that is known to keep the rules of the format."""
     table, summary = _operations(history)
-    faults = history.table("faults")
-    context = context_of(history.run, faults, summary)
-    rows = ShardRows(_HistorySource(history), numbers(table["op_id"], 0), lambda topic: context.rules(topic).compaction)
+    settings = settings_of(history.run, history.table("faults"))
+    rows = ShardRows(
+        _HistorySource(history), numbers(table["op_id"], 0), lambda topic: topic_rules(settings, topic).compaction
+    )
     summary = merge_summaries([summary, rows.records, rows.positions, _small_tables(history)])
-    context = context_of(history.run, faults, summary)
+    context = context_of(history.run, settings, summary)
     operations = operation_columns(table, context.transactions, context.clients)
     del table
     decided = context.transactions.with_first_reads(rows.first_reads(operations, context))

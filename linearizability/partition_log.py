@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from linearizability.anomalies.arrow import numbers
-from linearizability.anomalies.faults import faults_from_rows
 from linearizability.anomalies.promise import topic_rules
-from linearizability.anomalies.settings import Settings
+from linearizability.anomalies.summary import settings_of
 from linearizability.history.errors import HistoryError
 from linearizability.history.reader import History
 from linearizability.search.log_order import (
@@ -234,8 +233,7 @@ def _refuse_tombstones(records: pa.Table) -> None:
 
 def _forgets(history: History, topic: str) -> bool:
     """Whether records may be gone lawfully."""
-    faults = faults_from_rows(history.table("faults").to_pylist())
-    rules = topic_rules(Settings(history.run.topics, history.run.cluster, faults), topic)
+    rules = topic_rules(settings_of(history.run, history.table("faults")), topic)
     return rules.retention or rules.compaction
 
 

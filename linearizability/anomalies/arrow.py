@@ -222,6 +222,8 @@ def wanted_keys(table: pa.Table, compacted: Callable[[str], bool]) -> npt.NDArra
 
 def place_codes(table: pa.Table) -> tuple[list[Place], npt.NDArray[np.intp]]:
     """The distinct places of a table's rows, and which of them each row has."""
+    if not table.num_rows:
+        return [], np.empty(0, np.intp)
     encoded = [pc.dictionary_encode(table[name].combine_chunks()) for name in PLACE_FIELDS]
     sizes = [len(column.dictionary) + 1 for column in encoded]
     packed = np.zeros(table.num_rows, np.int64)
@@ -239,7 +241,9 @@ def place_codes(table: pa.Table) -> tuple[list[Place], npt.NDArray[np.intp]]:
 
 def numbers(column: pa.ChunkedArray, null: int) -> Int64s:
     """An integer column as int64, with a number in the place of nulls. Writable."""
-    values: Int64s = pc.fill_null(column.cast(pa.int64()), null).to_numpy().copy()
+    if column.null_count:
+        column = pc.fill_null(column.cast(pa.int64()), null)
+    values: Int64s = column.to_numpy().astype(np.int64)
     return values
 
 

@@ -100,7 +100,12 @@ def merge_summaries(summaries: Iterable[Summary]) -> Summary:
     )
 
 
-def context_of(run: RunInfo, faults: pa.Table, summary: Summary) -> Context:
+def settings_of(run: RunInfo, faults: pa.Table) -> Settings:
+    """A run's settings, as its faults change them."""
+    return Settings(run.topics, run.cluster, faults_from_rows(faults.to_pylist()))
+
+
+def context_of(run: RunInfo, settings: Settings, summary: Summary) -> Context:
     """The context of a run's shards, transactions of unknown outcome not yet decided by reads."""
     ids: dict[str, list[str]] = defaultdict(list)
     for topic, topic_id in sorted(summary.topic_ids):
@@ -110,7 +115,7 @@ def context_of(run: RunInfo, faults: pa.Table, summary: Summary) -> Context:
         moves[process].append(at_ns)
     return Context(
         complete=run.complete,
-        settings=Settings(run.topics, run.cluster, faults_from_rows(faults.to_pylist())),
+        settings=settings,
         transactions=transactions_from_rows(summary.transaction_rows, summary.fencing),
         topic_ids={topic: tuple(own) for topic, own in ids.items()},
         deletions=summary.deletions,

@@ -14,6 +14,7 @@ import pyarrow as pa
 from linearizability.anomalies.context import Context
 from linearizability.anomalies.finding import Finding, lowest_evidence
 from linearizability.anomalies.log import PartitionLog
+from linearizability.history.schema import empty_table
 from linearizability.judgement import Evidence, Verdict
 
 FactTables = Mapping[str, pa.Table]
@@ -77,7 +78,7 @@ def below_each_other(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
     filled = [table for table in tables if table.num_rows]
     if len(filled) == 1:
         return filled[0]
-    return pa.concat_tables(filled) if filled else schema.empty_table()
+    return pa.concat_tables(filled) if filled else empty_table(schema)
 
 
 def run_finding(name: str, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterable[Finding]:

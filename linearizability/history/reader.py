@@ -19,7 +19,7 @@ from linearizability.history import layout
 from linearizability.history.conform import check_schema, conform, has_types_of
 from linearizability.history.errors import HistoryError, NotARunError, one_line
 from linearizability.history.run import RunInfo
-from linearizability.history.schema import SCHEMAS
+from linearizability.history.schema import SCHEMAS, empty_table
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -45,7 +45,7 @@ class History:
     def unfinished(self, name: str) -> pa.Table:
         """What is in no file: of a killed run what had begun and not ended, of a history in memory all. Else empty."""
         found = self._unfinished.get(name)
-        return SCHEMAS[name].empty_table() if found is None else found
+        return empty_table(SCHEMAS[name]) if found is None else found
 
     def is_absent(self, name: str) -> bool:
         """Whether the run has no such table at all, which for `positions` means that they are derived."""

@@ -6,6 +6,7 @@ A table is written with exactly these Arrow types. In Arrow every column may be 
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import pyarrow as pa
@@ -190,3 +191,9 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
 
 OPERATION_TABLES: Final = ("records", "positions", "offsets", "inputs")
 """The tables whose rows belong to an operation, by `op_id`."""
+
+
+@cache
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """A table of a schema without rows. Made once, since small histories ask for very many."""
+    return schema.empty_table()

@@ -28,6 +28,7 @@ from linearizability.anomalies.summary import (
     context_of,
     judgement_of,
     merge_summaries,
+    settings_of,
     summarise,
 )
 from linearizability.history.reader import History, HistoryError, open_history
@@ -64,7 +65,7 @@ def judge_with_spark(run_dir: Path, master: str | None = None) -> Judgement:
     with spark_session(master) as spark, _one_line_errors():
         _validate(spark, history)
         summary = _summary(spark, history)
-        context = context_of(history.run, history.table("faults"), summary)
+        context = context_of(history.run, settings_of(history.run, history.table("faults")), summary)
         parcels = _parcels(spark, history, context)
         context = _decided(parcels, context)
         findings = judge_run(_judged(parcels, context), summary.transactional, context)
