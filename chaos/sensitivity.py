@@ -147,7 +147,7 @@ def _try_defects(plan: Plan) -> Generator[Event, None, int]:
 
     def overdue(number: int) -> DefectTried:
         text = f"not tried to an end in {_WALL_OVER_CPU:.0f} times the seconds that it may compute"
-        return DefectTried(plan.defects[number], ENDLESS, text, False, None, 0, plan.seconds)
+        return DefectTried(plan.defects[number], "", text, False, None, 0, plan.seconds)
 
     results = in_order(
         TryDefects(plan.defects, plan.first, plan.seconds, plan.known_first),

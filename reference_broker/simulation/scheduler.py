@@ -18,13 +18,11 @@ class Scheduler:
 
     :ivar now_ms: virtual milliseconds since the start of the simulation.
     :ivar events: how many actions were done.
-    :ivar after_event: called after each of them, for whoever watches.
     """
 
     def __init__(self) -> None:
         self.now_ms = 0
         self.events = 0
-        self.after_event: list[Action] = []
         self._heap: list[tuple[int, int, Action]] = []
         self._sequence = itertools.count()
         self._last_ns = 0
@@ -44,8 +42,6 @@ class Scheduler:
         self.now_ms, _, action = heapq.heappop(self._heap)
         self.events += 1
         action()
-        for watch in self.after_event:
-            watch()
         return True
 
     def run_until(self, condition: Callable[[], bool], *, end_ms: int) -> bool:

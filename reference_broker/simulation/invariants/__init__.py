@@ -60,18 +60,13 @@ class Invariants:
         if not self.is_void:
             self.groups.acknowledged(group, topic, partition, offset)
 
-    def allow_loss(self, node_id: int, *, with_metadata: bool = False) -> None:
-        """A node's disk may have lost content of topics. Power cuts, and wipes of the whole disk, are seen without it.
-
-        :param with_metadata: also of the quorum's log or vote, which no power cut may take.
-        """
+    def allow_loss(self, node_id: int) -> None:
+        """A node's disk may have lost content of topics; power cuts, and wipes of the whole disk, are seen anyway."""
         self.partitions.allow_loss(node_id)
-        if with_metadata:
-            self.quorum.forget(node_id)
 
-    def allow_unclean_elections(self) -> None:
-        """An administrator asks for some. Where a setting permits them, this need not be said."""
-        self.metadata.allows_unclean = True
+    def allow_unclean_election(self, topic: str, partition: int) -> None:
+        """An administrator asks for one. Where a setting permits them, this need not be said."""
+        self.metadata.asked_for.add(f"{topic}-{partition}")
 
     def check_everything(self) -> None:
         """Look at all that is not looked at after every event."""

@@ -89,8 +89,9 @@ class LogMirror:
         if last is None:
             return None
         disk, path = cast("MemoryDisk", log._disk), _path(log.directory, last.segment)
-        if not isinstance(disk, SimulatedDisk):
-            return None
+        if type(disk) is MemoryDisk:
+            return None  # which loses nothing
+        assert isinstance(disk, SimulatedDisk)
         is_durable = disk.durable_bytes(path) >= last.position + last.size_bytes
         return None if is_durable else last
 

@@ -21,8 +21,9 @@ know. Each batch is judged by what it changes; each node's image is held against
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import itemgetter
+from typing import assert_never
 from uuid import UUID
 
 from reference_broker.core.configuration.resource import ResourceType
@@ -30,6 +31,7 @@ from reference_broker.core.controller.elections import UNCLEAN_ELECTION
 from reference_broker.core.controller.partition_changes import is_reassigning
 from reference_broker.core.metadata.image import CLUSTER_DEFAULT, MetadataImage
 from reference_broker.core.node import Node
+from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.states import Leader
 from reference_broker.protocol.metadata_records import (
     NO_LEADER,
@@ -38,6 +40,7 @@ from reference_broker.protocol.metadata_records import (
     FeatureLevelRecord,
     FenceBrokerRecord,
     MetadataRecord,
+    NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -65,12 +68,14 @@ class MetadataInvariants:
 
     :param partitions: is told what has become of partitions.
     :param properties: the nodes' own, for what neither topic nor cluster sets.
+    :ivar asked_for: partitions for which an unclean election was asked; each permits one, whenever it comes.
     """
 
     def __init__(self, partitions: PartitionInvariants, properties: dict[str, str]) -> None:
         self.image = MetadataImage()
         self.offset = -1
-        self.allows_unclean = str(properties.get(UNCLEAN_ELECTION, "false")).lower() == "true"
+        self.asked_for: set[str] = set()
+        self._properties = properties
         self.unclean_elections = 0
         self._partitions = partitions
         self._ends: list[int] = []
@@ -125,7 +130,7 @@ class MetadataInvariants:
     # The log
 
     def _go_on(self, node: Node, to_offset: int) -> None:
-        log = node.quorum.log
+        log = self._log_with(node, self.offset + 1)
         if log.start_offset > self.offset + 1:
             detail = f"node {node.runtime.identity.node_id} begins at {log.start_offset}; applied is {self.offset}"
             raise InvariantViolation("metadata-agree", detail)
@@ -134,6 +139,11 @@ class MetadataInvariants:
             if not data:
                 raise InvariantViolation("metadata-agree", f"nothing is at {self.offset + 1}, which was applied")
             self._apply_batches(data, to_offset)
+
+    def _log_with(self, node: Node, offset: int) -> QuorumLog:
+        """That of the node; of another one where the node has cut off what it had applied, in the same event."""
+        logs = [node.quorum.log, *(other.quorum.log for other in self._partitions.nodes)]
+        return next((log for log in logs if log.start_offset <= offset < log.end_offset), node.quorum.log)
 
     def _apply_batches(self, data: bytes, to_offset: int) -> None:
         position = 0
@@ -218,9 +228,10 @@ class MetadataInvariants:
             now
         )  # then the leader may have joined with the others
         if has_new_leader and now.leader not in before.isr and not has_moved:
-            if not self._may_be_unclean(now):
+            if not self._may_be_unclean(now) and name not in self.asked_for:
                 detail = f"{name} is led by {now.leader}, which was not in the ISR {before.isr}"
                 raise InvariantViolation("clean-election", detail)
+            self.asked_for.discard(name)
             self.unclean_elections += 1
             self._partitions.elected_uncleanly((now.topic_id, now.partition_id), now.leader_epoch)
             return
@@ -243,14 +254,18 @@ class MetadataInvariants:
         return f"{self.image.topics_by_id[partition.topic_id].name}-{partition.partition_id}"
 
     def _may_be_unclean(self, partition: PartitionRecord) -> bool:
-        topic = self.image.topics_by_id[partition.topic_id].name
-        for properties in (
-            self.image.topic_overrides(topic),
-            self.image.overrides(ResourceType.BROKER, CLUSTER_DEFAULT),
-        ):
-            if UNCLEAN_ELECTION in properties and properties[UNCLEAN_ELECTION].lower() == "true":
+        """As the first level says that says anything: topic, broker, cluster, and what the nodes started with.
+
+        Of the brokers' own settings the active controller's counts; here any one's that permits it.
+        """
+        image = self.image
+        brokers = [image.overrides(ResourceType.BROKER, str(broker_id)) for broker_id in image.brokers]
+        if UNCLEAN_ELECTION not in (topic := image.topic_overrides(image.topics_by_id[partition.topic_id].name)):
+            if any(_permits(properties) for properties in brokers):
                 return True
-        return self.allows_unclean
+            cluster = image.overrides(ResourceType.BROKER, CLUSTER_DEFAULT)
+            return _permits(cluster if UNCLEAN_ELECTION in cluster else self._properties)
+        return _permits(topic)
 
     # Each node's image
 
@@ -278,7 +293,11 @@ class MetadataInvariants:
             raise InvariantViolation("metadata-agree", detail)
 
 
-def _keys(record: MetadataRecord, image: MetadataImage) -> Iterator[Key]:
+def _permits(properties: Mapping[str, str]) -> bool:
+    return str(properties.get(UNCLEAN_ELECTION, "false")).lower() == "true"
+
+
+def _keys(record: MetadataRecord, image: MetadataImage) -> Iterator[Key]:  # noqa: C901 - a table
     """What a record changes."""
     match record:
         case TopicRecord():
@@ -304,6 +323,10 @@ def _keys(record: MetadataRecord, image: MetadataImage) -> Iterator[Key]:
             yield "broker", record.broker_id
         case FenceBrokerRecord() | UnfenceBrokerRecord():
             yield "broker", record.id
+        case NoOpRecord():
+            pass
+        case _:
+            assert_never(record)
 
 
 _GETTERS: dict[Hashable, Callable[..., object]] = {

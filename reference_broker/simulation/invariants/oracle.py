@@ -208,6 +208,15 @@ class _Oracle:
                 self._violated(
                     "producers-fit-log", f"producer {producer_id} is {state}, its last batches are {expected}"
                 )
+        self._check_remembered({(header.producer_id, header.base_offset) for header in self._all})
+
+    def _check_remembered(self, written: set[tuple[int, int]]) -> None:
+        """What is remembered of any producer is in the log, unless retention may have taken it."""
+        log = self._log
+        for producer_id, state in log.producers._states.items():
+            for batch in state.batches:
+                if batch.base_offset >= log.log_start_offset and (producer_id, batch.base_offset) not in written:
+                    self._violated("producers-fit-log", f"producer {producer_id} has no batch at {batch.base_offset}")
 
     # Recovery
 

@@ -28,6 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from reference_broker.core.node import Node
 from reference_broker.simulation.invariants.log_matching import LogMatching
 from reference_broker.simulation.invariants.log_mirror import Batch, LogChange
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -88,6 +89,11 @@ class PartitionInvariants:
         self.may_lose: set[int] = set()
         self._damaged: set[int] = set()
         self._failed: set[int] = set()
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Those that run."""
+        return [watched.node for watched in self._watch.nodes.values() if watched.node is not None]
 
     def ledger(self, key: PartitionKey, name: tuple[str, int]) -> Ledger:
         """Of a partition."""

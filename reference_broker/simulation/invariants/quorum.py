@@ -74,20 +74,15 @@ class QuorumInvariants:
 
     def started(self, node_id: int, node: QuorumNode, now_ms: int) -> None:
         """From its disk, after a stop or a crash. `now_ms` is the node's own."""
-        self._applied[node_id] = self._ends[node_id] = node.log.start_offset
+        self._applied[node_id] = node.log.start_offset
         self._last_contact_ms.pop(node_id, None)
         self._take_in(node_id, node)
         self.touched(node_id, node, now_ms)
 
-    def crashed(self, node_id: int, end_offset: int) -> None:
-        """What a disk has kept."""
-        self._ends[node_id] = end_offset
-        self._last_contact_ms.pop(node_id, None)
-        self._check_majority()
-
     def forget(self, node_id: int) -> None:
         """A node's disk is not what it was."""
         self._epochs.pop(node_id, None)
+        self._ends.pop(node_id, None)
         self._logs.pop(node_id, None)
 
     def resumed(self, node_id: int, now_ms: int) -> None:
@@ -115,7 +110,9 @@ class QuorumInvariants:
         if not isinstance(request, VoteRequest):
             return False
         responses = [effect.response for effect in effects if isinstance(effect, SendResponse)]
-        is_granted = any(isinstance(response, VoteResponse) and response.vote_granted for response in responses)
+        answers = [response for response in responses if isinstance(response, VoteResponse)]
+        require(len(answers) == 1, "quorum-votes", lambda: f"node {node.local.id} answers {request} with {responses}")
+        is_granted = answers[0].vote_granted
         is_repeated = not request.pre_vote and (election.epoch, election.voted) == (
             request.replica_epoch,
             request.replica,
@@ -129,6 +126,7 @@ class QuorumInvariants:
 
     def touched(self, node_id: int, node: QuorumNode, now_ms: int) -> None:
         """Something happened to a node."""
+        had_end = self._ends.get(node_id, 0)
         self._check_epoch_and_leader(node_id, node)
         self._check_log(node_id, node)
         self._check_snapshot(node_id, node.log)
@@ -136,7 +134,7 @@ class QuorumInvariants:
             self._check_leader(node_id, node.state, now_ms)
         else:
             self._last_contact_ms.pop(node_id, None)
-        if node.log.start_offset > self._applied[node_id]:
+        if node.log.start_offset > max(self._applied[node_id], had_end):  # it has not cut off what it had itself
             self._check_installed(node_id, node)
         if node.high_watermark > self._applied[node_id]:
             self._check_committed(node_id, node)

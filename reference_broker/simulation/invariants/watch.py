@@ -31,6 +31,8 @@ _FEW = 8
 """So many replicas are all looked at, each time."""
 _IN_TURN = 2
 _AWAY_MS = 1_000
+_LOOK_AGAIN_MS = 1_000
+"""A quorum in which nothing changes is looked at again after so long: some things must change in time."""
 
 
 @dataclass(eq=False, slots=True)
@@ -121,6 +123,7 @@ class Watched:
     quorum_state: object = None
     quorum_end_offset: int = -1
     quorum_high_watermark: int = -1
+    quorum_looked_ms: int = 0
     metadata_offset: int = -1
     event_ms: int = -1
     resumed_ms: int = -1
@@ -210,11 +213,13 @@ class Watch:
             quorum.state is not watched.quorum_state
             or end_offset != watched.quorum_end_offset
             or quorum.high_watermark != watched.quorum_high_watermark
+            or self._scheduler.now_ms - watched.quorum_looked_ms >= _LOOK_AGAIN_MS
         ):
             for observer in self.observers:
                 observer.quorum_changed(watched)
             watched.quorum_state, watched.quorum_end_offset = quorum.state, end_offset
             watched.quorum_high_watermark = quorum.high_watermark
+            watched.quorum_looked_ms = self._scheduler.now_ms
 
     # Replicas
 

@@ -20,7 +20,6 @@ from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.effects import LeaderChanged, SendRequest, SendResponse
 from reference_broker.core.quorum.messages import FetchSnapshotResponse
 from reference_broker.core.quorum.node import QuorumNode
-from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.snapshots import encode_snapshot
 from reference_broker.core.quorum.states import Follower, Leader
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
@@ -316,7 +315,6 @@ class Simulation:
         host.node = None
         if loses_power:
             host.disk.cut_power(self.random)
-        self.invariants.crashed(node_id, QuorumLog(host.disk, CONFIG.log, self._now().wall_ms).end_offset)
 
     def _restart(self, host: Host, node_id: int) -> None:
         if host.is_stopping:
