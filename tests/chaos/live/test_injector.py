@@ -1,0 +1,212 @@
+"""How a schedule is carried out: on three nodes that remember what was done to them, in time that passes by itself."""
+
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+
+from chaos.faults import Configure, Cut, Isolate, Kill, Listener, Pause, PowerCut, Role, ShutDown, Timed, Wipe
+from chaos.live.injector import Injector
+from chaos.live.watch import PartitionSeen, View
+from fixtures.targets.target import Barrier, Direction, LinkCondition
+
+
+class Clock:
+    """Time that passes only by waiting."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def monotonic(self):
+        return self.now_s
+
+    def sleep(self, seconds):
+        self.now_s += seconds
+
+
+class Cancelled:
+    """Set after some time; null: never."""
+
+    def __init__(self, clock, at_s=None):
+        self._clock, self._at_s = clock, at_s
+
+    def wait(self, seconds=None):
+        self._clock.sleep(seconds)
+        return self.is_set()
+
+    def is_set(self):
+        return self._at_s is not None and self._clock.now_s >= self._at_s
+
+
+class Stage:
+    """Everything at once."""
+
+    def start(self, action):
+        action()
+        return SimpleNamespace(result=lambda: None)
+
+
+class Target:
+    """Every control, which writes down what was done and when."""
+
+    name = "scripted"
+    stage = Stage()
+
+    def __init__(self, clock, directory):
+        self.transport = clock
+        self.nodes = [SimpleNamespace(id=node) for node in (1, 2, 3)]
+        self.done = []
+        self.down = {}
+        self._directory = directory
+
+    def _do(self, *what):
+        self.done.append((round(self.transport.now_s, 3), *what))
+
+    def kill(self, node):
+        self._do("kill", node)
+        self.down[node] = "killed"
+
+    def ask_to_end(self, node):
+        self._do("ask to end", node)
+
+    def launch(self, node):
+        assert node in self.down
+        self._do("launch", node)
+        del self.down[node]
+
+    def ended_nodes(self):
+        return dict(self.down)
+
+    @contextlib.contextmanager
+    def pause(self, node):
+        self._do("pause", node)
+        yield
+        self._do("resume", node)
+
+    @contextlib.contextmanager
+    def impair(self, directions, condition):
+        self._do("impair", set(directions), condition)
+        yield
+        self._do("heal")
+
+    def cut_power(self, nodes, unflushed, seed):
+        self._do("cut power", *nodes)
+        self.down.update(dict.fromkeys(nodes, "no power"))
+
+    def log_directories(self, node):
+        return [self._directory]
+
+
+class Recorder:
+    def __init__(self, clock):
+        self._clock, self.rows = clock, []
+
+    @contextlib.contextmanager
+    def fault(self, kind, target, argument=None):
+        began = self._clock.now_s
+        yield
+        self.rows.append((kind, target, argument, round(began, 3), round(self._clock.now_s, 3)))
+
+
+class Administered:
+    """A client that grants everything."""
+
+    def __init__(self, target):
+        self.client = SimpleNamespace(close=lambda: None)
+        self._target = target
+
+    def alter_topic(self, topic, name, value):
+        self._target._do("alter", topic, name, value)
+        return SimpleNamespace(error=None)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def target(clock, tmp_path):
+    return Target(clock, tmp_path)
+
+
+@pytest.fixture
+def view():
+    view = View()
+    view.tell(0, PartitionSeen(1, 5, (1, 2, 3), (1, 2, 3), by_leader=True, at_ns=0))
+    return view
+
+
+@pytest.fixture
+def inject(clock, target, view):
+    def inject(*schedule, cancelled_at_s=None):
+        recorder = Recorder(clock)
+        surroundings = SimpleNamespace(
+            target=target, recorder=recorder, topic="a", raw_client=lambda *_, **__: Administered(target)
+        )
+        injector = Injector(target, surroundings, view, schedule, 1_000, 0, Cancelled(clock, cancelled_at_s))
+        injector()
+        return SimpleNamespace(
+            rows=recorder.rows, found=[each.found for each in injector.injected], nodes=injector.nodes
+        )
+
+    return inject
+
+
+def test_a_fault_begins_after_the_steady_phase_and_ends_in_time(inject, target):
+    ran = inject(Timed(500, Kill(Role.LEADER), 2_000), Timed(1_000, Pause(2), 100))
+    assert target.done == [(1.5, "kill", 1), (2.0, "pause", 2), (2.1, "resume", 2), (3.5, "launch", 1)]
+    assert ran.rows == [("pause", "2", None, 2.0, 2.1), ("kill", "1", None, 1.5, 3.5)]
+    assert ran.found == [True, True]
+
+
+def test_a_node_that_several_faults_keep_down_starts_when_the_last_is_over(inject, target):
+    ran = inject(Timed(0, Kill(1), 1_000), Timed(500, ShutDown(1), 2_000))
+    assert [each for each in target.done if each[1] == "launch"] == [(3.5, "launch", 1)]
+    assert {row[:2]: row[3:] for row in ran.rows} == {("kill", "1"): (1.0, 3.5), ("shutdown", "1"): (1.5, 3.5)}
+
+
+def test_a_paused_node_is_not_resumed_by_the_end_of_another_pause(inject, target):
+    ran = inject(Timed(0, Pause(1), 2_000), Timed(500, Pause(1), 100))
+    assert target.done == [(1.0, "pause", 1), (3.0, "resume", 1)]
+    assert ran.found == [True, False]
+
+
+def test_network_faults_name_directions(inject, target):
+    inject(Timed(0, Cut(1, 3, listener=Listener.REPLICATION), 500), Timed(0, Isolate(Role.CONTROLLER), 500))
+    holds = LinkCondition(Barrier.HOLDS)
+    assert target.done == [(1.0, "impair", {Direction(1, 3, Listener.REPLICATION)}, holds), (1.5, "heal")]
+
+
+def test_power_goes_everywhere_at_one_moment(inject, target):
+    ran = inject(Timed(0, PowerCut(), 500))
+    assert target.done == [(1.0, "cut power", 1, 2, 3), *((1.5, "launch", node) for node in (1, 2, 3))]
+    assert {row[0] for row in ran.rows} == {"power"}
+
+
+def test_a_setting_is_taken_back(inject, target):
+    inject(Timed(0, Configure("min.insync.replicas", "1"), 500))
+    assert target.done == [
+        (1.0, "alter", "a", "min.insync.replicas", "1"),
+        (1.5, "alter", "a", "min.insync.replicas", None),
+    ]
+
+
+def test_all_is_healed_when_it_is_cancelled(inject, target):
+    ran = inject(Timed(0, Kill(1), 9_000), Timed(100, Pause(2), 9_000), Timed(5_000, Kill(3), 1), cancelled_at_s=1.5)
+    assert [each[1:] for each in target.done] == [("kill", 1), ("pause", 2), ("resume", 2), ("launch", 1)]
+    assert len(ran.rows) == 2
+
+
+def test_a_node_that_ended_by_itself_is_told_and_started(inject, target):
+    target.down[2] = "OutOfMemoryError"
+    ran = inject(Timed(0, Kill(1), 100))
+    assert ran.nodes.deaths == {2: "OutOfMemoryError"}
+    assert not target.down
+
+
+@pytest.mark.parametrize(("isr", "forfeits"), [((1,), True), ((1, 2), False), ((2,), False)])
+def test_a_last_in_sync_replica_that_lost_content_forfeits_the_promise(inject, view, isr, forfeits):
+    view.tell(0, PartitionSeen(1, 6, isr, (1, 2, 3), by_leader=True, at_ns=1))
+    ran = inject(Timed(0, Wipe(1), 500))
+    assert any(row[0] == "election" and "unclean" in row[2] for row in ran.rows) is forfeits

@@ -1,0 +1,88 @@
+"""Rounds drawn from seeds, and made smaller."""
+
+import pytest
+
+from chaos import faults
+from chaos.faults import Isolate, Kill, Pause, Role, Timed
+from chaos.live import round as rounds
+from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
+from chaos.live.round import LeaderReader, OneByOne, Round, Tail, Topic
+from chaos.live.shrinking import smallest
+from chaos.live.strategies import round_of
+from chaos.live.words import words_of
+from chaos.simulation.fault_strategies import FAULT_KINDS
+from linearizability.anomalies.faults import Fault
+
+NAMES = {name: getattr(module, name) for module in (faults, rounds) for name in module.__all__}
+
+
+def test_a_seed_gives_one_round_which_prints_as_python():
+    for seed in range(20):
+        drawn = round_of(seed)
+        assert drawn == round_of(seed)
+        assert drawn.seed == seed
+        assert eval(repr(drawn), dict(NAMES)) == drawn
+    assert len({round_of(seed) for seed in range(20)}) > 15
+
+
+def test_every_kind_of_fault_is_drawn_and_the_schedule_is_the_simulations_value():
+    in_play = {type(timed.fault) for seed in range(400) for timed in round_of(seed).schedule}
+    simulated = {type(timed.fault) for kind in FAULT_KINDS for timed in round_of(0, (kind,)).schedule}
+    assert simulated <= in_play
+    assert {type(timed.fault) for timed in round_of(3, ("kill",)).schedule} == {Kill}
+
+
+@pytest.mark.parametrize(
+    ("kind", "loses"),
+    [("kill", False), ("pause", False), ("disk-error", False), ("clock", False), ("wipe", True), ("bit-flip", True)],
+)
+def test_the_history_says_of_a_fault_whether_it_lost_content(kind, loses):
+    for timed in round_of(1, (kind,)).schedule:
+        assert Fault(words_of(timed.fault)[0], "1", words_of(timed.fault)[1], 0, 1).loses_content is loses
+
+
+FAULTS = (
+    Timed(2_000, Pause(Role.LEADER), 400),
+    Timed(3_000, Kill(Role.LEADER), 8_000),
+    Timed(3_500, Isolate(Role.FOLLOWER), 1_000),
+    Timed(9_000, Kill(Role.FOLLOWER), 300),
+)
+LARGE = Round(topic=Topic(partitions=3), workloads=(Tail(), OneByOne(acks=1), LeaderReader()), schedule=FAULTS)
+
+
+def kills_a_leader_of_acks_1(candidate):
+    kills = [timed for timed in candidate.schedule if timed.fault == Kill(Role.LEADER)]
+    return OneByOne(acks=1) in candidate.workloads and any(timed.for_ms >= 2_000 for timed in kills)
+
+
+def test_shrinking_leaves_what_the_violation_takes():
+    found = smallest(LARGE, kills_a_leader_of_acks_1, lambda runs: runs < 60)
+    assert found.round == Round(
+        workloads=(OneByOne(acks=1),), schedule=(Timed(0, Kill(Role.LEADER), 2_000),), topic=Topic()
+    )
+    assert 4 < found.runs < 30
+
+
+def test_shrinking_stops_when_its_time_is_over():
+    assert smallest(LARGE, kills_a_leader_of_acks_1, lambda runs: runs < 1).runs == 1
+    assert smallest(LARGE, lambda _: False, lambda _: True).round == LARGE
+
+
+def test_a_failure_is_a_program_that_can_be_changed(tmp_path):
+    failure = Failure("reference", LARGE, "lost-write", 'value 7 """is""" gone', 12, is_confirmed=True)
+    save(tmp_path, failure)
+    kept = load(tmp_path)
+    assert (kept.target, kept.round, kept.name) == ("reference", LARGE, "lost-write")
+    program = tmp_path / "program.py"
+    program.write_text(program_of(failure).replace("Kill(node=Role.LEADER)", "Kill(node=2)"))
+    assert load(tmp_path).round.schedule[1].fault == Kill(2)
+
+
+@pytest.mark.parametrize("text", [None, "ROUND = 1", "TARGET ="])
+def test_what_is_no_failure_is_said_in_a_line(tmp_path, text):
+    if text is not None:
+        (tmp_path / "program.py").write_text(text)
+    with pytest.raises(NotAFailureError) as raised:
+        load(tmp_path)
+    assert str(tmp_path) in str(raised.value)
+    assert "\n" not in str(raised.value)
