@@ -1,0 +1,73 @@
+"""`kafkatrial check --model`: any object, in a file or a run directory."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kafkatrial.__main__ import exit_code
+from kafkatrial.exit_codes import ExitCode
+from linearizability.models.catalogue import MODELS
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "histories"
+WRITE = {"op_id": 1, "process": "a", "input": ["write", 3], "invoke_ns": 0, "complete_ns": 10}
+READ = {"op_id": 2, "process": "b", "input": ["read"], "output": 4, "invoke_ns": 5, "complete_ns": 15}
+
+
+@pytest.fixture
+def operations(tmp_path):
+    path = tmp_path / "operations.ndjson"
+    path.write_text(json.dumps(WRITE) + "\n" + json.dumps(READ) + "\n")
+    return str(path)
+
+
+def test_a_violation_is_told_as_json_and_drawn(tmp_path, capsys, operations):
+    page = tmp_path / "page.html"
+    command = ["check", operations, "--model", "register", "--json", "--picture", str(page)]
+    assert exit_code(command) is ExitCode.VIOLATION
+    (anomaly,) = json.loads(capsys.readouterr().out)["anomalies"]
+    assert (anomaly["name"], anomaly["evidence"][0]["op_ids"]) == ("not-linearizable", [2])
+    assert "read() -&gt; 4" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("limit", [["--time-limit", "0"], ["--step-limit", "0"]])
+def test_what_a_budget_leaves_undecided_is_inconclusive(capsys, operations, limit):
+    assert exit_code(["check", operations, "--model", "register", *limit]) is ExitCode.INCONCLUSIVE
+    assert "budget" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ([], "name the model that it is to be held against (--model): register, compare-and-set"),
+        (["--model", "regster"], f"there is no model 'regster'; there are {', '.join(MODELS)} (--models tells"),
+        (
+            ["--model", "register", "--engine", "spark"],
+            "Spark judges for anomalies only; leave --engine or --model out",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(capsys, operations, more, message):
+    assert exit_code(["check", operations, *more]) is ExitCode.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_models_are_listed(capsys):
+    assert exit_code(["check", "--models"]) is ExitCode.OK
+    shown = capsys.readouterr().out
+    assert all(f"{name}: " in shown for name in MODELS)
+
+
+def test_a_run_directory_by_the_model_of_a_log(tmp_path, capsys):
+    run_dir = tmp_path / "run"
+    shutil.copytree(EXAMPLES / "lost-write", run_dir)
+    page = tmp_path / "page.html"
+    command = ["check", str(run_dir), "--model", "append-log", "--json", "--picture", str(page)]
+    assert exit_code(command) is ExitCode.VIOLATION
+    (anomaly,) = json.loads(capsys.readouterr().out)["anomalies"]
+    assert (anomaly["name"], anomaly["evidence"][0]["topic"]) == ("not-linearizable", "orders")
+    assert page.stat().st_size < 1_000_000
+    assert exit_code(["check", str(run_dir), "--model", "queue"]) is ExitCode.USAGE
+    assert "a Kafka history shows no queue; it is judged by append-log, " in capsys.readouterr().err
