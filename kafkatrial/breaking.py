@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from chaos.live.campaign import Plan, run_chaos
 from chaos.live.failure import load, shows, told
+from chaos.live.findings import finding
 from chaos.live.session import run_on
 from chaos.simulation.fault_strategies import FAULT_KINDS
 from conformance.events import Event
@@ -42,6 +43,7 @@ class Choices:
     keep_going: bool
     shrink_minutes: float
     out: Path | None
+    sought: str | None = None
 
 
 def plan_chaos(choices: Choices) -> Plan:
@@ -49,6 +51,7 @@ def plan_chaos(choices: Choices) -> Plan:
 
     Raises:
         UsageError: a choice is wrong.
+        UnknownFindingError: there is no such finding.
         UnknownTargetError: there is no such target.
     """
     if choices.minutes is not None and not 0 < choices.minutes < float("inf"):
@@ -60,6 +63,7 @@ def plan_chaos(choices: Choices) -> Plan:
             raise UsageError(f"--fault: no kind of faults is called {kind}; {meant}")
     for name in choices.targets:
         parse_target(name)
+    sought = None if choices.sought is None else finding(choices.sought)
     now = datetime.now().astimezone()
     seed = secrets.randbits(_SEED_BITS) if choices.seed is None else choices.seed
     out = make_run_directory(choices.out or CHAOS / f"{now:%Y%m%dT%H%M%S}-{seed}", now=now, seed=seed)
@@ -68,11 +72,12 @@ def plan_chaos(choices: Choices) -> Plan:
         seed=seed,
         out=out,
         failures=FAILURES if choices.out is None else out / "failures",
-        kinds=choices.kinds or tuple(FAULT_KINDS),
-        rounds_max=choices.rounds or (None if choices.minutes else 1),
+        kinds=sought.kinds if sought is not None else choices.kinds or tuple(FAULT_KINDS),
+        rounds_max=choices.rounds or (None if choices.minutes or sought else 1),
         seconds_max=None if choices.minutes is None else choices.minutes * 60,
         failures_max=None if choices.keep_going else 1,
         shrink_seconds_max=choices.shrink_minutes * 60,
+        sought=sought,
     )
 
 

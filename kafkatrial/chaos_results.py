@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from chaos.live.campaign import SHRINKING
 from chaos.live.coverage import STATES
 from chaos.live.events import ChaosEnded, ChaosStarted, RoundJudged, RoundNotRun, Shrunk
 from conformance.events import Event
@@ -34,7 +35,7 @@ class ChaosResults:
         match event:
             case ChaosStarted(seed=seed):
                 self.seed = seed
-            case RoundJudged(run_dir=run_dir) if "-shrinking-" in run_dir:
+            case RoundJudged(run_dir=run_dir) if SHRINKING in run_dir:
                 self.shrinking_runs += 1
             case RoundJudged():
                 self._add(event)

@@ -2,14 +2,14 @@
 
 Each seed gives one round, which runs on every target in turn, on a cluster of its own. A round of which a target can do
 nothing is passed over. A violation is shrunk and kept as a failure; then the session stops, if it was not told to go
-on.
+on. A session that seeks a finding draws schedules for the finding's own cluster and clients, and what shows it is
+shrunk and kept the same way.
 """
 
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,8 @@ from chaos.live.events import (
     ShrinkingStarted,
     Shrunk,
 )
-from chaos.live.failure import Failure, save, shows
+from chaos.live.failure import Failure, save, shows, text_of
+from chaos.live.findings import Finding, search_round
 from chaos.live.report import Report
 from chaos.live.round import Round
 from chaos.live.session import fitted, run_on
@@ -35,6 +36,8 @@ from conformance.events import Event
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
 
 Tell = Callable[[Event], None]
+SHRINKING: Final = "-shrinking-"
+"""In the name of a directory: of a round that is run to see whether it still shows something."""
 _EMPTY_MAX: Final = 200
 """Rounds in a row of which no target can do anything, after which the session gives up."""
 
@@ -48,6 +51,7 @@ class Plan:
     :param failures_max: null: goes on whatever is found.
     :param shrink_seconds_max: for one failure; 0: none is shrunk.
     :param keep_histories: of rounds that went well, too.
+    :param sought: a finding to draw schedules for; its kinds of faults are then those that are drawn from.
     """
 
     targets: tuple[str, ...]
@@ -60,6 +64,7 @@ class Plan:
     failures_max: int | None = 1
     shrink_seconds_max: float = 300.0
     keep_histories: bool = True
+    sought: Finding | None = None
 
 
 def run_chaos(plan: Plan, tell: Tell) -> None:
@@ -84,10 +89,16 @@ class _Session:
     def run(self) -> None:
         rounds, empty, seed = 0, 0, self.plan.seed
         while not self._is_over(rounds) and empty < _EMPTY_MAX:
-            a_round = round_of(seed, self.plan.kinds)
+            a_round = self._drawn(seed)
             ran = [self._run(target, a_round) for target in self.plan.targets if not self._is_over(rounds)]
             rounds, empty = rounds + any(ran), 0 if any(ran) else empty + 1
             seed += 1
+
+    def _drawn(self, seed: int) -> Round:
+        sought = self.plan.sought
+        if sought is None:
+            return round_of(seed, self.plan.kinds)
+        return search_round(sought, round_of(seed, sought.kinds))
 
     def _is_over(self, rounds: int) -> bool:
         plan = self.plan
@@ -104,15 +115,17 @@ class _Session:
         refused = tuple((repr(fault), reason) for fault, reason in fitting.refused.items())
         self.tell(RoundStarted(target, fitting.round, refused))
         run_dir = self.plan.out / f"{target.replace(':', '-')}-{a_round.seed}"
-        report = self._judged(target, fitting.round, run_dir)
-        if report is not None and report.violations:
+        report = self.judged(target, fitting.round, run_dir)
+        name = "" if report is None else self._shown(report)
+        if report is not None and name:
             self.failures += 1
-            self._keep(target, report, run_dir)
+            self._keep(target, report, name, run_dir)
         elif not self.plan.keep_histories:
             shutil.rmtree(run_dir, ignore_errors=True)
         return True
 
-    def _judged(self, target: str, a_round: Round, run_dir: Path) -> Report | None:
+    def judged(self, target: str, a_round: Round, run_dir: Path) -> Report | None:
+        """Run a round; null where that was not possible."""
         began_s = time.monotonic()
         try:
             report = run_on(target, a_round, run_dir, lambda injected: self.tell(FaultInjected(injected)))
@@ -124,36 +137,58 @@ class _Session:
         self.tell(RoundJudged(target, report, str(run_dir), time.monotonic() - began_s))
         return report
 
-    def _keep(self, target: str, report: Report, run_dir: Path) -> None:
+    def _shown(self, report: Report) -> str:
+        """The name of what a round has shown; empty where that is nothing to keep."""
+        if report.violations:
+            return report.violations[0].name
+        sought = self.plan.sought
+        return sought.name if sought is not None and sought.shows(report) else ""
+
+    def _keep(self, target: str, report: Report, name: str, run_dir: Path) -> None:
         """Shrink what was found, run the smallest once more, and keep it."""
-        violation = report.violations[0]
-        plan, best_dir = self.plan, run_dir
-        text = violation.text
+        plan = self.plan
         deadline_s = time.monotonic() + plan.shrink_seconds_max
         if plan.shrink_seconds_max:
-            self.tell(ShrinkingStarted(target, report.round.seed, violation.name, plan.shrink_seconds_max))
-
-        def violates(number: list[int], candidate: Round) -> bool:
-            nonlocal best_dir, text
-            number[0] += 1
-            candidate_dir = plan.out / f"{run_dir.name}-shrinking-{number[0]}"
-            found = self._judged(target, candidate, candidate_dir)
-            if found is None or not shows(found, violation.name):
-                shutil.rmtree(candidate_dir, ignore_errors=True)
-                return False
-            if best_dir != run_dir:
-                shutil.rmtree(best_dir, ignore_errors=True)
-            best_dir = candidate_dir
-            text = next(each.text for each in found.violations if each.name == violation.name)
-            return True
-
-        runs = [0]
-        shrunk = smallest(report.round, partial(violates, runs), lambda _: time.monotonic() < deadline_s)
-        confirmed = bool(plan.shrink_seconds_max) and violates(runs, shrunk.round)
-        failure = Failure(target, shrunk.round, violation.name, text, shrunk.runs, confirmed)
+            self.tell(ShrinkingStarted(target, report.round.seed, name, plan.shrink_seconds_max))
+        trials = _Trials(self, target, name, run_dir, report)
+        shrunk = smallest(report.round, trials.shows, lambda _: time.monotonic() < deadline_s)
+        confirmed = bool(plan.shrink_seconds_max) and trials.shows(shrunk.round)
+        failure = Failure(target, shrunk.round, name, text_of(trials.report, name), shrunk.runs, confirmed)
         directory = plan.failures / failure.directory_name
         save(directory, failure)
-        shutil.copytree(best_dir, directory / "run", dirs_exist_ok=True)
-        if best_dir != run_dir:
-            shutil.rmtree(best_dir, ignore_errors=True)
+        shutil.copytree(trials.best_dir, directory / "run", dirs_exist_ok=True)
+        trials.forget()
         self.tell(Shrunk(failure, str(directory)))
+
+
+@dataclass(slots=True)
+class _Trials:
+    """Runs rounds to see whether they still show something, and keeps the history of the last that did."""
+
+    session: _Session
+    target: str
+    name: str
+    run_dir: Path
+    report: Report
+    runs: int = 0
+    best_dir: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.best_dir = self.run_dir
+
+    def shows(self, candidate: Round) -> bool:
+        """Run it."""
+        self.runs += 1
+        run_dir = self.run_dir.with_name(f"{self.run_dir.name}{SHRINKING}{self.runs}")
+        report = self.session.judged(self.target, candidate, run_dir)
+        if report is None or not shows(report, self.name):
+            shutil.rmtree(run_dir, ignore_errors=True)
+            return False
+        self.forget()
+        self.best_dir, self.report = run_dir, report
+        return True
+
+    def forget(self) -> None:
+        """Delete the history of the last that did, if that is not the round that was found."""
+        if self.best_dir != self.run_dir:
+            shutil.rmtree(self.best_dir, ignore_errors=True)

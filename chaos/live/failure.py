@@ -14,6 +14,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Final
 
+from chaos.live.findings import FINDINGS
 from chaos.live.report import Report
 from chaos.live.round import Round
 from chaos.simulation.source import printed
@@ -33,7 +34,7 @@ class Failure:
     """What was found.
 
     :ivar round: the smallest that showed it.
-    :ivar name: of what it shows: an anomaly, or what else a report calls a violation.
+    :ivar name: of what it shows: a finding, an anomaly, or what else a report calls a violation.
     :ivar runs: how many rounds shrinking took.
     :ivar is_confirmed: the smallest has shown it twice; else it is reported as flaky, and never dropped.
     """
@@ -135,8 +136,17 @@ def run_program(a_round: Round, name: str, target: str) -> int:
 
 
 def shows(report: Report, name: str) -> bool:
-    """Whether a round violated that, or something if it has no name."""
-    return any(name in {"", violation.name} for violation in report.violations)
+    """Whether a round has shown a finding or a violation of that name."""
+    if name in FINDINGS:
+        return FINDINGS[name].shows(report)
+    return any(name == violation.name for violation in report.violations)
+
+
+def text_of(report: Report, name: str) -> str:
+    """What a round has shown of that name, in a sentence."""
+    if name in FINDINGS:
+        return FINDINGS[name].text
+    return next((violation.text for violation in report.violations if violation.name == name), name)
 
 
 def told(report: Report) -> str:

@@ -38,7 +38,7 @@ from chaos.live.words import words_of
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.disk.faults import DiskError as Refusal
 from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
-from fixtures.faults.damage import Damage, damage, wipe
+from fixtures.faults.damage import Damage, damage, flip_bit, wipe
 from fixtures.targets.target import ClockControl, DiskControl, LogDirectories, ProcessSupervision
 from linearizability.history.recorder import Recorder
 
@@ -129,8 +129,11 @@ class Nodes:
             case DamageDisk(what=what):
                 spoil = partial(damage, self._directories(node), self.surroundings.topic, what)
                 return self.keep_down(fault, node, self.target.kill, spoil, loses=what in _LOSING)
-            case FlipBit():
-                return None
+            case FlipBit(files=files, per_mille=per_mille):
+                if files is FileKind.CHECKPOINT:  # text that a start refuses, and nothing heals
+                    return None
+                flip = partial(flip_bit, self._directories(node), self.surroundings.topic, files, per_mille)
+                return self.keep_down(fault, node, self.target.kill, flip, loses=True)
             case DiskError() | DiskFull() | SlowFlush():
                 return self._fail_disk(fault, node)
             case ClockJump(by_ms=by_ms):

@@ -30,6 +30,9 @@ def chaos(  # noqa: PLR0917  a parameter is an option
     show: Annotated[
         str | None, typer.Option(metavar="NAME", help="Show a finding by its round; --show list says which there are.")
     ] = None,
+    find: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Draw schedules until one shows this finding, and shrink it.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Run directory; .kafkatrial/chaos/<time>-<seed>.")
     ] = None,
@@ -44,5 +47,5 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         return run_again(again, target)
     if show is not None:
         return show_finding(show, targets)
-    choices = Choices(targets, minutes, rounds, seed, tuple(fault or ()), keep_going, shrink_minutes, out)
+    choices = Choices(targets, minutes, rounds, seed, tuple(fault or ()), keep_going, shrink_minutes, out, find)
     return Breaking(plan_chaos(choices), as_json=as_json).run()
