@@ -155,6 +155,7 @@ def _try_defects(plan: Plan) -> Generator[Event, None, int]:
         workers=min(plan.workers, max(1, len(plan.defects))),
         limit_s=_WALL_OVER_CPU * (plan.seconds + SCRIPT_SECONDS_MAX),
         overdue=overdue,
+        names=lambda number: f"defect {plan.defects[number]}",
     )
     scripts = 0
     with closing(results):

@@ -34,6 +34,9 @@ def main(words: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else 200)
     mutants = [mutant for mutant in all_mutants(ROOT) if mutant.module.startswith(options.module)]
     drawn = draw(mutants, options.count, options.seed)
+    if options.survivors_of is not None:
+        survived = {row["id"] for row in json.loads(options.survivors_of.read_text()) if not row["killed_by"]}
+        drawn = [mutant for mutant in drawn if mutant.id in survived]
     console.print(f"{len(drawn)} of {len(mutants)} mutants, seed {options.seed}, {options.seconds:g} s each")
     touches = _touches(console)
     killed_by, _, scripts = try_mutant(None, [touch.name for touch in touches], CLEAN_SECONDS)
@@ -60,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=30.0, help="for each mutant")
     parser.add_argument("--workers", type=int, default=2, help="how many at once")
     parser.add_argument("--module", default="reference_broker.core", help="only of modules that begin so")
+    parser.add_argument("--survivors-of", type=Path, help="only what has survived there; a file that --json wrote")
     parser.add_argument("--json", type=Path, help="write the verdicts here, as they come")
     return parser
 

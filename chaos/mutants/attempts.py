@@ -20,6 +20,7 @@ from conformance.events import RequirementJudged
 from conformance.profiles import Profile
 from conformance.registry import REQUIREMENTS
 from conformance.requirements.requirement import Requirement
+from linearizability.judgement import Verdict
 
 _PROFILE = Profile("mutants", scripts_max=5, shrink_seconds=0.0)
 _SEED = 1
@@ -41,7 +42,8 @@ def attempt(name: str) -> str:
         requirement = _requirements()[name]
         events = run_requirements([Simulation()], [requirement], seed=_SEED, profile=_PROFILE, run_dir=Path(directory))
         judged = [event for event in events if isinstance(event, RequirementJudged)]
-    return "; ".join(f"{event.requirement} {event.verdict}" for event in judged if event.verdict != "ok")
+    broken = [event for event in judged if event.verdict == Verdict.VIOLATION]
+    return "; ".join(f"{event.requirement} {event.verdict}" for event in broken)
 
 
 def _script(name: str) -> Script:

@@ -9,6 +9,7 @@ What nobody would call a bug is left alone: text, annotations, docstrings, impor
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.LShift: ast.RShift,
     ast.RShift: ast.LShift,
 }
-_BUILTINS = {"min": "max", "max": "min", "any": "all", "all": "any", "first": "last"}
+_BUILTINS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _LEFT_ALONE = frozenset({"__repr__", "__str__", "describe"})
 
 
@@ -46,6 +47,7 @@ class Mutant:
     :param module: dotted name.
     :param function: qualified name of the innermost function around the place.
     :param number: of the place in its module, in the order of the text.
+    :param nth: among the equal changes of its function, from 1 on.
     """
 
     module: str
@@ -55,20 +57,24 @@ class Mutant:
     before: str
     after: str
     number: int
+    nth: int = 1
 
     @property
     def id(self) -> str:
-        """Stable while the function's text is."""
-        return f"{self.module}:{self.function}: {self.before} -> {self.after}"
+        """Of no other mutant, and stable while the function's text is."""
+        nth = f" (no. {self.nth})" if self.nth > 1 else ""
+        return f"{self.module}:{self.function}: {self.before} -> {self.after}{nth}"
 
 
 def mutants_of(module: str, source: str) -> list[Mutant]:
     """Every mutant of a module, in the order of its text."""
-    tree = ast.parse(source)
-    return [
-        Mutant(module, place.function, place.line, place.operator, place.before, place.after, number)
-        for number, place in enumerate(_places(tree))
-    ]
+    equal: Counter[tuple[str, str, str]] = Counter()
+    found = []
+    for number, place in enumerate(_places(ast.parse(source))):
+        change = place.function, place.before, place.after
+        equal[change] += 1
+        found.append(Mutant(module, place.function, place.line, place.operator, *change[1:], number, equal[change]))
+    return found
 
 
 def mutated(source: str, number: int) -> ast.Module:

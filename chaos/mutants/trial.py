@@ -1,10 +1,11 @@
 """One mutant on trial, in a process of its own: the simulation runs until something is wrong, or the time is over.
 
 It goes through the attempts that it is given, then through seeds until the time is over. A mutant is *killed* by the
-first violation, whatever its name; one whose process does not end is killed by its time-out; one that no import
-survives is killed by that. Everything else *survives*.
+first violation, whatever its name, and by what ends its process: its time-out, an exception, a lack of memory.
+Everything else *survives*.
 
-Times are the processor's, which others on the machine do not stretch.
+Times are the processor's, which others on the machine do not stretch; only a process that computes nothing at all, all
+of whose threads wait for each other, is given up by the clock on the wall.
 """
 
 import multiprocessing
@@ -22,6 +23,7 @@ from chaos.mutants.mutations import Mutant
 HUNG = "did not end"
 _GRACE_S = 20
 """Beyond its time, for a process that is in the middle of a script."""
+_WALL_OVER_CPU = 40
 _FIRST_SEED = 1_000
 """Of those that no attempt has used."""
 _PRELOADED = [
@@ -55,6 +57,8 @@ def try_mutant(mutant: Mutant | None, attempts: Sequence[str], seconds: float) -
     process.start()
     theirs.close()
     try:
+        if not ours.poll(_WALL_OVER_CPU * (seconds + _GRACE_S)):
+            return HUNG, seconds, 0
         killed_by, taken, scripts = ours.recv()
     except EOFError:
         process.join()

@@ -83,6 +83,7 @@ def _replay(plan: Plan, saved: Sequence[Saved]) -> Generator[Event, None, int]:
         workers=min(plan.workers, max(1, len(saved))),
         limit_s=SEED_SECONDS_MAX,
         overdue=lambda _: (ENDLESS, _endless()),
+        names=lambda number: str(saved[number].directory),
     )
     with closing(results):
         for each, (name, text) in zip(saved, results, strict=True):

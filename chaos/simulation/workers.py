@@ -34,7 +34,7 @@ _END_TIMEOUT_S: Final = 5.0
 
 
 class WorkerError(Exception):
-    """A worker failed, or died, in a way that says nothing of what it worked on. The message names the number."""
+    """A worker failed, or died, in a way that says nothing of what it worked on. The message names that."""
 
 
 def in_order(
@@ -45,15 +45,17 @@ def in_order(
     limit_s: float,
     overdue: Callable[[int], T],
     recycled_after: int = RECYCLED_AFTER,
+    names: Callable[[int], str] = "seed {}".format,
 ) -> Generator[T, None, None]:
     """What comes of each number, in order.
 
     :param numbers: drawn from only as fast as they are worked on.
     :param limit_s: a number that takes longer is given up, with its process; `overdue` says what came of it.
+    :param names: what a number stands for, in an error.
 
     Raises `WorkerError`.
     """
-    pool = _Pool(opening, numbers, workers, limit_s, overdue, recycled_after)
+    pool = _Pool(opening, numbers, workers, limit_s, overdue, recycled_after, names)
     try:
         yield from pool.results()
     finally:
@@ -86,6 +88,7 @@ class _Pool(Generic[T]):
     limit_s: float
     overdue: Callable[[int], T]
     recycled_after: int
+    names: Callable[[int], str]
     places: Iterator[int] = field(default_factory=itertools.count)
     workers: list[_Worker] = field(default_factory=list)
     waiting: dict[int, T] = field(default_factory=dict)
@@ -155,9 +158,9 @@ class _Pool(Generic[T]):
         except (EOFError, OSError):
             worker.process.join(_END_TIMEOUT_S)
             code = worker.process.exitcode
-            raise WorkerError(f"seed {worker.number}: its process died with exit code {code}") from None
+            raise WorkerError(f"{self.names(worker.number)}: its process died with exit code {code}") from None
         if failed is not None:
-            raise WorkerError(f"seed {worker.number}: {failed}")
+            raise WorkerError(f"{self.names(worker.number)}: {failed}")
         if not worker.is_ready:
             worker.is_ready, worker.since_s = True, time.monotonic()
             return

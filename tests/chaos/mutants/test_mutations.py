@@ -66,6 +66,7 @@ def test_a_mutant_differs_in_one_place_and_can_be_compiled():
 def test_the_core_has_thousands_and_a_seed_draws_the_same():
     mutants = list(all_mutants(ROOT))
     assert len(mutants) > 5000
+    assert len({mutant.id for mutant in mutants}) == len(mutants)
     assert draw(mutants, 200, 1) == draw(list(all_mutants(ROOT)), 200, 1)
     assert draw(mutants, 200, 1) != draw(mutants, 200, 2)
 
