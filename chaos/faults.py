@@ -19,6 +19,7 @@ from fixtures.faults.damage import Damage
 from fixtures.targets.target import Listener
 
 __all__ = [
+    "AddBroker",
     "ClockDrift",
     "ClockJump",
     "Configure",
@@ -44,6 +45,7 @@ __all__ = [
     "PowerCut",
     "Reassign",
     "Reset",
+    "RestartWith",
     "Ring",
     "Role",
     "ShutDown",
@@ -51,6 +53,7 @@ __all__ = [
     "SlowFlush",
     "Split",
     "Timed",
+    "Unregister",
     "Wipe",
 ]
 
@@ -294,6 +297,15 @@ class Wipe(AsPython):
     node: Node
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class RestartWith(AsPython):
+    """Kill a node, and start it when the time is over with another setting that only a start can change. It stays."""
+
+    node: Node
+    name: str
+    value: str
+
+
 # --- clock
 
 
@@ -338,6 +350,20 @@ class Configure(AsPython):
     value: str
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class AddBroker(AsPython):
+    """One node more, a broker that is no voter; where one has this id, nothing happens. It stays."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Unregister(AsPython):
+    """Kill a node, and take its registration from the cluster; start it when the time is over, as if it were new."""
+
+    node: Node
+
+
 Fault = (
     Cut
     | Isolate
@@ -361,6 +387,9 @@ Fault = (
     | Reassign
     | Elect
     | Configure
+    | RestartWith
+    | AddBroker
+    | Unregister
 )
 
 

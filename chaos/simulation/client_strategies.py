@@ -19,6 +19,7 @@ from chaos.simulation.script import (
     AskEnd,
     AskEpochEnd,
     AskMetadata,
+    AskVersions,
     AwaitOutcomes,
     Client,
     Commit,
@@ -101,6 +102,7 @@ def _producers(shape: Shape, *, idempotent: bool, acks: int = -1) -> SearchStrat
         records=chosen(st.just(1), st.integers(1, 6)),
         pause_ms=_pauses(),
         value_bytes=st.sampled_from((0, 0, 0, 100, 1_500)),
+        keys=st.sampled_from((0, 0, 0, 2)),
     )
     return st.builds(
         Producer,
@@ -173,10 +175,11 @@ def _questions(shape: Shape) -> SearchStrategy[RawStep]:
         pause_ms=_pauses(),
         node=_asked(shape),
         isolation=_isolations(),
-        timestamp=st.sampled_from((-1, -1, -2)),
+        timestamp=st.sampled_from((-1, -1, -2, -1, -2, -3, 1_000, 4_000)),
     )
     epochs = _at(shape, AskEpochEnd, epochs_ago=st.integers(0, 3))
-    return chosen(ends, epochs, st.builds(AskMetadata, times, _pauses(), st.sampled_from(names), _asked(shape)))
+    metadata = st.builds(AskMetadata, times, _pauses(), st.sampled_from(names), _asked(shape))
+    return chosen(ends, epochs, ends, epochs, metadata, st.builds(AskVersions, _asked(shape)))
 
 
 def _reads(shape: Shape) -> SearchStrategy[RawStep]:
@@ -202,6 +205,24 @@ def _batches(shape: Shape) -> SearchStrategy[RawStep]:
         corrupt=st.sampled_from((False, False, True)),
     )
     return chosen(honest, odd)
+
+
+def _wrapping(shape: Shape) -> SearchStrategy[RawClient]:
+    """Batches whose sequences come to the largest one, and begin again at 0."""
+    batches: SearchStrategy[RawStep] = _at(
+        shape,
+        SendOnce,
+        records=st.integers(1, 4),
+        copies=st.sampled_from((1, 1, 2)),
+        idempotent=st.just(True),
+        skips=st.sampled_from((0, 0, 0, 1)),
+    )
+    return st.builds(
+        RawClient,
+        _steps(batches, batches, batches, _rests()),
+        st.sampled_from((2_000, 300)),
+        st.integers(1, 8).map(lambda missing: 2**31 - missing),
+    )
 
 
 def _nonsense(shape: Shape) -> SearchStrategy[RawStep]:
@@ -254,6 +275,7 @@ CLIENT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Client]]]] = {
     "questions": cache(lambda shape: _raw(_questions, shape)),
     "reads": cache(lambda shape: _raw(_reads, shape)),
     "batches": cache(lambda shape: _raw(_batches, shape)),
+    "wrapping": cache(_wrapping),
     "movements": cache(lambda shape: _raw(_movements, shape)),
     "topics": cache(lambda shape: _raw(_topics, shape)),
     "deletions": cache(lambda shape: _raw(_deletions, shape)),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from chaos.faults import (
+    AddBroker,
     ClockDrift,
     ClockJump,
     Configure,
@@ -37,6 +38,7 @@ from chaos.faults import (
     PowerCut,
     Reassign,
     Reset,
+    RestartWith,
     Ring,
     Role,
     ShutDown,
@@ -44,13 +46,14 @@ from chaos.faults import (
     SlowFlush,
     Split,
     Timed,
+    Unregister,
     Wipe,
 )
 from chaos.simulation.choice import chosen
 from chaos.simulation.shape import Shape
 
 GROUPS_MAX: Final = 4
-_ONCE: Final = (Reset, HalfOpen, Elect, Reassign)
+_ONCE: Final = (Reset, HalfOpen, Elect, Reassign, AddBroker)
 """What happens at a moment, and lasts no time."""
 
 Group = tuple[Timed, ...]
@@ -66,7 +69,7 @@ def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Time
 
 @cache
 def _schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
-    groups = chosen(*(FAULT_KINDS[kind](shape) for kind in kinds))
+    groups = chosen(*(SIMULATED_KINDS[kind](shape) for kind in kinds))
     return st.lists(st.tuples(_gaps(), groups), min_size=1, max_size=GROUPS_MAX).map(_in_time)
 
 
@@ -319,6 +322,145 @@ def _stale_disks(_shape: Shape) -> SearchStrategy[Group]:
     return _story((_AT_ONCE, loses), (st.integers(0, 8_000), ends))
 
 
+def _late_words(_shape: Shape) -> SearchStrategy[Group]:
+    """What a broker has said arrives when it has begun a new life (KIP-903, KIP-841)."""
+
+    def story(ends: tuple[Node, Node], delay_ms: int, gap_ms: int, for_ms: int, again: Fault) -> Group:
+        slow = Slow(ends[0], ends[1], delay_ms=delay_ms, both_ways=False)
+        return Timed(0, slow, gap_ms + for_ms), _timed(gap_ms, again, for_ms)
+
+    ends = st.sampled_from(
+        (
+            (Role.FOLLOWER, Role.CONTROLLER),
+            (Role.LEADER, Role.CONTROLLER),
+            (Role.FOLLOWER, Role.LEADER),
+            (Role.LAST_FOLLOWER, Role.CONTROLLER),
+        )
+    )
+    again = ends.map(lambda pair: pair[0]).flatmap(lambda _: st.sampled_from((Kill, ShutDown)))
+    return st.builds(
+        lambda pair, delay_ms, gap_ms, for_ms, end: story(pair, delay_ms, gap_ms, for_ms, end(pair[0])),
+        ends,
+        st.sampled_from((1_000, 2_500, 4_000)),
+        st.integers(50, 1_500),
+        st.integers(50, 800),
+        again,
+    )
+
+
+def _late_leaders(_shape: Shape) -> SearchStrategy[Group]:
+    """A leader that hears late of what the controller has decided about its followers, while its own words arrive."""
+    slow = st.builds(
+        Slow,
+        st.just(Role.CONTROLLER),
+        st.just(Role.LEADER),
+        delay_ms=st.sampled_from((1_500, 4_000)),
+        both_ways=st.just(False),
+    )
+    goes: SearchStrategy[Fault] = st.sampled_from(
+        (Kill(Role.FOLLOWER), ShutDown(Role.FOLLOWER), Kill(Role.LAST_FOLLOWER), Isolate(Role.FOLLOWER))
+    )
+    return _story((_AT_ONCE, slow), (st.integers(0, 1_500), goes), (st.integers(500, 4_000), goes))
+
+
+def _unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
+    """Leaders that lack what was committed follow one another, and each truncates the others (KIP-279, KAFKA-7128)."""
+    allowed = st.just(Timed(0, Configure("unclean.leader.election.enable", "true"), 12_000))
+    lonely: SearchStrategy[Fault] = st.builds(
+        Isolate, st.just(Role.LEADER), st.just(False), _keeps(), st.just(Listener.REPLICATION)
+    )
+    ends: SearchStrategy[Fault] = st.sampled_from(
+        (Kill(Role.LEADER), PowerCut((Role.LEADER,)), PowerCut((Role.LEADER, Role.FOLLOWER)), Elect(unclean=True))
+    )
+    quick = st.integers(0, 1_500)
+    story = _story((quick, lonely), (st.integers(1_500, 5_000), ends), (quick, ends), (quick, ends))
+    return st.tuples(allowed, story).map(lambda told: (told[0], *told[1]))
+
+
+def _cut_short(_shape: Shape) -> SearchStrategy[Group]:
+    """A deposed leader comes back, and its power goes in the middle of the truncation."""
+    lonely: SearchStrategy[Fault] = st.builds(
+        Isolate, st.just(Role.LEADER), st.just(False), _keeps(), st.just(Listener.REPLICATION)
+    )
+    deposed: SearchStrategy[Fault] = st.sampled_from((Kill(Role.LEADER), Pause(Role.LEADER), Isolate(Role.LEADER)))
+    short: SearchStrategy[Fault] = st.builds(PowerCut, st.just((Role.FOLLOWER, Role.LAST_FOLLOWER)), st.integers(0, 4))
+    return _story((_AT_ONCE, lonely), (st.integers(100, 2_000), deposed), (st.integers(200, 7_000), short))
+
+
+def _left_behind(_shape: Shape) -> SearchStrategy[Group]:
+    """A node that hears nothing of the metadata while they change, until only a snapshot can help it."""
+    behind: SearchStrategy[Fault] = chosen(
+        st.builds(
+            Isolate,
+            st.sampled_from((Role.STANDBY, Role.LAST_FOLLOWER)),
+            st.just(False),
+            _keeps(),
+            st.sampled_from((None, Listener.CONTROLLER)),
+        ),
+        st.sampled_from((Kill(Role.STANDBY), Pause(Role.STANDBY), Kill(Role.LAST_FOLLOWER))),
+    )
+    settings = ("segment.ms", "retention.ms", "flush.messages", "max.message.bytes")
+
+    def story(fault: Fault, changes: list[tuple[int, str]]) -> Group:
+        at_ms, group = 100, []
+        for gap_ms, name in changes:
+            group.append(Timed(at_ms, Configure(name, "100000"), 150))
+            at_ms += gap_ms
+        return Timed(0, fault, at_ms + 500), *group
+
+    changes = st.lists(st.tuples(st.integers(200, 900), st.sampled_from(settings)), min_size=4, max_size=7)
+    return st.builds(story, behind, changes)
+
+
+def _hasty_reassignments(shape: Shape) -> SearchStrategy[Group]:
+    """A partition moves to a broker that goes, or while the controller does (KAFKA-15665)."""
+    replicas = st.lists(st.sampled_from(shape.brokers), min_size=1, max_size=3, unique=True).map(tuple)
+    moves: SearchStrategy[Fault] = st.builds(Reassign, replicas)
+    goes: SearchStrategy[Fault] = st.sampled_from(
+        (Kill(Role.LAST_FOLLOWER), Kill(Role.LEADER), ShutDown(Role.LAST_FOLLOWER), Isolate(Role.CONTROLLER))
+    )
+    return chosen(
+        _story((_AT_ONCE, goes), (st.integers(0, 300), moves), (st.integers(0, 3_000), moves)),
+        _story((_AT_ONCE, moves), (st.integers(0, 60), goes), (st.integers(0, 3_000), moves)),
+    )
+
+
+# --- who belongs to the cluster, and how its nodes are set
+
+
+def _new_brokers(shape: Shape) -> SearchStrategy[Group]:
+    """A broker joins, and is given the first partition, perhaps in place of all others."""
+    node = shape.nodes + 1
+    rest = st.lists(st.sampled_from(shape.brokers), max_size=2, unique=True)
+    moves: SearchStrategy[Fault] = rest.map(lambda others: Reassign((node, *others)))
+    joins: SearchStrategy[Fault] = st.just(AddBroker(node))
+    goes: SearchStrategy[Fault] = st.sampled_from((Kill(Role.LEADER), Kill(node), Elect(), Isolate(node)))
+    return _story((_AT_ONCE, joins), (st.integers(0, 3_000), moves), (st.integers(0, 1_000), goes))
+
+
+def _unregistrations(shape: Shape) -> SearchStrategy[Group]:
+    return _one(st.builds(Unregister, st.sampled_from((Role.FOLLOWER, Role.LEADER, *shape.brokers))))
+
+
+def _other_settings(shape: Shape) -> SearchStrategy[Group]:
+    settings = (
+        ("replica.lag.time.max.ms", "1000"),
+        ("replica.fetch.max.bytes", "100"),
+        ("broker.session.timeout.ms", "3000"),
+        ("log.flush.offset.checkpoint.interval.ms", "100"),
+        ("metadata.log.max.record.bytes.between.snapshots", "300"),
+        ("min.insync.replicas", "1"),
+        ("message.max.bytes", "300"),
+    )
+    return _one(
+        st.builds(
+            lambda node, setting: RestartWith(node, *setting),
+            st.sampled_from((Role.FOLLOWER, Role.LEADER, Role.CONTROLLER, *range(1, shape.nodes + 1))),
+            st.sampled_from(settings),
+        )
+    )
+
+
 FAULT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = {
     "kill": _kills,
     "power": _power_cuts,
@@ -344,5 +486,18 @@ FAULT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = {
     "stale-disk": _stale_disks,
     "wipe": _wipes,
     "bit-flip": _flipped_bits,
+    "late-words": _late_words,
+    "late-leader": _late_leaders,
+    "unclean-successions": _unclean_successions,
+    "cut-short": _cut_short,
+    "left-behind": _left_behind,
+    "hasty-reassignment": _hasty_reassignments,
 }
 """By name: the groups that a schedule is made of, for a shape."""
+
+SIMULATED_KINDS: Final = FAULT_KINDS | {
+    "new-broker": _new_brokers,
+    "unregister": _unregistrations,
+    "restart-with": _other_settings,
+}
+"""Those that only simulated clusters are put through, too."""

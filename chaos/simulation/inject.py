@@ -14,9 +14,11 @@ import errno
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from chaos.faults import (
+    AddBroker,
     ClockDrift,
     ClockJump,
     Configure,
@@ -41,6 +43,7 @@ from chaos.faults import (
     PowerCut,
     Reassign,
     Reset,
+    RestartWith,
     Ring,
     Role,
     ShutDown,
@@ -48,10 +51,11 @@ from chaos.faults import (
     SlowFlush,
     Split,
     Timed,
+    Unregister,
     Wipe,
 )
 from chaos.simulation import damage
-from chaos.simulation.clients.administration import Request, administer, elect
+from chaos.simulation.clients.administration import Request, administer, elect, unregister
 from chaos.simulation.clients.process import place_of
 from chaos.simulation.clients.questions import alter_topic
 from chaos.simulation.roles import Roles
@@ -149,6 +153,8 @@ class Injector:
                 return self._cut_power(fault)
             case Configure() | Elect() | Reassign():
                 return self._ask(fault)
+            case AddBroker(node):
+                return self._add_broker(node)
             case _:
                 node_id = self._roles.node(fault.node)
                 return None if node_id is None else self._break_node(fault, self._cluster.machines[node_id])
@@ -251,6 +257,8 @@ class Injector:
                     machine.kill,
                     lambda: damage.flip_bit(machine.disk, self._topic, files, per_mille),
                 )
+            case RestartWith() | Unregister():
+                return self._start_anew(machine, fault)
             case Pause():
                 return self._pause(machine)
             case DiskError() | DiskFull() | SlowFlush():
@@ -322,6 +330,15 @@ class Injector:
             heal()
 
         return over
+
+    def _start_anew(self, machine: Machine, fault: RestartWith | Unregister) -> Heal:
+        """Start a node as another one than it was."""
+        if isinstance(fault, Unregister):
+            what, change = "unregistered", partial(self._administer, unregister(machine.node_id))
+        else:
+            properties = self._cluster.node_properties.setdefault(machine.node_id, {})
+            what, change = f"{fault.name}={fault.value}", partial(properties.update, {fault.name: fault.value})
+        return self._keep_down(machine, "kill", what, machine.kill, change, loses=False)
 
     def _cut_power(self, fault: PowerCut) -> Heal | None:
         names: tuple[Node, ...] = fault.nodes or tuple(self._cluster.machines)
@@ -421,6 +438,13 @@ class Injector:
         return heal
 
     # The cluster
+
+    def _add_broker(self, node_id: int) -> Heal | None:
+        if node_id in self._cluster.machines:
+            return None
+        row = self._row("reassignment", str(node_id), "a broker more")
+        self._cluster.add_broker(node_id)
+        return row.close
 
     def _ask(self, fault: Configure | Elect | Reassign) -> Heal | None:
         match fault:

@@ -221,7 +221,7 @@ class _Run:
         self._await_order("after the faults")
         places = [place for place in self._places() if place[0] != CONSUMER_OFFSETS_TOPIC]
         probe = ProducerScript(
-            steps=tuple(Send(topic=topic, partition=partition) for topic, partition in places),
+            steps=tuple(Send(topic=topic, partition=partition, keys=1) for topic, partition in places),
             idempotent=False,
             delivery_timeout_ms=CONVERGE_MS,
         )

@@ -54,6 +54,7 @@ class Send(AsPython):
     """Send so many batches to a partition, with a pause after each; nothing waits for an outcome.
 
     :param value_bytes: of each record's value; shorter than a payload can be is as short as it can be.
+    :param keys: how many different ones the records have, by turns; 0: none.
     """
 
     batches: int = 1
@@ -62,6 +63,7 @@ class Send(AsPython):
     topic: str = "a"
     partition: int = 0
     value_bytes: int = 0
+    keys: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -157,7 +159,8 @@ class AskEnd(AsPython):
     """ListOffsets, so many times, with a pause after each.
 
     :param node: whom to ask; null: whoever leads as far as the client knows.
-    :param timestamp: -1 the end, -2 the start.
+    :param timestamp: -1 the end, -2 the start, -3 the record of the largest time; else milliseconds since the clients
+        began, of which the first record that is not older is wanted.
     """
 
     times: int = 1
@@ -185,6 +188,13 @@ class AskMetadata(AsPython):
     times: int = 1
     pause_ms: int = 0
     topic: str = "a"
+    node: Node | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AskVersions(AsPython):
+    """ApiVersions, and from then on each request in the newest version that this node and the client know."""
+
     node: Node | None = None
 
 
@@ -307,6 +317,7 @@ RawStep = (
     AskEnd
     | AskEpochEnd
     | AskMetadata
+    | AskVersions
     | ReadAt
     | SendOnce
     | SendNonsense
@@ -323,10 +334,14 @@ RawStep = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawClient(AsPython):
-    """Sends what its steps say, each request once, and learns of leaders and epochs as it goes."""
+    """Sends what its steps say, each request once, and learns of leaders and epochs as it goes.
+
+    :param first_sequence: of its idempotent batches in each partition; behind 2³¹ - 1 comes 0.
+    """
 
     steps: tuple[RawStep, ...] = ()
     timeout_ms: int = 2_000
+    first_sequence: int = 0
 
 
 Client = Producer | Consumer | RawClient
@@ -353,6 +368,7 @@ __all__ = [
     "AskEnd",
     "AskEpochEnd",
     "AskMetadata",
+    "AskVersions",
     "AwaitOutcomes",
     "Client",
     "Cluster",

@@ -10,7 +10,7 @@ another or just within a time-out, and *stories*, groups of faults in the order 
 All shrinks towards one client, no fault and Kafka's defaults.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -19,8 +19,8 @@ from hypothesis.strategies import SearchStrategy
 
 from chaos.simulation.choice import chosen
 from chaos.simulation.client_strategies import CLIENT_KINDS, client_lists
-from chaos.simulation.fault_strategies import FAULT_KINDS, schedules
-from chaos.simulation.script import Cluster, Script, Topic
+from chaos.simulation.fault_strategies import SIMULATED_KINDS, schedules
+from chaos.simulation.script import Client, Cluster, Producer, Script, Send, Topic
 from chaos.simulation.shape import Shape
 
 _SEED_MAX: Final = 2**32 - 1
@@ -39,6 +39,7 @@ _TOPIC_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "message.timestamp.type": ("LogAppendTime",),
     "max.message.bytes": ("300", "2000"),
     "file.delete.delay.ms": ("0", "1000"),
+    "cleanup.policy": ("compact", "compact,delete"),
 }
 """What a topic may have set, by property. A small index makes for many segments: `segment.bytes` goes no lower than a
 mebibyte."""
@@ -62,6 +63,22 @@ _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
 """The same of the nodes. A producer's id lives longer than its batches are tried for, as Kafka's documentation asks."""
 
 
+_TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
+    "short-metadata-log": (
+        (),
+        (("metadata.log.max.record.bytes.between.snapshots", "200"), ("metadata.max.retention.bytes", "500")),
+    ),
+    "retention-by-size": (
+        (("retention.ms", "-1"), ("retention.bytes", "500"), ("segment.index.bytes", "12")),
+        (("log.retention.check.interval.ms", "300"),),
+    ),
+}
+"""Settings of topics and of nodes that show something only together."""
+
+_GO_WITH: Final = {"left-behind": "short-metadata-log"}
+"""Faults that show something only with such settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class Swarm:
     """What is in play in one script."""
@@ -71,6 +88,12 @@ class Swarm:
     faults: tuple[str, ...]
     topic_settings: tuple[str, ...]
     cluster_settings: tuple[str, ...]
+    together: tuple[str, ...]
+
+    def fixed(self, of: int) -> Properties:
+        """Settings that go together: 0 those of topics, 1 those of nodes."""
+        names = dict.fromkeys((*self.together, *(_GO_WITH[kind] for kind in self.faults if kind in _GO_WITH)))
+        return tuple(setting for name in names for setting in _TOGETHER[name][of])
 
 
 @st.composite
@@ -79,14 +102,34 @@ def scripts(draw: st.DrawFn) -> Script:
     swarm = draw(_swarms())
     shape = swarm.shape
     return Script(
-        cluster=Cluster(shape.nodes, shape.roles, _drawn(draw, swarm.cluster_settings)),
+        cluster=Cluster(shape.nodes, shape.roles, _drawn(draw, swarm.cluster_settings, swarm.fixed(1))),
         topics=tuple(
-            Topic(name, partitions, shape.replication_factor, _drawn(draw, swarm.topic_settings))
+            Topic(name, partitions, shape.replication_factor, _drawn(draw, swarm.topic_settings, swarm.fixed(0)))
             for name, partitions in shape.topics
         ),
-        clients=draw(client_lists(shape, swarm.clients)),
+        clients=_fit_for(draw(client_lists(shape, swarm.clients)), swarm.topic_settings),
         schedule=draw(schedules(shape, swarm.faults)),
         seed=draw(st.integers(0, _SEED_MAX)),
+    )
+
+
+def _fit_for(clients: tuple[Client, ...], topic_settings: tuple[str, ...]) -> tuple[Client, ...]:
+    """Idempotent producers give keys where topics are compacted: others may go without, and be refused.
+
+    An idempotent one moves the batches behind one that was refused up to its sequence. One of those that were on their
+    way has been taken as it was, and makes a duplicate of the one that has its sequence now, as with Kafka's own.
+    """
+    if "cleanup.policy" not in topic_settings:
+        return clients
+    return tuple(_keyed(client) if isinstance(client, Producer) and client.idempotent else client for client in clients)
+
+
+def _keyed(producer: Producer) -> Producer:
+    return replace(
+        producer,
+        steps=tuple(
+            replace(step, keys=max(step.keys, 2)) if isinstance(step, Send) else step for step in producer.steps
+        ),
     )
 
 
@@ -99,9 +142,10 @@ def _swarms() -> SearchStrategy[Swarm]:
         Swarm,
         shape=st.sampled_from(_SHAPES),
         clients=_some(tuple(CLIENT_KINDS), 1, 6),
-        faults=chosen(_NO_FAULTS, *(_some(tuple(FAULT_KINDS), 1, 4),) * 9),
+        faults=chosen(_NO_FAULTS, *(_some(tuple(SIMULATED_KINDS), 1, 4),) * 9),
         topic_settings=_some(tuple(_TOPIC_SETTINGS), 0, 4),
         cluster_settings=_some(tuple(_CLUSTER_SETTINGS), 0, 4),
+        together=st.sampled_from(((),) * 12 + (("short-metadata-log",), ("retention-by-size",))),
     )
 
 
@@ -128,8 +172,9 @@ _SHAPES: Final = (
 """Drawn from; three nodes of both roles in most scripts."""
 
 
-def _drawn(draw: st.DrawFn, names: tuple[str, ...]) -> Properties:
-    return tuple(draw(_settings(name)) for name in names)
+def _drawn(draw: st.DrawFn, names: tuple[str, ...], fixed: Properties) -> Properties:
+    taken = dict(fixed)
+    return (*fixed, *(draw(_settings(name)) for name in names if name not in taken))
 
 
 @cache

@@ -30,7 +30,7 @@ class Request:
     """
 
     f: str
-    topic: str
+    topic: str | None
     partition: int | None
     question: Question
     codes_of: Callable[[Any], list[int]]
@@ -65,6 +65,11 @@ def elect(topic: str, partition: int, election: Election) -> Request:
     """ElectLeaders of one partition."""
     f = f"elect_{election.name.lower()}_leader"
     return Request(f, topic, partition, questions.elect(topic, partition, int(election)), _of_election)
+
+
+def unregister(node_id: int) -> Request:
+    """UnregisterBroker of one node."""
+    return Request("unregister_broker", None, None, questions.unregister(node_id), lambda answer: [answer.error_code])
 
 
 def _of_topics(response: Any) -> list[int]:

@@ -183,13 +183,17 @@ class Producer(Client):
         values = list(islice(self._values, step.records))
         timestamp_ms = WALL_START_MS + self.now_ms
         kept = self.surroundings.keeps_timestamps
-        records = tuple(to_record(value, timestamp_ms=timestamp_ms, size=size, timestamp_kept=kept) for value in values)
+        keys = [f"k{value % step.keys}" if step.keys else None for value in values]
+        records = tuple(
+            to_record(value, key=key, timestamp_ms=timestamp_ms, size=size, timestamp_kept=kept)
+            for value, key in zip(values, keys, strict=True)
+        )
         place = step.topic, step.partition
         op_id = self.invoke(
             "produce",
             place,
             by_id=True,
-            sends=[Sent(value, None, timestamp_ms) for value in values],
+            sends=[Sent(value, key, timestamp_ms) for value, key in zip(values, keys, strict=True)],
             acks=self._script.acks,
             producer_id=-1 if self._script.idempotent else None,
         )

@@ -141,6 +141,13 @@ def metadata(topics: tuple[str, ...] | None) -> Question:
 
 
 @lru_cache(_REMEMBERED)
+def api_versions() -> Question:
+    """An ApiVersions."""
+    schema = request_schema(ApiKey.API_VERSIONS, newest(ApiKey.API_VERSIONS))
+    return question_of(schema.ApiVersionsRequest(client_software_name=_CLIENT_ID, client_software_version="1"))
+
+
+@lru_cache(_REMEMBERED)
 def init_producer_id() -> Question:
     """An InitProducerId without transactions."""
     return question_of(requests.init_producer_id(request_schema(ApiKey.INIT_PRODUCER_ID, 4)))
@@ -285,6 +292,11 @@ def elect(topic: str, partition: int, election_type: int) -> Question:
         return schema.ElectLeadersRequest(election_type=election_type, topic_partitions=(of_topic,), timeout=_TIMEOUT)
 
     return administer(ApiKey.ELECT_LEADERS, make)
+
+
+def unregister(node_id: int) -> Question:
+    """An UnregisterBroker."""
+    return administer(ApiKey.UNREGISTER_BROKER, lambda schema: schema.UnregisterBrokerRequest(broker_id=node_id))
 
 
 def nonsense(api_key: int, api_version: int, size: int) -> Question:

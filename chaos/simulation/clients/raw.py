@@ -27,6 +27,7 @@ from chaos.simulation.script import (
     AskEnd,
     AskEpochEnd,
     AskMetadata,
+    AskVersions,
     DeleteRecords,
     RawStep,
     ReadAt,
@@ -45,10 +46,12 @@ from linearizability.history.recorder import Position, Read
 from linearizability.history.recorder import Send as Sent
 from reference_broker.simulation.clock import WALL_START_MS
 
-_LATEST = -1
+_LATEST, _EARLIEST = -1, -2
 _MAX_WAIT_MS = 50
 _MAX_BYTES = 65_536
 _LAST_BYTE = 1
+_SEQUENCES = 2**31
+"""So many there are; then they begin again at 0."""
 
 
 class RawClient(Client):
@@ -61,6 +64,7 @@ class RawClient(Client):
         self._high_watermarks: dict[Place, int] = {}
         self._identity: tuple[int, int] | None = None
         self._sequences: dict[Place, int] = {}
+        self._versions: dict[int, dict[int, int]] = {}
         self.recorder.client(process.number, {})
 
     def run(self) -> None:
@@ -85,6 +89,8 @@ class RawClient(Client):
                 yield from self._ask_epoch_end(step)
             case AskMetadata():
                 yield from self._ask_metadata(step)
+            case AskVersions():
+                yield from self._ask_versions(step)
             case ReadAt():
                 yield from self._read_at(step)
             case SendOnce():
@@ -117,10 +123,12 @@ class RawClient(Client):
         place = step.topic, step.partition
         node = yield from self.node_of(step.node, place)
         op_id = self.invoke("list_offsets", place, isolation=step.isolation)
+        timestamp = step.timestamp if step.timestamp < 0 else WALL_START_MS + step.timestamp
         error, offset, _ = yield from self.list_offsets(
-            place, node, timestamp=step.timestamp, isolation=step.isolation, timeout_ms=self._script.timeout_ms
+            place, node, timestamp=timestamp, isolation=step.isolation, timeout_ms=self._script.timeout_ms
         )
-        self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node, offset=offset)
+        told = offset if step.timestamp in {_LATEST, _EARLIEST} else None
+        self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node, offset=told)
         if offset is not None and step.timestamp == _LATEST:
             self._high_watermarks[place] = offset
         yield from self._learn(place, error)
@@ -164,6 +172,19 @@ class RawClient(Client):
         while (yield from self._metadata(topics, self.next_node())) is not None:
             yield Sleep(_MAX_WAIT_MS)
 
+    def _ask_versions(self, step: AskVersions) -> Steps:
+        node = yield from self.node_of(step.node, ("", 0))
+        op_id = self.invoke("api_versions")
+        answer: Answer = yield Ask(node, questions.api_versions(), self._script.timeout_ms)
+        if answer.response is not None:
+            self._versions[node] = {each.api_key: each.max_version for each in answer.response.api_keys}
+        self.recorder.complete(op_id, outcome_of(answer.error, attempts=1), answer.error, node=node)
+
+    def _version(self, node: int, api_key: int, highest: int | None) -> int:
+        """The newest that the client knows, and the node, if it was asked: at most `highest`."""
+        newest = questions.newest(api_key, highest)
+        return min(newest, self._versions.get(node, {}).get(api_key, newest))
+
     def _read_at(self, step: ReadAt) -> Steps:
         place = step.topic, step.partition
         node = yield from self.node_of(step.node, place)
@@ -186,7 +207,7 @@ class RawClient(Client):
             isolation_level=ISOLATION_LEVELS[READ_UNCOMMITTED],
             max_wait_ms=_MAX_WAIT_MS,
             max_bytes=_MAX_BYTES,
-            version=questions.newest(ApiKey.FETCH, None if topic_id else questions.BY_NAME_MAX),
+            version=self._version(node, ApiKey.FETCH, None if topic_id else questions.BY_NAME_MAX),
         )
         answer: Answer = yield Ask(node, question, self._script.timeout_ms)
         if answer.response is None:
@@ -216,7 +237,8 @@ class RawClient(Client):
         timestamp_ms = WALL_START_MS + self.now_ms
         values, kept = list(islice(self._values, step.records)), self.surroundings.keeps_timestamps
         producer_id, producer_epoch = self._identity if step.idempotent and self._identity else (-1, -1)
-        sequence = self._sequences.get(place, 0) + step.skips if step.idempotent else -1
+        first = self._sequences.get(place, self._script.first_sequence)
+        sequence = (first + step.skips) % _SEQUENCES if step.idempotent else -1
         data = encode_batch(
             RecordBatch(
                 tuple(to_record(value, timestamp_ms=timestamp_ms, timestamp_kept=kept) for value in values),
@@ -241,7 +263,7 @@ class RawClient(Client):
         error, base_offset, sent = yield from self._produce(step, place, node, data)
         outcome = outcome_of(error, acks=step.acks, attempts=step.copies, sent=sent)
         if outcome is Outcome.OK and step.idempotent:
-            self._sequences[place] = sequence + step.records
+            self._sequences[place] = (sequence + step.records) % _SEQUENCES
         elif outcome is Outcome.INFO and step.idempotent:
             self._identity = None  # this sequence may have been taken, and must not stand for another batch
             self._sequences.clear()
@@ -274,7 +296,7 @@ class RawClient(Client):
             data,
             acks=step.acks,
             timeout_ms=self._script.timeout_ms,
-            version=questions.newest(ApiKey.PRODUCE, highest),
+            version=self._version(node, ApiKey.PRODUCE, highest),
         )
         error: str | None = None
         acknowledged: int | None = None
