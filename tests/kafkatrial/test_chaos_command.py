@@ -1,0 +1,93 @@
+"""`kafkatrial chaos`, as a process: wrong choices, one real round, and an interruption in the middle of one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from chaos.live.findings import FINDINGS
+from kafkatrial.__main__ import exit_code
+from kafkatrial.exit_codes import ExitCode
+from linearizability.history.reader import open_history
+
+COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--minutes", "0"], "--minutes: 0 is no time to run for"),
+        (["--fault", "kil"], "--fault: no kind of faults is called kil; did you mean kill?"),
+        (["--target", "referense"], "referense: unknown target; did you mean reference?"),
+        (["--show", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
+        (["--find", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
+        (["--again", "nowhere"], "nowhere: no program.py, so no failure that can be run again"),
+        (["--target", "simulation"], "simulation: only clusters of processes that are started for it can be broken"),
+    ],
+)
+def test_a_wrong_choice_is_one_line(words, line, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(["chaos", *words]) is ExitCode.USAGE
+    complaint = capsys.readouterr().err.strip()
+    assert complaint.startswith(f"kafkatrial: {line}")
+    assert "\n" not in complaint
+
+
+def test_the_findings_are_listed(capsys):
+    assert exit_code(["chaos", "--show", "list"]) is ExitCode.OK
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(FINDINGS)
+
+
+def start(tmp_path, *words):
+    return subprocess.Popen(
+        [*COMMAND, *words, "--out", str(tmp_path / "out")],
+        cwd=tmp_path,
+        env=os.environ | {"COLUMNS": "140", "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_a_round_of_kills_on_the_reference_cluster(tmp_path):
+    """Seed 0 kills and shuts nodes down. Whatever comes of it, nothing acknowledged by all is lost."""
+    session = start(tmp_path, "--seed", "0", "--fault", "kill", "--shrink-minutes", "0")
+    said, _ = session.communicate(timeout=150)
+    assert session.returncode == ExitCode.OK, said
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    (ran,) = summary["rounds"]
+    assert summary["faults"]["Kill"] > 0
+    assert ran["acknowledged"] > 50
+    assert ran["verdict"] == "ok"
+    history = open_history(tmp_path / "out" / "reference-0")
+    assert {row["kind"] for row in history.table("faults").to_pylist()} == {"kill"}
+    assert (tmp_path / "out" / "reference-0" / "brokers" / "1" / "broker.log").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_heals_keeps_the_history_and_leaves_nothing_running(tmp_path, number):
+    session = start(tmp_path, "--seed", "0", "--fault", "kill")
+    began = []
+    for line in session.stdout:
+        began.append(line)
+        if line.startswith("  Timed("):
+            break
+    children = psutil.Process(session.pid).children(recursive=True)
+    assert len(children) >= 3, began
+    session.send_signal(number)
+    said, _ = session.communicate(timeout=60)
+    assert session.returncode == ExitCode.INTERRUPTED, "".join(began) + said
+    assert "interrupted; all is healed" in said
+    deadline = time.monotonic() + 10
+    while any(child.is_running() for child in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [child for child in children if child.is_running()] == []
+    history = open_history(tmp_path / "out" / "reference-0")
+    assert history.run.complete is False
+    assert history.table("operations").num_rows > 20
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["complete"] is False
