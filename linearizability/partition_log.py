@@ -21,6 +21,7 @@ from linearizability.anomalies.summary import settings_of
 from linearizability.history.errors import HistoryError
 from linearizability.history.reader import History
 from linearizability.search.log_order import (
+    NEVER,
     UNKNOWN_OFFSET,
     Bools,
     FetchColumns,
@@ -66,11 +67,14 @@ def partition_columns(history: History, topic: str, partition: int) -> Partition
     sends, reads = _records(history, topic, partition, operations)
     positions = _positions(history, topic, partition, operations)
     reads = reads.take(operations.counts[reads.operation])
+    nowhere = reads.operation[reads.offset == UNKNOWN_OFFSET]
+    reads = reads.take(reads.offset != UNKNOWN_OFFSET)
     positions = positions.take(operations.counts[positions.operation])
     fetches = np.flatnonzero(
         np.bincount(np.concatenate([reads.operation, positions.operation]), minlength=len(operations.op_id))
     )
-    forgets = operations.deletes or _forgets(history, topic)
+    # Of a fetch that returned a record at an offset nobody told it is not known what it passed over.
+    forgets = np.isin(fetches, nowhere) | (operations.deletes or _forgets(history, topic))
     return PartitionColumns(
         SendColumns(
             value=sends.value,
@@ -83,7 +87,7 @@ def partition_columns(history: History, topic: str, partition: int) -> Partition
         FetchColumns(
             operations.invoke_ns[fetches],
             operations.complete_ns[fetches],
-            *_ranges(positions, np.searchsorted(fetches, positions.operation), len(fetches), forgets=forgets),
+            *_ranges(positions, np.searchsorted(fetches, positions.operation), len(fetches), forgets),
             operations.committed_only[fetches],
         ),
         _reads(reads, np.searchsorted(fetches, reads.operation)),
@@ -151,7 +155,8 @@ def _operations(history: History) -> _Operations:
         ending = numbers(pc.index_in(table["outcome"], value_set=_ENDINGS), Ending.INFO).astype(np.int8)
         parts.append(
             (
-                *(numbers(table[name], 0) for name in ("op_id", "invoke_ns", "complete_ns", "process", "txn_seq")),
+                *(numbers(table[name], 0) for name in ("op_id", "invoke_ns", "process", "txn_seq")),
+                numbers(table["complete_ns"], NEVER),
                 ending,
                 (ending == Ending.OK) & pc.not_equal(f, "read_replica").to_numpy(),
                 table["txn_seq"].is_valid().to_numpy(),
@@ -163,7 +168,7 @@ def _operations(history: History) -> _Operations:
     if np.any(columns[0][1:] < columns[0][:-1]):
         order = np.argsort(columns[0], kind="stable")
         columns = [column[order] for column in columns]
-    op_id, invoke_ns, complete_ns, process, txn_seq, ending, counts, transactional, commits, committed_only = columns
+    op_id, invoke_ns, process, txn_seq, complete_ns, ending, counts, transactional, commits, committed_only = columns
     may_abort = transactional & ~_committed(process, txn_seq, transactional, commits)
     return _Operations(op_id, invoke_ns, complete_ns, ending, counts, may_abort, committed_only, deletes)
 
@@ -180,7 +185,7 @@ def _committed(process: Ints, txn_seq: Ints, transactional: Bools, commits: Bool
 
 
 def _records(history: History, topic: str, partition: int, operations: _Operations) -> tuple[_RecordRows, _RecordRows]:
-    """What was sent, and what was read at a known offset."""
+    """What was sent, and what was read."""
     sends: list[_RecordRows] = []
     reads: list[_RecordRows] = []
     topic_ids: set[str] = set()
@@ -194,7 +199,7 @@ def _records(history: History, topic: str, partition: int, operations: _Operatio
         )
         is_send = pc.equal(table["direction"], "send").to_numpy()
         sends.append(rows.take(is_send))
-        reads.append(rows.take(~is_send & (rows.offset != UNKNOWN_OFFSET)))
+        reads.append(rows.take(~is_send))
     if len(topic_ids) > 1:
         raise HistoryError(f"topic {topic} was created more than once, and each of its ids has a log of its own")
     return _together(sends), _together(reads)
@@ -237,7 +242,7 @@ def _forgets(history: History, topic: str) -> bool:
     return rules.retention or rules.compaction
 
 
-def _ranges(positions: _PositionRows, fetch: Ints, count: int, *, forgets: bool) -> tuple[Ints, Ints, Ints]:
+def _ranges(positions: _PositionRows, fetch: Ints, count: int, forgets: Bools) -> tuple[Ints, Ints, Ints]:
     """Per fetch where it began, where it ended (unknown for one with several ranges), and its highest watermark."""
     before, after, watermark = (np.full(count, UNKNOWN_OFFSET) for _ in range(3))
     before[fetch], after[fetch] = positions.before, positions.after

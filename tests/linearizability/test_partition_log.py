@@ -85,6 +85,26 @@ def test_what_did_not_commit_may_be_passed_over_by_readers_of_what_did(end, isol
         assert conflict.text == "fetch 2 went past offset 1, and did not return the record of send 1"
 
 
+def test_a_record_that_was_read_nobody_tells_where_was_not_passed_over():
+    tables = two_in_turn(0, 1, 2)
+    tables.rows["positions"][0]["after"] = 2
+    tables.record(2, 1, "read", TOPIC, 0, None, 101)
+    assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict() is None
+    tables.rows["records"].pop()
+    assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict() is not None
+
+
+@pytest.mark.parametrize("row", [1, 2])
+def test_what_took_effect_and_never_returned_did_so_at_any_time(row):
+    tables = two_in_turn(0, 1, 2)
+    tables.rows["operations"][row]["complete_ns"] = None
+    assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict(linearizable=True) is None
+    against_time = two_in_turn(1, 0, 2)
+    assert partition_columns(against_time.in_memory("made-up"), TOPIC, 0).find_conflict() is not None
+    against_time.rows["operations"][0]["complete_ns"] = None
+    assert partition_columns(against_time.in_memory("made-up"), TOPIC, 0).find_conflict() is None
+
+
 def test_what_is_not_judged_is_refused_in_a_line(tmp_path):
     tables = two_in_turn(0, 1, 1)
     tables.rows["records"][0]["value"] = None
