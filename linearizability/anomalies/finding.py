@@ -9,24 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict, in_report_order
-
-FINDINGS_SCHEMA = pa.schema(
-    [
-        pa.field("name", pa.string()),
-        pa.field("verdict", pa.string()),
-        pa.field("count", pa.int64()),
-        pa.field("op_ids", pa.list_(pa.list_(pa.int64()))),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.list_(pa.int64())),
-        pa.field("value", pa.list_(pa.int64())),
-        pa.field("text", pa.list_(pa.string())),
-    ]
-)
-"""A finding as a row, for engines whose tasks answer in Arrow: evidence as parallel lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,40 +52,3 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Anomaly, ...]:
         shown[key] = list(lowest_evidence([*shown[key], *finding.evidence]))
     merged = [Anomaly(name, verdict, count, tuple(shown[name, verdict])) for (name, verdict), count in counts.items()]
     return tuple(in_report_order(merged))
-
-
-def findings_to_arrow(findings: Iterable[Finding], topic: str, partition: int) -> pa.Table:
-    """The findings of one shard as rows of FINDINGS_SCHEMA."""
-    rows = [
-        {
-            "name": finding.name,
-            "verdict": str(finding.verdict),
-            "count": finding.count,
-            "op_ids": [list(row.op_ids) for row in finding.evidence],
-            "topic": topic,
-            "partition": partition,
-            "offset": [row.offset for row in finding.evidence],
-            "value": [row.value for row in finding.evidence],
-            "text": [row.text for row in finding.evidence],
-        }
-        for finding in findings
-    ]
-    return pa.Table.from_pylist(rows, schema=FINDINGS_SCHEMA)
-
-
-def findings_from_rows(rows: Iterable[dict[str, Any]]) -> list[Finding]:
-    """The inverse of `findings_to_arrow`, from rows as dictionaries."""
-    return [
-        Finding(
-            row["name"],
-            Verdict(row["verdict"]),
-            row["count"],
-            tuple(
-                Evidence(tuple(op_ids), row["topic"], row["partition"], offset, value, text)
-                for op_ids, offset, value, text in zip(
-                    row["op_ids"], row["offset"], row["value"], row["text"], strict=True
-                )
-            ),
-        )
-        for row in rows
-    ]

@@ -12,10 +12,11 @@ from linearizability.check import judge, judge_history
 from linearizability.history.errors import HistoryError
 from linearizability.history.reader import open_history
 from linearizability.judgement import Verdict
-from tests.linearizability.anomalies.histories import nonsense, nonsense_of_one_group, well_formed
+from tests.linearizability.anomalies.nonsense import nonsense, nonsense_of_one_group, well_formed
 from tests.linearizability.anomalies.oracle import Oracle
 from tests.linearizability.anomalies.pipeline import Pipeline
-from tests.linearizability.anomalies.plants import GROUP_PLANTS, PLANTS
+from tests.linearizability.anomalies.plants import PLANTS
+from tests.linearizability.anomalies.plants_of_groups import GROUP_PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
 from tests.linearizability.anomalies.trouble import CLUSTER_PLANTS, Trouble, nonsense_of_a_cluster
 from tests.linearizability.anomalies.weaves import CYCLE_PLANTS

@@ -13,10 +13,11 @@ import pytest
 
 from linearizability.check import judge_history
 from linearizability.judgement import Verdict
-from tests.linearizability.anomalies.histories import nonsense, nonsense_of_one_group
+from tests.linearizability.anomalies.nonsense import nonsense, nonsense_of_one_group
 from tests.linearizability.anomalies.oracle import Oracle
 from tests.linearizability.anomalies.pipeline import Pipeline
-from tests.linearizability.anomalies.plants import GROUP_PLANTS, PLANTS
+from tests.linearizability.anomalies.plants import PLANTS
+from tests.linearizability.anomalies.plants_of_groups import GROUP_PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
 from tests.linearizability.anomalies.test_cycles import any_history
 from tests.linearizability.anomalies.test_kernel import as_rows, lawful

@@ -15,7 +15,8 @@ from linearizability.history.saving import save
 from linearizability.history.schema import SCHEMAS
 from linearizability.history.validate import validate
 from linearizability.importers.ndjson import read_ndjson, write_ndjson
-from tests.linearizability.anomalies.histories import Tables, nonsense
+from tests.linearizability.anomalies.histories import Tables
+from tests.linearizability.anomalies.nonsense import nonsense
 from tests.linearizability.anomalies.simulation import Simulation
 
 RUN = '{"table": "run", "format": 1, "run_id": "r", "complete": true}'

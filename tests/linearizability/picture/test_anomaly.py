@@ -10,7 +10,8 @@ from linearizability.history.reader import open_history
 from linearizability.judgement import Evidence
 from linearizability.picture.anomaly import draw_anomaly
 from linearizability.picture.drawing import LaneKind, Mark, Seen
-from tests.linearizability.anomalies.histories import Tables, nonsense
+from tests.linearizability.anomalies.histories import Tables
+from tests.linearizability.anomalies.nonsense import nonsense
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "histories"
 

@@ -20,9 +20,11 @@ from linearizability.history.reader import HistoryError, open_history
 from linearizability.history.schema import SCHEMAS
 from reports.spark.check import judge_with_spark
 from reports.spark.session import EngineUnavailableError, spark_session
-from tests.linearizability.anomalies.histories import Tables, nonsense, well_formed
+from tests.linearizability.anomalies.histories import Tables
+from tests.linearizability.anomalies.nonsense import nonsense, well_formed
 from tests.linearizability.anomalies.pipeline import Pipeline
-from tests.linearizability.anomalies.plants import GROUP_PLANTS, PLANTS
+from tests.linearizability.anomalies.plants import PLANTS
+from tests.linearizability.anomalies.plants_of_groups import GROUP_PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
 from tests.linearizability.anomalies.tangles import tangle
 from tests.linearizability.anomalies.trouble import CLUSTER_PLANTS, Trouble

@@ -1,0 +1,207 @@
+"""The anomalies of records: lost, doubled, misplaced, out of order, read too early; each a sentence as a loop."""
+
+from collections import defaultdict
+from itertools import product
+
+from tests.linearizability.anomalies.oracle_of_logs import FOREVER, NEVER, LogFacts, within
+
+
+class RecordAnomalies(LogFacts):
+    def lost_write_and_unseen(self):
+        for r in self.all.values():
+            lost = False
+            if r["committed"] and not r["aborted"] and r["offset"] is not None:
+                reads, ends = self.losses(r, r["offset"]), list(self.end_losses(r))
+                lost = bool(reads or ends)
+                if lost:
+                    promised = any(reads.values()) or any(ends)
+                    shown = [op for op, was in reads.items() if was or not promised]
+                    op_ids = (r["known_op"], min(shown)) if shown else (r["known_op"],)
+                    self.add("lost-write", "violation" if promised else "permitted", op_ids, r["offset"], r["value"])
+            self.unseen(r, lost)
+
+    def unseen(self, r, lost):
+        if lost or r["read"] or not r["strong"] or r["ack_end"] != FOREVER:
+            return
+        if r["offset"] is None and r["value"] is None:
+            return
+        end = FOREVER - 1
+        if r["offset"] is None:
+            may_be_gone = self.log_start_by(end) > 0 or (self.compaction and r["key"] is not None)
+            may_be_gone = may_be_gone or r["aborted"] or self.deleted_by(end)
+        else:
+            if any(self.counts(r, op_id) for op_id in self.covering(r["offset"])):
+                return
+            may_be_gone = self.absent_at(r, r["offset"], end)
+        if not may_be_gone and not self.retention:
+            self.add("unseen", "unknown", (r["op"],), r["offset"], r["value"])
+
+    def divergent_offset(self):
+        sightings = defaultdict(list)
+        for row in self.reads:
+            if row["offset"] is not None:
+                at = self.o.complete(row["op_id"])
+                sightings[row["offset"]].append((row["op_id"], self.o.identity(row), at, self.promise_end(at, 1), True))
+        for r in self.all.values():
+            if r["acked"] and r["committed"] and r["acked_offset"] is not None:
+                sightings[r["acked_offset"]].append((r["op"], r["identity"], r["acked_at"], r["ack_end"], r["strong"]))
+        for offset, seen in sightings.items():
+            if len({s[1] for s in seen}) < 2:
+                continue
+            broken = any(
+                a[1] != b[1] and a[4] and b[4] and a[2] <= b[2] and within(b[2], a[3]) for a, b in product(seen, seen)
+            )
+            shown = [s for s in seen if s[4] or not broken]
+            first = min(s[0] for s in shown)
+
+            def by_value(identity):
+                return (identity[0] != "value", identity[1] if identity[0] == "value" else 0)
+
+            one = min((s[1] for s in shown if s[0] == first), key=by_value)
+            other = min(s[0] for s in shown if s[1] != one)
+            self.o.found["divergent-offset", "violation" if broken else "permitted"].append(
+                ((first, other), self.topic, self.partition, offset, one[1] if one[0] == "value" else None)
+            )
+
+    def duplicate(self):
+        for r in self.all.values():
+            offsets = sorted({row["offset"] for row in r["reads"] if row["offset"] is not None})
+            if r["value"] is not None and len(offsets) > 1:
+                idempotent = r["send"] and self.o.op[r["op"]]["producer_id"] is not None
+                stays = {row["offset"] for row in r["reads"] if row["offset"] is not None and self.stays(row)}
+                ops = [min(row["op_id"] for row in r["reads"] if row["offset"] == o) for o in offsets[:2]]
+                self.add(
+                    "duplicate",
+                    "violation" if idempotent and len(stays) > 1 else "permitted",
+                    ops,
+                    offsets[0],
+                    r["value"],
+                )
+
+    def phantom_read(self):
+        verdict = "violation" if self.o.run["complete"] else "unknown"
+        elsewhere = self.sent_elsewhere()
+        for r in self.all.values():
+            if r["value"] is None or not r["read"]:
+                continue
+            if r["send"] is None:
+                if r["value"] not in elsewhere:
+                    self.add(
+                        "phantom-read", verdict, (min(row["op_id"] for row in r["reads"]),), r["offset"], r["value"]
+                    )
+            else:
+                early = [row["op_id"] for row in r["reads"] if self.o.complete(row["op_id"]) < self.o.invoke(r["op"])]
+                if early:
+                    self.add("phantom-read", verdict, (min(early), r["op"]), r["offset"], r["value"])
+
+    def corrupt_record(self):
+        for r in self.all.values():
+            rows = [row for row in r["reads"] if row["intact"] is False]
+            if rows:
+                offset = min((row["offset"] for row in rows if row["offset"] is not None), default=None)
+                self.add("corrupt-record", "violation", (min(row["op_id"] for row in rows),), offset, r["value"])
+
+    def offset_mismatch(self):
+        for r in self.all.values():
+            offsets = {row["offset"] for row in r["reads"] if row["offset"] is not None}
+            place = r["acked_offset"]
+            if not offsets or place is None or place in offsets:
+                continue
+            missed = self.losses(r, place, misses_elsewhere=True)
+            if missed:
+                end = r["ack_end"] if self.o.t["faults"] else max(r["ack_end"], r["read_end"])
+                verdict = "violation" if any(within(self.o.complete(op), end) for op in missed) else "permitted"
+                reader = min(row["op_id"] for row in r["reads"] if row["offset"] == r["offset"])
+                self.add("offset-mismatch", verdict, (r["op"], reader), r["offset"], r["value"])
+
+    def settled(self, r):
+        if r["acked"] and self.o.acks_all(r["op"]) and self.promise_end(r["acked_at"], self.min_isr) == FOREVER:
+            return True
+        return any(self.stays(row) for row in r["reads"])
+
+    def stays(self, row):
+        """Whether what a read row shows is sure to have stood there at the end."""
+        healed = self.o.healed_after()
+        kept = self.promise_end(self.o.complete(row["op_id"]), 1) == FOREVER
+        return kept or healed is None or self.o.invoke(row["op_id"]) > healed
+
+    def producer(self, op_id):
+        o = self.o.op[op_id]
+        if o["producer_id"] is None:
+            return (o["process"],)
+        return (o["process"], o["producer_id"], o["producer_epoch"])
+
+    def producer_order(self):
+        sent = [r for r in self.all.values() if r["send"] and r["offset"] is not None]
+        for late in sent:
+            verdicts = defaultdict(list)
+            for early in sent:
+                if self.producer(early["op"]) != self.producer(late["op"]) or early["offset"] <= late["offset"]:
+                    continue
+                before = (early["op"], early["send"]["seq"]) < (late["op"], late["send"]["seq"])
+                known = early["acked"] and early["acked_at"] < self.o.invoke(late["op"])
+                strict = before if self.o.op[late["op"]]["producer_id"] is not None else known
+                if before:
+                    verdicts["permitted"].append(early["op"])
+                    if strict and self.settled(early) and self.settled(late):
+                        verdicts["violation"].append(early["op"])
+            for verdict in ("violation", "permitted"):
+                if verdicts[verdict]:
+                    self.add(
+                        "producer-order", verdict, (min(verdicts[verdict]), late["op"]), late["offset"], late["value"]
+                    )
+                    break
+
+    def realtime_order(self):
+        usable = [r for r in self.all.values() if r["committed"] and r["offset"] is not None and r["send"]]
+        for late in usable:
+            verdicts = defaultdict(list)
+            for early in usable:
+                if (
+                    early["acked"]
+                    and early["acked_at"] < self.o.invoke(late["op"])
+                    and early["offset"] > late["offset"]
+                ):
+                    verdicts["permitted"].append(early["op"])
+                    end = max(early["ack_end"], early["read_end"])
+                    if (
+                        end != NEVER
+                        and max(late["ack_end"], late["read_end"]) != NEVER
+                        and within(late["known_from"], end)
+                    ):
+                        verdicts["violation"].append(early["op"])
+            for verdict in ("violation", "permitted"):
+                if verdicts[verdict]:
+                    self.add(
+                        "realtime-order", verdict, (min(verdicts[verdict]), late["op"]), late["offset"], late["value"]
+                    )
+                    break
+
+    def aborted_read(self):
+        for r in self.all.values():
+            failed = r["send"] and self.o.op[r["op"]]["outcome"] == "fail"
+            wrong = [
+                row
+                for row in r["reads"]
+                if failed or (r["aborted"] and self.o.isolation(row["op_id"]) == "read_committed")
+            ]
+            if wrong:
+                offset, reader = min((FOREVER if w["offset"] is None else w["offset"], w["op_id"]) for w in wrong)
+                offset = None if offset == FOREVER else offset
+                self.add("aborted-read", "violation", (r["op"], reader), offset, r["value"])
+
+    def precommitted_read(self):
+        for r in self.all.values():
+            if r["txn"] is None or r["aborted"]:
+                continue
+            begun = r["txn"]["begun"]
+            early = [
+                (FOREVER if row["offset"] is None else row["offset"], row["op_id"])
+                for row in r["reads"]
+                if self.o.isolation(row["op_id"]) == "read_committed" and self.o.complete(row["op_id"]) < begun
+            ]
+            if early:
+                offset, reader = min(early)
+                verdict = "unknown" if begun == FOREVER and not self.o.run["complete"] else "violation"
+                offset = None if offset == FOREVER else offset
+                self.add("precommitted-read", verdict, (r["op"], reader), offset, r["value"])
