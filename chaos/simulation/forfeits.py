@@ -1,8 +1,9 @@
 """Writes down which elections have cost what was promised though nobody is to blame.
 
-A replica that lost content while it was in sync is in sync still, as far as the controller knows, until its broker
-registers again; without KIP-966 it may lead before that, or be the last that can. The invariants see such an election
-(`Ledger.void_below_epoch`); the history's own checkers learn of it as of an unclean one.
+They were unclean, as a setting permits or somebody asked for. Or a replica that lost content while it was in sync is in
+sync still, as far as the controller knows, until its broker registers again; without KIP-966 it may lead before that,
+or be the last that can. The invariants see such an election (`Ledger.void_below_epoch`); the history's own checkers
+learn of it here.
 """
 
 from linearizability.history.recorder import Recorder
@@ -26,7 +27,7 @@ class Forfeits:
         if ledger is None or ledger.void_below_epoch == self._known.get(replica.key, 0):
             return
         self._known[replica.key] = ledger.void_below_epoch
-        with self._recorder.fault("election", replica.name[0], "unclean: the new leader had lost content"):
+        with self._recorder.fault("election", replica.name[0], "unclean: the new leader may lack what was promised"):
             pass
 
     def started(self, watched: Watched) -> None:

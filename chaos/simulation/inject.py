@@ -86,6 +86,7 @@ class Injector:
 
     :param clients: numbers of the processes that count as clients.
     :param lost: told of each node that has lost content.
+    :param asked_for: told of each unclean election that is asked for.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Injector:
         clients: Iterable[int],
         administer: Administer,
         lost: Callable[[int], None],
+        asked_for: Callable[[str, int], None],
     ) -> None:
         self._cluster = cluster
         self._recorder = recorder
@@ -106,6 +108,7 @@ class Injector:
         self._places = [place_of(number) for number in clients]
         self._administer = administer
         self._lost = lost
+        self._asked_for = asked_for
         self._holds: Counter[int] = Counter()
         self._rows: dict[int, ExitStack] = {}
         self._has_lost: set[int] = set()
@@ -460,7 +463,10 @@ class Injector:
 
                 return heal
             case Elect(unclean):
-                row = self._row("election", f"{self._topic}-0", "unclean" if unclean else "preferred")
+                # Whether that came to an unclean one is for `forfeits` to write down.
+                row = self._row("election", f"{self._topic}-0", "of any replica" if unclean else "preferred")
+                if unclean:
+                    self._asked_for(self._topic, 0)
                 self._administer(elect(self._topic, 0, Election.UNCLEAN if unclean else Election.PREFERRED))
             case Reassign(replicas):
                 row = self._row("reassignment", f"{self._topic}-0", ",".join(map(str, replicas)))

@@ -204,6 +204,7 @@ class _Run:
             clients=[process.number for process in processes],
             administer=self._administer,
             lost=self.invariants.allow_loss,
+            asked_for=self.invariants.allow_unclean_election,
         )
         self.cluster.scheduler.run(script.steady_ms)
         injector.schedule(script.schedule)

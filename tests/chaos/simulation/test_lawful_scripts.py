@@ -2,7 +2,20 @@
 
 import pytest
 
-from chaos.faults import Damage, DamageDisk, HalfOpen, Kill, PowerCut, Role, ShutDown, Timed, Wipe
+from chaos.faults import (
+    Damage,
+    DamageDisk,
+    Elect,
+    HalfOpen,
+    Isolate,
+    Kill,
+    Listener,
+    PowerCut,
+    Role,
+    ShutDown,
+    Timed,
+    Wipe,
+)
 from chaos.simulation.run import run
 from chaos.simulation.script import (
     AddPartitions,
@@ -18,6 +31,14 @@ from chaos.simulation.script import (
 )
 
 SCRIPTS = {
+    "an unclean election was asked for, and no setting permits any": Script(
+        clients=(Producer(steps=(Send(batches=20, pause_ms=400),), acks=1, idempotent=False),),
+        schedule=(
+            Timed(at_ms=0, fault=Isolate(node=Role.LEADER, listener=Listener.REPLICATION), for_ms=60_000),
+            Timed(at_ms=40_000, fault=Kill(node=Role.LEADER), for_ms=15_000),
+            Timed(at_ms=50_000, fault=Elect(unclean=True)),
+        ),
+    ),
     "a replica that was wiped leads before its broker has registered again": Script(
         topics=(Topic(replication_factor=2),),
         clients=(Producer(steps=(Send(),)),),
