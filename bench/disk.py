@@ -1,0 +1,162 @@
+"""What a disk in FUSE costs: Apache Kafka on it and on a plain directory, side by side in one run.
+
+    .venv/bin/python bench/disk.py [--rounds 5] [--records 60000] [--nodes 1]
+
+Two clusters of the same settings are up at once and are measured by turns, the idle one waiting; who comes first
+alternates. Records of 1,024 bytes with acks=all to one partition, in batches of a megabyte (librdkafka's default) and
+of 16 KiB (that of Kafka's own producer); and the latter with `flush.messages=1`. A ratio is taken inside a round, and
+the median of the rounds is shown. The plain directory is on the disk of the temporary directory, whose flushes are
+real; those of the disk in FUSE are not, so it may well be faster at them.
+
+Each write waits until the daemon has run. On a machine whose processors are busy with something else that is no measure
+of the disk: the load of the machine is printed beside the figures.
+
+Then of the disk itself: the time until it is mounted, until a fault holds, and a power cut with the mount that follows.
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+
+from cluster_measures import WAIT_S, create_topics
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from fixtures.disk.faults import DiskFault, Unflushed
+from fixtures.disk.fuse_disk import FuseDisk
+from fixtures.disk.kinds import DiskKind
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.target import Target
+
+KAFKA = "apache-kafka:4.3.1"
+RECORD_BYTES = 1024
+GOAL = 0.65
+"""Of the throughput on a plain directory, that on the disk in FUSE is to be at least so much, without flushes."""
+MEASURES = (
+    ("large batches", "default", 1_000_000, 1),
+    ("small batches", "default", 16_384, 1),
+    ("flushed", "flushed", 16_384, 10),
+)
+"""Name, topic, batch size in bytes, and by what the number of records is divided."""
+TURNS = 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--records", type=int, default=30_000)
+    parser.add_argument("--nodes", type=int, default=1)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kafkatrial-bench-") as directory:
+        measure_kafka(Path(directory), arguments.nodes, arguments.rounds, arguments.records)
+        measure_disk(Path(directory) / "alone")
+    print(f"load of {os.cpu_count()} processors: {os.getloadavg()[0]:.1f}")
+
+
+def measure_kafka(directory: Path, nodes: int, rounds: int, records: int) -> None:
+    with ExitStack() as running:
+        targets = {
+            name: parse_target(KAFKA, nodes, mesh=False, disk=disk, work_dir=directory / name)
+            for name, disk in (("plain", None), ("fuse", DiskKind.FUSE))
+        }
+        for target in targets.values():
+            running.enter_context(target)
+            create_topics(target, "default", "flushed")
+            flush_each_record(target, "flushed")
+        figures = defaultdict(list)
+        for number in range(rounds + 1):
+            order = list(targets) if number % 2 else list(targets)[::-1]
+            for measure, topic, batch_bytes, divisor in MEASURES:
+                for name in order:
+                    rate = produce(targets[name], topic, batch_bytes, records // divisor)
+                    if number:  # the first round warms up
+                        figures[measure, name].append(rate)
+    for measure, topic, *_ in MEASURES:
+        plain, fuse = figures[measure, "plain"], figures[measure, "fuse"]
+        ratio = statistics.median(on / off for on, off in zip(fuse, plain, strict=True))
+        goal = "" if topic == "flushed" else f"  goal {GOAL:.2f}: {'met' if ratio >= GOAL else 'MISSED'}"
+        median = f"{statistics.median(fuse):>9,.0f} of {statistics.median(plain):>9,.0f} records/s"
+        print(f"{measure:13} on FUSE {median}  ratio {ratio:.2f} ({min(fuse):,.0f} to {max(fuse):,.0f}){goal}")
+
+
+def produce(target: Target, topic: str, batch_bytes: int, records: int) -> float:
+    """Records a second until the last one was acknowledged."""
+    properties = {"acks": "all", "linger.ms": 5, "batch.size": batch_bytes, "queue.buffering.max.messages": records}
+    producer = Producer({"bootstrap.servers": target.bootstrap_servers, **properties})
+    payload = os.urandom(RECORD_BYTES)
+    started = time.monotonic()
+    for _ in range(records):
+        producer.produce(topic, payload, partition=0)
+    if producer.flush(WAIT_S):
+        raise SystemExit(f"{target.name}: records were not acknowledged within {WAIT_S} s")
+    return records / (time.monotonic() - started)
+
+
+def flush_each_record(target: Target, topic: str) -> None:
+    entry = ConfigEntry("flush.messages", "1", incremental_operation=AlterConfigOpType.SET)
+    admin = AdminClient({"bootstrap.servers": target.bootstrap_servers})
+    for changed in admin.incremental_alter_configs(
+        [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])]
+    ).values():
+        changed.result(30)
+
+
+def measure_disk(directory: Path) -> None:
+    mount_point = directory / "data"
+    mount_point.mkdir(parents=True)
+    disk = FuseDisk(directory / "disk", mount_point, directory / "disk.log")
+    times_ms = defaultdict(list)
+    try:
+        for turn in range(TURNS):
+            with timed(times_ms["mount"]):
+                disk.mount()
+            write_log(mount_point / str(turn), 1000, 2_000, times_ms["2,000 writes of 1,000 bytes"])
+            with timed(times_ms["2,000 flushes of 4,096 bytes"]):
+                write_and_flush(mount_point / str(turn), 2_000)
+            fault = disk.broken(DiskFault(error=None, files="nothing"))
+            with timed(times_ms["fault holds"]):
+                fault.__enter__()
+            fault.__exit__(None, None, None)
+            with timed(times_ms["power cut"]):
+                disk.lose(Unflushed.LOST, 0)
+            with timed(times_ms["unmount"]):
+                disk.unmount()
+    finally:
+        disk.unmount()
+    for name, values in times_ms.items():
+        print(f"{name:30} {statistics.median(values):8.1f} ms  (longest {max(values):.1f})")
+
+
+class timed:  # noqa: N801  reads as a verb
+    """Appends how long its context took, in milliseconds."""
+
+    def __init__(self, times_ms: list[float]) -> None:
+        self._times_ms = times_ms
+
+    def __enter__(self) -> None:
+        self._started = time.monotonic()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._times_ms.append((time.monotonic() - self._started) * 1e3)
+
+
+def write_log(path: Path, size: int, count: int, times_ms: list[float]) -> None:
+    with path.open("wb", buffering=0) as log, timed(times_ms):
+        for _ in range(count):
+            log.write(bytes(size))
+
+
+def write_and_flush(path: Path, count: int) -> None:
+    with path.open("ab", buffering=0) as log:
+        for _ in range(count):
+            log.write(bytes(4096))
+            os.fsync(log.fileno())
+
+
+if __name__ == "__main__":
+    main()
