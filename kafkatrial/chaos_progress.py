@@ -53,7 +53,7 @@ class ChaosProgress:
             case ShrinkingStarted(target, seed, name, seconds_max):
                 self._say(Text(f"shrinking {name} of seed {seed} on {target}, at most {seconds_max / 60:.0f} minutes"))
             case Shrunk(failure, directory):
-                standing = "" if failure.is_confirmed else " (flaky: it did not show again)"
+                standing = " (flaky: it did not show again)" if failure.is_confirmed is False else ""
                 self._say(Text(f"{failure.name} kept in {directory}{standing}"))
             case _:
                 pass

@@ -152,7 +152,7 @@ class _Session:
             self.tell(ShrinkingStarted(target, report.round.seed, name, plan.shrink_seconds_max))
         trials = _Trials(self, target, name, run_dir, report)
         shrunk = smallest(report.round, trials.shows, lambda _: time.monotonic() < deadline_s)
-        confirmed = bool(plan.shrink_seconds_max) and trials.shows(shrunk.round)
+        confirmed = trials.shows(shrunk.round) if plan.shrink_seconds_max else None
         failure = Failure(target, shrunk.round, name, text_of(trials.report, name), shrunk.runs, confirmed)
         directory = plan.failures / failure.directory_name
         save(directory, failure)

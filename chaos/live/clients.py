@@ -5,17 +5,18 @@ moment and looks again; nobody gives up.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from chaos.live.round import Administrator, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Workload
 from chaos.load import LeaderConnection
 from conformance.concurrent import script
 from conformance.concurrent.actors import Actor, actor_of
-from conformance.concurrent.script import Phase, Send
+from conformance.concurrent.script import Phase
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.answers import ProducerIdentity
 from fixtures.clients.outcomes import Outcome
-from fixtures.clients.payload import to_record
+from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Record
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.stage import Event
@@ -29,16 +30,20 @@ _TOMBSTONE_EVERY: Final = 7
 _ADMIN_TIMEOUT_MS: Final = 3_000
 
 
-def clients_of(workload: Workload, surroundings: Surroundings) -> Iterator[Actor]:
-    """The clients that a workload stands for, on the topic that the surroundings name."""
+def clients_of(workload: Workload, surroundings: Surroundings, *, timestamp_kept: bool = True) -> Iterator[Actor]:
+    """The clients that a workload stands for, on the topic that the surroundings name.
+
+    :param timestamp_kept: false where the broker may replace the records' timestamps.
+    """
     partitions = surroundings.replicas
+    records = Records(surroundings, timestamp_kept)
     match workload:
         case Pipelined():
-            yield _Pipelined(workload, surroundings)
+            yield _Pipelined(workload, surroundings, records)
         case OneByOne():
-            yield from (_OneByOne(workload, surroundings, partition) for partition in partitions)
+            yield from (_OneByOne(workload, surroundings, partition, records) for partition in partitions)
         case Keyed():
-            yield from (_Keyed(workload, surroundings, partition) for partition in partitions)
+            yield from (_Keyed(workload, surroundings, partition, records) for partition in partitions)
         case Tail():
             yield actor_of(script.Consumer(), surroundings)
         case LeaderReader():
@@ -47,10 +52,35 @@ def clients_of(workload: Workload, surroundings: Surroundings) -> Iterator[Actor
             yield _Administrator(workload, surroundings)
 
 
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Makes records with values that nobody has sent yet."""
+
+    surroundings: Surroundings
+    timestamp_kept: bool
+
+    def some(self, count: int, size: int = SIZE_MIN) -> list[Record]:
+        """So many, of some keys."""
+        return [self._record(value, f"k{value % 10}", size) for value in self._values(count)]
+
+    def of_keys(self, keys: int) -> Record:
+        """One of few keys, now and then a tombstone."""
+        (value,) = self._values(1)
+        return self._record(None if value % _TOMBSTONE_EVERY == 0 else value, f"keyed-{value % keys}", SIZE_MIN)
+
+    def _values(self, count: int) -> list[int]:
+        return [next(self.surroundings.values) for _ in range(count)]
+
+    def _record(self, value: int | None, key: str, size: int) -> Record:
+        now_ms = int(self.surroundings.target.transport.time() * 1000)
+        return to_record(value, key=key, timestamp_ms=now_ms, size=size, timestamp_kept=self.timestamp_kept)
+
+
 class _Pipelined:
     is_writer = False
 
-    def __init__(self, workload: Pipelined, surroundings: Surroundings) -> None:
+    def __init__(self, workload: Pipelined, surroundings: Surroundings, records: Records) -> None:
+        self._records = records
         self._workload = workload
         self._surroundings = surroundings
         self._producer = surroundings.target.drivers.producer(
@@ -64,10 +94,9 @@ class _Pipelined:
         )
 
     def act(self, phase: Phase, over: Event) -> None:
-        burst = Send(self._workload.records, _RECORD_BYTES)
         while not over.is_set():
             for partition in self._surroundings.replicas:
-                for record in self._surroundings.records(burst):
+                for record in self._records.some(self._workload.records, _RECORD_BYTES):
                     self._producer.send(self._surroundings.topic, partition, record)
             self._producer.poll(self._workload.pause_ms / 1000)
 
@@ -105,8 +134,9 @@ class _RawClient:
 class _OneByOne(_RawClient):
     """Sends each batch once, and takes a new producer id where the outcome of one is not known."""
 
-    def __init__(self, workload: OneByOne, surroundings: Surroundings, partition: int) -> None:
+    def __init__(self, workload: OneByOne, surroundings: Surroundings, partition: int, records: Records) -> None:
         super().__init__(surroundings, partition, workload.pause_ms)
+        self._records = records
         self._workload = workload
         self._identity: ProducerIdentity | None = None
         self._sequence = -1
@@ -120,7 +150,7 @@ class _OneByOne(_RawClient):
         produced = leader.produce(
             self._surroundings.topic,
             self._partition,
-            list(self._surroundings.records(Send(self._workload.records))),
+            self._records.some(self._workload.records),
             acks=self._workload.acks,
             timeout_ms=self._workload.timeout_ms,
             producer=self._identity,
@@ -135,22 +165,15 @@ class _OneByOne(_RawClient):
 
 
 class _Keyed(_RawClient):
-    def __init__(self, workload: Keyed, surroundings: Surroundings, partition: int) -> None:
+    def __init__(self, workload: Keyed, surroundings: Surroundings, partition: int, records: Records) -> None:
         super().__init__(surroundings, partition, workload.pause_ms)
+        self._records = records
         self._workload = workload
 
     def _do(self, leader: RecordedRawClient) -> bool:
-        records = [self._record()]
+        records = [self._records.of_keys(self._workload.keys)]
         produced = leader.produce(self._surroundings.topic, self._partition, records, bracket=True)
         return produced.outcome is Outcome.OK
-
-    def _record(self) -> Record:
-        value = next(self._surroundings.values)
-        now_ms = int(self._surroundings.target.transport.time() * 1000)
-        is_tombstone = value % _TOMBSTONE_EVERY == 0
-        return to_record(
-            None if is_tombstone else value, key=f"keyed-{value % self._workload.keys}", timestamp_ms=now_ms
-        )
 
 
 class _LeaderReader(_RawClient):

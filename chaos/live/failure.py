@@ -36,7 +36,7 @@ class Failure:
     :ivar round: the smallest that showed it.
     :ivar name: of what it shows: a finding, an anomaly, or what else a report calls a violation.
     :ivar runs: how many rounds shrinking took.
-    :ivar is_confirmed: the smallest has shown it twice; else it is reported as flaky, and never dropped.
+    :ivar is_confirmed: the smallest has shown it twice; else it is flaky, and kept all the same. Null: nobody tried.
     """
 
     target: str
@@ -44,7 +44,7 @@ class Failure:
     name: str
     text: str
     runs: int = 0
-    is_confirmed: bool = False
+    is_confirmed: bool | None = None
 
     @property
     def directory_name(self) -> str:
@@ -76,10 +76,17 @@ if __name__ == "__main__":
 '''
 
 
+_STANDINGS: Final = {
+    True: "It has shown it twice.",
+    False: "It has not shown it a second time: it is flaky.",
+    None: "It has run once.",
+}
+
+
 def program_of(failure: Failure) -> str:
     """The source of a program that runs the round, says what happened, and exits 1 where it shows the same."""
-    standing = "It has shown it twice." if failure.is_confirmed else "It has not shown it a second time: it is flaky."
-    story = [failure.text, f"Found with seed {failure.round.seed}, shrunk by {failure.runs} runs. {standing}"]
+    found = f"Found with seed {failure.round.seed}, shrunk by {failure.runs} runs. {_STANDINGS[failure.is_confirmed]}"
+    story = [failure.text, found]
     return _PROGRAM.format(
         title=f"{failure.name} on {failure.target}.",
         story="\n\n".join(fill(_plain(paragraph), _WIDTH) for paragraph in story),

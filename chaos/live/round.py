@@ -11,7 +11,7 @@ back.
 
 from dataclasses import dataclass
 
-from chaos.faults import Timed
+from chaos.faults import Configure, Timed
 from chaos.simulation.script import Cluster, Topic
 from conformance.concurrent.moves import AsPython
 
@@ -93,6 +93,12 @@ class Round(AsPython):
     schedule: tuple[Timed, ...] = ()
     steady_ms: int = 2_000
     healed_ms: int = 1_000
+
+    @property
+    def may_replace_timestamps(self) -> bool:
+        """Whether the broker may set a record's timestamp at some time, which its checksum then does not cover."""
+        changed = (timed.fault.name for timed in self.schedule if isinstance(timed.fault, Configure))
+        return "message.timestamp.type" in {*changed, *dict(self.topic.properties)}
 
 
 __all__ = [

@@ -113,6 +113,7 @@ class _Healing:
                 self.recovery_s = clock.monotonic() - healed_s
                 break
             self._cancelled.wait(PERIOD_S)
+            self.injector.nodes.start_all()  # a node may end by its disk a moment after that is well again
         self._cancelled.wait(self._round.healed_ms / 1000)
 
 
@@ -121,7 +122,7 @@ def _work(target: LiveTarget, surroundings: Surroundings, a_round: Round, healin
     actors: list[Actor] = []
     try:
         for workload in a_round.workloads:
-            actors += clients_of(workload, surroundings)
+            actors += clients_of(workload, surroundings, timestamp_kept=not a_round.may_replace_timestamps)
         run_phase(Phase.FAULTY, actors, [healing], target.stage)
     finally:
         healing.cancel()
