@@ -1,21 +1,24 @@
 """`python -m chaos.defects.hunt [NAME…]`: find and save a counterexample for each defect that has none that holds.
 
-A saved one holds if it shows its defect in `SECONDS_MAX` of computing and nothing on the clean broker. Where it does
-not, as after a change of what scripts mean or of the order of events, seeds are tried from the first one on, what is
-found is made small, and takes its place (`saved.keep`). A defect that a requirement is to catch has none.
+A saved one holds if it violates what it violated, in `SECONDS_MAX` of computing, and nothing on the clean broker: when
+and with what digest is noted anew. Where it does not, as after a change of what scripts mean or of the order of events,
+seeds are tried from the first one on, what is found is made small, and takes its place (`saved.keep`). A defect that a
+requirement is to catch has none.
 """
 
 import argparse
 import itertools
 import sys
 import time
+from dataclasses import replace
 from typing import Final
 
 from chaos.defects.defect import Defect
 from chaos.defects.registry import DEFECTS, defect
 from chaos.defects.saved import keep, saved_counterexample
 from chaos.sensitivity import try_defect, violation_of
-from chaos.simulation.script import Script
+from chaos.simulation.counterexample import Counterexample
+from chaos.simulation.run import run
 from chaos.simulation.work import ENDLESS, ShrinkSeeds
 
 SECONDS_MAX: Final = 2.0
@@ -23,12 +26,17 @@ SECONDS_MAX: Final = 2.0
 _RUNS_MAX: Final = 400
 
 
-def holds(of: Defect, script: Script) -> bool:
-    """Whether a script shows the defect, quickly, and only the defect."""
+def again(saved: Counterexample) -> Counterexample | None:
+    """A saved counterexample as it is now; null where it does not hold any more."""
+    of = defect(saved.defect)
     began_s = time.process_time()
-    found = violation_of(script, of)
+    found = violation_of(saved.script, of)
     took_s = time.process_time() - began_s
-    return found is not None and took_s < SECONDS_MAX and violation_of(script) is None
+    if found is None or found.name != saved.name or took_s >= SECONDS_MAX or violation_of(saved.script) is not None:
+        return None
+    with of.seeded():
+        digest = run(saved.script).digest
+    return replace(saved, text=found.text, at_ms=found.at_ms, digest=digest)
 
 
 def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> str:
@@ -41,7 +49,7 @@ def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> st
         return f"caught by {caught} in {tried.scripts} scripts, {tried.seconds:.0f} s: nothing to save"
     with ShrinkSeeds(of.name, ((tried.seed, tried.name),), _RUNS_MAX, shrink_seconds)() as shrink:
         found = shrink(tried.seed)
-    if not found.is_confirmed or not holds(of, found.script):
+    if not found.is_confirmed or again(found) is None:
         return f"seed {tried.seed} shows {tried.name}, but what it shrank to does not hold"
     keep(found)
     return f"{found.name} by seed {tried.seed}, script {tried.scripts}, {tried.seconds:.0f} s: {found.size}"
@@ -59,13 +67,13 @@ def main() -> int:
     for name in options.names or DEFECTS:
         of = defect(name)
         saved = saved_counterexample(name)
-        if saved is not None and holds(of, saved.script):
+        if saved is not None and (now := again(saved)) is not None:
+            keep(now)
             continue
         result = hunt(of, first=options.first, seconds=options.seconds, shrink_seconds=options.shrink_seconds)
         sys.stdout.write(f"{name}: {result}\n")
         sys.stdout.flush()
-        now = saved_counterexample(name)
-        left += now is None or now == saved
+        left += saved_counterexample(name) in {None, saved}
     return 1 if left else 0
 
 
