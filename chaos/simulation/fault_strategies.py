@@ -323,7 +323,7 @@ def _stale_disks(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def _late_words(_shape: Shape) -> SearchStrategy[Group]:
-    """What a broker has said arrives when it has begun a new life (KIP-903, KIP-841)."""
+    """What a broker has said arrives when it has begun a new life, which it can once its session is over (KIP-903)."""
 
     def story(ends: tuple[Node, Node], delay_ms: int, gap_ms: int, for_ms: int, again: Fault) -> Group:
         slow = Slow(ends[0], ends[1], delay_ms=delay_ms, both_ways=False)
@@ -341,31 +341,32 @@ def _late_words(_shape: Shape) -> SearchStrategy[Group]:
     return st.builds(
         lambda pair, delay_ms, gap_ms, for_ms, end: story(pair, delay_ms, gap_ms, for_ms, end(pair[0])),
         ends,
-        st.sampled_from((1_000, 2_500, 4_000)),
-        st.integers(50, 1_500),
+        st.sampled_from((3_500, 6_000)),
+        st.integers(50, 1_200),
         st.integers(50, 800),
         again,
     )
 
 
 def _late_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """A leader that hears late of what the controller has decided about its followers, while its own words arrive."""
-    slow = st.builds(
-        Slow,
-        st.just(Role.CONTROLLER),
-        st.just(Role.LEADER),
-        delay_ms=st.sampled_from((1_500, 4_000)),
-        both_ways=st.just(False),
-    )
+    """A leader takes a follower back, which is gone when the controller hears of it (KIP-841, KIP-903)."""
+
+    def story(delay_ms: int, cut_ms: int, late_ms: int, goes: Fault) -> Group:
+        return (
+            Timed(0, Slow(Role.LEADER, Role.CONTROLLER, delay_ms=delay_ms, both_ways=False), cut_ms + 2_000),
+            Timed(0, Cut(Role.LAST_FOLLOWER, Role.LEADER, listener=Listener.REPLICATION), cut_ms),
+            _timed(cut_ms + late_ms, goes, 300),
+        )
+
     goes: SearchStrategy[Fault] = st.sampled_from(
-        (Kill(Role.FOLLOWER), ShutDown(Role.FOLLOWER), Kill(Role.LAST_FOLLOWER), Isolate(Role.FOLLOWER))
+        (ShutDown(Role.LAST_FOLLOWER), Unregister(Role.LAST_FOLLOWER), Kill(Role.LAST_FOLLOWER))
     )
-    return _story((_AT_ONCE, slow), (st.integers(0, 1_500), goes), (st.integers(500, 4_000), goes))
+    return st.builds(story, st.sampled_from((1_500, 2_500)), st.integers(4_000, 5_500), st.integers(10, 1_500), goes)
 
 
 def _unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
     """Leaders that lack what was committed follow one another, and each truncates the others (KIP-279, KAFKA-7128)."""
-    allowed = st.just(Timed(0, Configure("unclean.leader.election.enable", "true"), 12_000))
+    allowed = st.just(Timed(0, Configure("unclean.leader.election.enable", "true"), 7_000))
     lonely: SearchStrategy[Fault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), _keeps(), st.just(Listener.REPLICATION)
     )
@@ -487,7 +488,6 @@ FAULT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = {
     "wipe": _wipes,
     "bit-flip": _flipped_bits,
     "late-words": _late_words,
-    "late-leader": _late_leaders,
     "unclean-successions": _unclean_successions,
     "cut-short": _cut_short,
     "left-behind": _left_behind,
@@ -496,6 +496,7 @@ FAULT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = {
 """By name: the groups that a schedule is made of, for a shape."""
 
 SIMULATED_KINDS: Final = FAULT_KINDS | {
+    "late-leader": _late_leaders,
     "new-broker": _new_brokers,
     "unregister": _unregistrations,
     "restart-with": _other_settings,

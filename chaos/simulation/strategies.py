@@ -68,6 +68,8 @@ _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
         (),
         (("metadata.log.max.record.bytes.between.snapshots", "200"), ("metadata.max.retention.bytes", "500")),
     ),
+    "short-sessions": ((), (("broker.session.timeout.ms", "2000"),)),
+    "short-lag": ((), (("replica.lag.time.max.ms", "1000"),)),
     "retention-by-size": (
         (("retention.ms", "-1"), ("retention.bytes", "500"), ("segment.index.bytes", "12")),
         (("log.retention.check.interval.ms", "300"),),
@@ -75,7 +77,11 @@ _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
 }
 """Settings of topics and of nodes that show something only together."""
 
-_GO_WITH: Final = {"left-behind": "short-metadata-log"}
+_GO_WITH: Final = {
+    "left-behind": "short-metadata-log",
+    "late-words": "short-sessions",
+    "late-leader": "short-lag",
+}
 """Faults that show something only with such settings."""
 
 
@@ -93,6 +99,8 @@ class Swarm:
     def fixed(self, of: int) -> Properties:
         """Settings that go together: 0 those of topics, 1 those of nodes."""
         names = dict.fromkeys((*self.together, *(_GO_WITH[kind] for kind in self.faults if kind in _GO_WITH)))
+        if self.shape.nodes == 1:  # nobody else has what it cuts off its metadata log, so that nobody could judge
+            names.pop("short-metadata-log", None)
         return tuple(setting for name in names for setting in _TOGETHER[name][of])
 
 

@@ -33,7 +33,6 @@ from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.states import Role
 from reference_broker.core.request import Request
-from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import NO_LEADER, PartitionRecord, RegisterBrokerRecord
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -73,7 +72,9 @@ class Coverage:
         self._snapshots: dict[int, object] = {}
         self._controller: int | None = None
         self._segments: dict[Replica, int] = {}
-        (watch or Watch(cluster)).observers.append(self)
+        watch = watch or Watch(cluster)
+        watch.observers.insert(0, self)  # ahead of those who end the run
+        watch.answers.insert(0, self._answered)
 
     def started(self, watched: Watched) -> None:
         """A node has started."""
@@ -81,7 +82,11 @@ class Coverage:
         assert watched.node is not None
         self._roles.pop(watched.node_id, None)
         self._snapshots[watched.node_id] = watched.quorum.log.snapshots.latest
-        _count_answers(watched.node, self.counts)
+        _count_what_expires(watched.node, self.counts)
+
+    def _answered(self, watched: Watched, request: Request, response: Any) -> None:
+        for error in _errors(response, self.counts):
+            self.counts[f"error:{api_key_map[request.api_key]}:{error.name.upper()}"] += 1
 
     def ended(self, watched: Watched) -> None:
         """A node has ended."""
@@ -197,19 +202,9 @@ def _election(before: PartitionRecord, now: PartitionRecord) -> str:
     return "election:preferred" if is_wish else "election:clean"
 
 
-def _count_answers(node: Node, counts: Counter[str]) -> None:
-    """See every answer of a node, and every request that has waited too long."""
-
-    class CountingRuntime(Runtime):
-        __slots__ = ()
-
-        def respond(self, request: Request, response: Any) -> None:
-            for error in _errors(response, counts):
-                counts[f"error:{api_key_map[request.api_key]}:{error.name.upper()}"] += 1
-            Runtime.respond(self, request, response)
-
+def _count_what_expires(node: Node, counts: Counter[str]) -> None:
+    """See every request that has waited too long."""
     purgatory = node.runtime.purgatory
-    node.runtime.__class__ = CountingRuntime
     ask: Callable[..., None] = purgatory._try
 
     def ask_counted(watched: Any, now: Any, happened: Any) -> None:

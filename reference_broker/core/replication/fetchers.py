@@ -110,6 +110,8 @@ class Fetchers:
 
     def _turn(self, place: Place, now: Now) -> None:
         """A fetcher has had its answer: it takes over what belongs to it, or lets the other one, if that is at rest."""
+        if place not in self._fetchers:
+            return  # it was given up while it waited for that
         busy_place = Place(place.leader, Lane.BUSY)
         busy = self._fetchers.get(busy_place)
         if busy is not None and place.lane is Lane.QUIET:

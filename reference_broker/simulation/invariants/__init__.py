@@ -12,6 +12,7 @@ with a table of its invariants at its top.
 """
 
 from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.invariants.answers import check_answer
 from reference_broker.simulation.invariants.convergence import converged
 from reference_broker.simulation.invariants.group_offsets import GroupOffsetInvariants
 from reference_broker.simulation.invariants.health import HealthInvariants, check_idle
@@ -42,6 +43,7 @@ class Invariants:
         voters = [node_id for node_id, role in cluster.roles.items() if "controller" in role]
         self.quorum = QuorumWatch(QuorumInvariants(voters, 3 * fetch_timeout_ms), self._give_up)
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
+        self.watch.answers.append(check_answer)
         self.watch.observers += [self.quorum, self.metadata, self.partitions, HealthInvariants()]
 
     def acknowledged(

@@ -13,6 +13,7 @@ know. Each batch is judged by what it changes; each node's image is held against
 | `fenced-in-isr`             | who is fenced, shuts down or is not registered leads nothing, and is in no ISR but as |
 |                             | its last member, without a leader (KIP-841)                                           |
 | `clean-election`            | a leader comes from the ISR, unless unclean elections are allowed, or were asked for  |
+| `moved-in-sync`             | a reassignment ends when all whom it wants are in sync (KAFKA-15665)                  |
 | `joins-isr-complete`        | who joins an ISR has all that is committed                                            |
 | `broker-epochs-grow`        | each registration of a broker has a greater epoch, the offset of its batch            |
 | `ids-unique`                | names and ids of topics, ids of directories, and blocks of producer ids               |
@@ -130,11 +131,11 @@ class MetadataInvariants:
     # The log
 
     def _go_on(self, node: Node, to_offset: int) -> None:
-        log = self._log_with(node, self.offset + 1)
-        if log.start_offset > self.offset + 1:
-            detail = f"node {node.runtime.identity.node_id} begins at {log.start_offset}; applied is {self.offset}"
-            raise InvariantViolation("metadata-agree", detail)
         while self.offset < to_offset:
+            log = self._log_with(node, self.offset + 1)
+            if log.start_offset > self.offset + 1:
+                detail = f"node {node.runtime.identity.node_id} begins at {log.start_offset}; applied is {self.offset}"
+                raise InvariantViolation("metadata-agree", detail)
             data = log.read(self.offset + 1, _EVERYTHING_BYTES)
             if not data:
                 raise InvariantViolation("metadata-agree", f"nothing is at {self.offset + 1}, which was applied")
@@ -227,6 +228,8 @@ class MetadataInvariants:
         has_moved = is_reassigning(before) and not is_reassigning(
             now
         )  # then the leader may have joined with the others
+        if has_moved:
+            self._check_moved(name, before, now)
         if has_new_leader and now.leader not in before.isr and not has_moved:
             if not self._may_be_unclean(now) and name not in self.asked_for:
                 detail = f"{name} is led by {now.leader}, which was not in the ISR {before.isr}"
@@ -237,6 +240,14 @@ class MetadataInvariants:
             return
         joined = [member for member in now.isr if member not in before.isr]
         self._partitions.joined_isr((now.topic_id, now.partition_id), joined)
+
+    @staticmethod
+    def _check_moved(name: str, before: PartitionRecord, now: PartitionRecord) -> None:
+        """A reassignment has ended; it has not been taken back."""
+        target = set(before.replicas) - set(before.removing_replicas)
+        if set(now.replicas) == target and not target <= set(now.isr):
+            detail = f"{name} has moved to {now.replicas}, of which {now.isr} are in sync"
+            raise InvariantViolation("moved-in-sync", detail)
 
     def _check_active(self, name: str, now: PartitionRecord) -> None:
         inactive = [member for member in now.isr if not self.image.is_active(member)]

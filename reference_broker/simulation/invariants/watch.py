@@ -6,9 +6,9 @@ changed or of which something `happened` in the node's purgatory; all of them wh
 turn, so that a broker with hundreds of them costs no more. What a node was last seen to have is kept while it is down.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from reference_broker.core.clock import Now
@@ -16,6 +16,8 @@ from reference_broker.core.node import Node
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.replication.isr import IsrState
 from reference_broker.core.replication.partition import Partition
+from reference_broker.core.request import Request
+from reference_broker.core.runtime import Runtime
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
@@ -141,12 +143,14 @@ class Watch:
     """Follows every node of a cluster.
 
     :ivar observers: are told in this order.
+    :ivar answers: are called with each answer, before it is sent.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.cluster = cluster
         self._scheduler = cluster.scheduler
         self.observers: list[Observer] = []
+        self.answers: list[Callable[[Watched, Request, Any], None]] = []
         self.nodes: dict[int, Watched] = {}
         for machine in cluster.machines.values():
             self._add(machine)
@@ -180,6 +184,7 @@ class Watch:
             watched.node = node
             watched.has_new_disk, watched.disk = watched.disk is not watched.machine.disk, watched.machine.disk
             _notice_what_happens(watched, node)
+            _notice_answers(watched, node, self.answers)
             for observer in self.observers:
                 observer.started(watched)
         self._look_at_quorum(watched, node.quorum)
@@ -324,3 +329,15 @@ def _notice_what_happens(watched: Watched, node: Node) -> None:
         happened(key, now)
 
     purgatory.happened = noticed  # type: ignore[method-assign]
+
+
+def _notice_answers(watched: Watched, node: Node, told: list[Callable[[Watched, Request, Any], None]]) -> None:
+    class NoticingRuntime(Runtime):
+        __slots__ = ()
+
+        def respond(self, request: Request, response: Any) -> None:
+            for tell in told:
+                tell(watched, request, response)
+            Runtime.respond(self, request, response)
+
+    node.runtime.__class__ = NoticingRuntime

@@ -13,7 +13,9 @@ from chaos.faults import (
     PowerCut,
     Role,
     ShutDown,
+    Slow,
     Timed,
+    Unregister,
     Wipe,
 )
 from chaos.simulation.run import run
@@ -63,6 +65,13 @@ SCRIPTS = {
             Producer(steps=(Send(batches=4, pause_ms=5),), idempotent=False),
             Producer(),
             RawClient(steps=(MovePartition(replicas=(3, 2, 1)), MovePartition(replicas=(2,)))),
+        ),
+    ),
+    "a broker has gone while it waits for an answer from another, which is taken from the cluster": Script(
+        topics=(Topic(), Topic(name="b")),
+        schedule=(
+            Timed(0, Slow(source=Role.LEADER, destination=Role.CONTROLLER, delay_ms=90, both_ways=False), 1_500),
+            Timed(0, Unregister(node=Role.LAST_FOLLOWER)),
         ),
     ),
     "segments that begin below the log start are deleted later": Script(

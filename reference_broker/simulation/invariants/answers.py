@@ -1,0 +1,148 @@
+"""What must hold for an answer about a partition, by what the broker that gives it has at that moment.
+
+| name                | what must hold                                                                                |
+|---------------------|-----------------------------------------------------------------------------------------------|
+| `answer-in-epoch`   | who knows another leader epoch than the broker is refused, and nobody else is (KIP-320)       |
+| `answer-of-end`     | ListOffsets tells the high watermark or the log start; no end before a new leader has         |
+|                     | committed all that it found (KIP-207)                                                         |
+| `answer-of-epoch`   | an epoch ends where its last batch does, for OffsetForLeaderEpoch as for a follower's Fetch   |
+|                     | (KIP-101, KIP-279, KIP-595)                                                                   |
+| `answer-of-records` | a Fetch gives the batches that the log has at these offsets, from where it was asked on       |
+
+Only what a node has itself is compared, so that this holds also for one that is deposed and does not know it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any, Final
+
+from reference_broker.core.replication.partition import Partition
+from reference_broker.core.request import Request
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
+from reference_broker.simulation.invariants.log_mirror import LogMirror
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Watched
+
+_FETCH: Final = 1
+_LIST_OFFSETS: Final = 2
+_OFFSET_FOR_LEADER_EPOCH: Final = 23
+_CONSUMER: Final = -1
+_LATEST, _EARLIEST = -1, -2
+_REFUSES: Final = {ErrorCode.fenced_leader_epoch: 1, ErrorCode.unknown_leader_epoch: -1}
+"""Whether the broker's epoch is above the reader's, or below."""
+_base_offset = attrgetter("base_offset")
+
+
+def check_answer(watched: Watched, request: Request, response: Any) -> None:
+    """See the table. Raises `InvariantViolation`."""
+    if request.api_key not in _TOPICS or watched.node is None or watched.node.broker is None:
+        return
+    if request.connection.is_controller:
+        return  # of the quorum's log, which is judged elsewhere
+    for asked, answered, partition in _pairs(watched, request, response):
+        _check_epoch(asked, answered, partition)
+        if answered.error_code is not ErrorCode.none:
+            continue
+        replica = watched.by_name.get(partition.key)
+        mirror = replica.log if replica is not None and replica.partition is partition else None
+        if request.api_key == _LIST_OFFSETS:
+            _check_end(request, asked, answered, partition)
+        elif request.api_key == _OFFSET_FOR_LEADER_EPOCH and mirror is not None:
+            _check_epoch_end(partition, mirror, asked.leader_epoch, answered.leader_epoch, answered.end_offset)
+        elif mirror is not None and request.api_key == _FETCH:
+            _check_divergence(asked, answered, partition, mirror)
+            _check_records(asked, answered, partition, mirror)
+
+
+_TOPICS: Final = {_FETCH: "responses", _LIST_OFFSETS: "topics", _OFFSET_FOR_LEADER_EPOCH: "topics"}
+
+
+def _pairs(watched: Watched, request: Request, response: Any) -> Iterator[tuple[Any, Any, Partition]]:
+    """Of partitions that this broker has: asked, answered."""
+    assert watched.node is not None
+    assert watched.node.broker is not None
+    replicas, image = watched.node.broker.replicas, watched.node.metadata.image
+    for asked_topic, topic in zip(request.body.topics, getattr(response, _TOPICS[request.api_key]), strict=False):
+        name = getattr(asked_topic, "name", None) or getattr(asked_topic, "topic", None)
+        if name is None:
+            found = image.topics_by_id.get(asked_topic.topic_id)
+            name = None if found is None else found.name
+        for asked, answered in zip(asked_topic.partitions, topic.partitions, strict=False):
+            index = asked.partition_index if request.api_key == _LIST_OFFSETS else asked.partition
+            partition = None if name is None else replicas.get(name, index)
+            if partition is not None:
+                yield asked, answered, partition
+
+
+def _violated(name: str, partition: Partition, detail: str) -> InvariantViolation:
+    return InvariantViolation(name, f"{partition.topic}-{partition.index}: {detail}")
+
+
+def _check_epoch(asked: Any, answered: Any, partition: Partition) -> None:
+    known, now = getattr(asked, "current_leader_epoch", -1), partition.leader_epoch
+    sign = _REFUSES.get(answered.error_code)
+    if known < 0:
+        return
+    is_wrong = known != now if answered.error_code is ErrorCode.none else sign is not None and (now - known) * sign < 0
+    if is_wrong:
+        detail = f"{answered.error_code.name} for a reader of epoch {known}; the broker is in epoch {now}"
+        raise _violated("answer-in-epoch", partition, detail)
+
+
+def _check_end(request: Request, asked: Any, answered: Any, partition: Partition) -> None:
+    if asked.timestamp == _EARLIEST and answered.offset != partition.log_start_offset:
+        detail = f"the start is told as {answered.offset}, and is {partition.log_start_offset}"
+        raise _violated("answer-of-end", partition, detail)
+    if asked.timestamp != _LATEST or request.body.replica_id != _CONSUMER:
+        return
+    if answered.offset != partition.high_watermark or answered.leader_epoch != partition.leader_epoch:
+        told, is_so = (answered.offset, answered.leader_epoch), (partition.high_watermark, partition.leader_epoch)
+        raise _violated("answer-of-end", partition, f"end and epoch are told as {told}, and are {is_so}")
+    if answered.offset < partition.epoch_start_offset:
+        detail = f"the end is told as {answered.offset}, before the epoch begins at {partition.epoch_start_offset}"
+        raise _violated("answer-of-end", partition, detail)
+
+
+def _check_epoch_end(partition: Partition, mirror: LogMirror, asked: int, epoch: int, end_offset: int) -> None:
+    batches = mirror.batches
+    if end_offset < 0:
+        if batches and batches[0].epoch <= asked <= batches[-1].epoch:
+            raise _violated("answer-of-epoch", partition, f"no end of epoch {asked}, which the log has")
+        return
+    number = bisect_left(batches, end_offset, key=_base_offset)
+    before, behind = batches[number - 1] if number else None, batches[number] if number < len(batches) else None
+    is_wrong = (before is not None and not before.epoch <= epoch <= asked) or (
+        behind is not None and behind.epoch <= asked
+    )
+    if is_wrong:
+        detail = f"up to epoch {asked} epoch {epoch} ends at {end_offset}, where {before} and {behind} meet"
+        raise _violated("answer-of-epoch", partition, detail)
+
+
+def _check_divergence(asked: Any, answered: Any, partition: Partition, mirror: LogMirror) -> None:
+    """A follower that is told of none has, behind its last record, what the leader has there."""
+    epoch = getattr(asked, "last_fetched_epoch", -1)
+    if epoch < 0:
+        return
+    if answered.diverging_epoch.epoch >= 0:
+        diverging = answered.diverging_epoch
+        _check_epoch_end(partition, mirror, epoch, diverging.epoch, diverging.end_offset)
+        return
+    before, at = mirror.before(asked.fetch_offset), mirror.holding(asked.fetch_offset)
+    if (before is not None and before.epoch > epoch) or (at is not None and at.epoch < epoch):
+        detail = f"a follower with epoch {epoch} below {asked.fetch_offset} reads on, where {before} and {at} meet"
+        raise _violated("answer-of-epoch", partition, detail)
+
+
+def _check_records(asked: Any, answered: Any, partition: Partition, mirror: LogMirror) -> None:
+    records = answered.records
+    if not records or len(records) < HEADER_SIZE_BYTES:
+        return
+    header, known = BatchHeader.parse(records), mirror.holding(asked.fetch_offset)
+    if known is not None and (header.base_offset, header.crc) != (known.base_offset, known.crc):
+        detail = (
+            f"offset {header.base_offset} (crc {header.crc:08x}) is given at {asked.fetch_offset}, there is {known}"
+        )
+        raise _violated("answer-of-records", partition, detail)
