@@ -43,9 +43,12 @@ from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.coverage import Coverage
 from reference_broker.simulation.invariants import Invariants, InvariantViolation, converged
 from reference_broker.simulation.trace import Trace
+from reference_broker.simulation.wire_check import WireCheck, WireError
 
 IDLE_PROPERTIES = {"metadata.max.idle.interval.ms": "5000"}
 """Kafka's half a second, in which the metadata log grows for nothing, is a third of all messages of a run."""
+WIRE_CHECKED_EVERY = 50
+"""Of so many messages one is read again by kio's own reader, which is slow."""
 READY_MS = 60_000
 CLIENTS_MS = 120_000
 """How long clients may go on once the last fault is over."""
@@ -121,6 +124,7 @@ class _Run:
         self.cluster = SimulatedCluster(
             given.nodes, seed=script.seed, roles=dict(given.roles), properties=properties, trace=trace
         )
+        WireCheck(self.cluster.network, every=WIRE_CHECKED_EVERY)
         self.writer = HistoryInMemory(f"seed-{script.seed}")
         # Topics that clients make say themselves how many replicas they have.
         self.writer.cluster = {
@@ -157,6 +161,8 @@ class _Run:
             return self._violation(failed.name, str(failed))
         except InvariantViolation as violation:
             return self._violation(violation.name, violation.detail)
+        except WireError as error:
+            return self._violation("malformed-message", str(error))
         except MalformedAnswerError as error:
             return self._violation("malformed-answer", str(error))
         except WrongAnswerError as error:
