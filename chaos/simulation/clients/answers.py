@@ -47,6 +47,7 @@ from chaos.simulation.clients.lawful_errors import (
     OF_VERSIONS,
 )
 from fixtures.clients.messages import ApiKey, error_name
+from fixtures.clients.outcomes import REQUEST_TIMED_OUT
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, checksum
 
@@ -139,6 +140,10 @@ def _of_produce(asked: Any, answer: Any, after_ms: int) -> None:
         asked_in="partition_data",
         answered_in="partition_responses",
     ):
+        if found.error_code and error_name(found.error_code) == REQUEST_TIMED_OUT:
+            timeout_ms = milliseconds(asked.timeout)
+            if after_ms < timeout_ms * _CLOCK_SLACK - 1:
+                raise WrongAnswerError(f"{REQUEST_TIMED_OUT} after {after_ms} ms of {timeout_ms} ms")
         _of_batch(asked.acks, data, found)
 
 

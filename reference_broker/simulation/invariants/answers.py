@@ -7,6 +7,8 @@
 |                     | committed all that it found (KIP-207)                                                         |
 | `answer-of-epoch`   | an epoch ends where its last batch does, for OffsetForLeaderEpoch as for a follower's Fetch   |
 |                     | (KIP-101, KIP-279, KIP-595)                                                                   |
+| `answer-of-isr`     | too few replicas are told under acks=all where the ISR is below `min.insync.replicas`, and an |
+|                     | acknowledgement where it is not, or will not be                                               |
 | `answer-of-records` | a Fetch gives the batches that the log has at these offsets, from where it was asked on       |
 
 Only what a node has itself is compared, so that this holds also for one that is deposed and does not know it.
@@ -17,6 +19,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Final
 
+from reference_broker.core.broker import Broker
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
@@ -25,11 +28,14 @@ from reference_broker.simulation.invariants.log_mirror import LogMirror
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Watched
 
+_PRODUCE: Final = 0
 _FETCH: Final = 1
 _LIST_OFFSETS: Final = 2
 _OFFSET_FOR_LEADER_EPOCH: Final = 23
 _CONSUMER: Final = -1
 _LATEST, _EARLIEST = -1, -2
+_ACKS_ALL: Final = -1
+_TOO_FEW: Final = (ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append)
 _REFUSES: Final = {ErrorCode.fenced_leader_epoch: 1, ErrorCode.unknown_leader_epoch: -1}
 """Whether the broker's epoch is above the reader's, or below."""
 _base_offset = attrgetter("base_offset")
@@ -42,6 +48,9 @@ def check_answer(watched: Watched, request: Request, response: Any) -> None:
     if request.connection.is_controller:
         return  # of the quorum's log, which is judged elsewhere
     for asked, answered, partition in _pairs(watched, request, response):
+        if request.api_key == _PRODUCE:
+            _check_isr(watched.node.broker, request.body.acks, answered, partition)
+            continue
         _check_epoch(asked, answered, partition)
         if answered.error_code is not ErrorCode.none:
             continue
@@ -56,7 +65,15 @@ def check_answer(watched: Watched, request: Request, response: Any) -> None:
             _check_records(asked, answered, partition, mirror)
 
 
-_TOPICS: Final = {_FETCH: "responses", _LIST_OFFSETS: "topics", _OFFSET_FOR_LEADER_EPOCH: "topics"}
+_TOPICS: Final = {
+    _PRODUCE: ("topic_data", "responses"),
+    _FETCH: ("topics", "responses"),
+    _LIST_OFFSETS: ("topics", "topics"),
+    _OFFSET_FOR_LEADER_EPOCH: ("topics", "topics"),
+}
+"""What holds the topics of a request, and those of its answer."""
+_PARTITIONS: Final = {_PRODUCE: ("partition_data", "partition_responses", "index")}
+_INDEX: Final = {_LIST_OFFSETS: "partition_index"}
 
 
 def _pairs(watched: Watched, request: Request, response: Any) -> Iterator[tuple[Any, Any, Partition]]:
@@ -64,20 +81,37 @@ def _pairs(watched: Watched, request: Request, response: Any) -> Iterator[tuple[
     assert watched.node is not None
     assert watched.node.broker is not None
     replicas, image = watched.node.broker.replicas, watched.node.metadata.image
-    for asked_topic, topic in zip(request.body.topics, getattr(response, _TOPICS[request.api_key]), strict=False):
+    asked_in, answered_in = _TOPICS[request.api_key]
+    asked_parts, answered_parts, index_in = _PARTITIONS.get(
+        request.api_key, ("partitions", "partitions", _INDEX.get(request.api_key, "partition"))
+    )
+    for asked_topic, topic in zip(getattr(request.body, asked_in), getattr(response, answered_in), strict=False):
         name = getattr(asked_topic, "name", None) or getattr(asked_topic, "topic", None)
         if name is None:
             found = image.topics_by_id.get(asked_topic.topic_id)
             name = None if found is None else found.name
-        for asked, answered in zip(asked_topic.partitions, topic.partitions, strict=False):
-            index = asked.partition_index if request.api_key == _LIST_OFFSETS else asked.partition
-            partition = None if name is None else replicas.get(name, index)
+        for asked, answered in zip(getattr(asked_topic, asked_parts), getattr(topic, answered_parts), strict=False):
+            partition = None if name is None else replicas.get(name, getattr(asked, index_in))
             if partition is not None:
                 yield asked, answered, partition
 
 
 def _violated(name: str, partition: Partition, detail: str) -> InvariantViolation:
     return InvariantViolation(name, f"{partition.topic}-{partition.index}: {detail}")
+
+
+def _check_isr(broker: Broker, acks: int, answered: Any, partition: Partition) -> None:
+    is_taken = answered.error_code is ErrorCode.none and acks == _ACKS_ALL
+    if not partition.is_leader or not (is_taken or answered.error_code in _TOO_FEW):
+        return
+    demanded = broker.replicas.configuration(partition.topic).integer("min.insync.replicas")
+    demanded = min(demanded, len(partition.replicas))
+    state = partition.isr
+    if len(state.maximal) < demanded if is_taken else len(state.isr) >= demanded:
+        members = f"{sorted(state.isr)}, at most {sorted(state.maximal)}"
+        raise _violated(
+            "answer-of-isr", partition, f"{answered.error_code.name} with the ISR {members}, for {demanded}"
+        )
 
 
 def _check_epoch(asked: Any, answered: Any, partition: Partition) -> None:
