@@ -21,7 +21,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Something that must never be: `name` of an anomaly, or `node-ended`, `replicas-differ`, `not-recovered`."""
+    """Something that must never be.
+
+    :ivar name: of an anomaly, or `node-ended`, `replicas-differ`, `not-recovered`, `residue`.
+    """
 
     name: str
     text: str
@@ -42,6 +45,7 @@ class Worked:
     :ivar recovery_s: from the last heal until every partition had a leader and a full ISR; null if that took too long.
     :ivar bound_s: how long it may take.
     :ivar work_s: from the first client's start to then.
+    :ivar unhealed: faults that still hold after healing.
     """
 
     injected: tuple[Injected, ...] = ()
@@ -50,6 +54,7 @@ class Worked:
     recovery_s: float | None = 0.0
     bound_s: float = 0.0
     work_s: float = 0.0
+    unhealed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class Report:
     :ivar errors: of produces, by acks and name.
     :ivar silences_s: by acks, the longest time without a record acknowledged.
     :ivar overhead_s: of draining and judging.
+    :ivar residue: what is left on this machine after the cluster was stopped.
     """
 
     round: Round
@@ -74,6 +80,7 @@ class Report:
     coverage: Counter[str] = field(default_factory=Counter)
     silences_s: Mapping[int, float] = field(default_factory=dict)
     overhead_s: float = 0.0
+    residue: tuple[str, ...] = ()
 
     @property
     def violations(self) -> tuple[Violation, ...]:
@@ -87,6 +94,7 @@ class Report:
             Violation("node-ended", f"node {node} ended by itself: {words}") for node, words in self.worked.deaths
         ]
         found += [Violation("replicas-differ", str(divergence)) for divergence in self.worked.divergences]
+        found += [Violation("residue", line) for line in (*self.worked.unhealed, *self.residue)]
         if self.worked.recovery_s is None:
             bound = f"{self.worked.bound_s:.0f} s"
             found.append(Violation("not-recovered", f"{bound} after the last heal not every partition is in order"))

@@ -64,6 +64,7 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
             recovery_s=healing.recovery_s,
             bound_s=healing.bound_s,
             work_s=worked_s - began_s,
+            unhealed=(*target.network_residue, *target.disk_residue),
         )
     history = open_history(run_dir)
     validate(history)

@@ -1,8 +1,10 @@
-"""A round from nothing: a cluster of its own is started for it, suffers it, and is stopped."""
+"""A round from nothing: a cluster of its own is started for it, suffers it, is stopped, and leaves nothing behind."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from chaos.faults import Fault
 from chaos.live.abilities import needs_of, refusals
@@ -11,6 +13,7 @@ from chaos.live.report import Report
 from chaos.live.round import Round
 from chaos.live.run import LiveTarget, run_round
 from fixtures.targets.catalogue import parse_target
+from fixtures.targets.residue import residue_of
 from fixtures.targets.target import PREPARED, ProcessSupervision, Target, UnknownTargetError
 
 
@@ -39,12 +42,14 @@ def run_on(target: str, a_round: Round, run_dir: Path, told: Callable[[Injected]
         TargetError: the cluster did not start, or a control failed.
         ScriptNotRunError: the topic was not made.
     """
-    cluster = _target(target, a_round, None)
-    try:
-        with cluster:
-            return run_round(cluster, run_dir, a_round, told)
-    finally:
-        cluster.collect_logs(run_dir / "brokers")
+    with TemporaryDirectory(prefix="kafkatrial-", ignore_cleanup_errors=True) as work_dir:
+        cluster = _target(target, a_round, Path(work_dir))
+        try:
+            with cluster:
+                report = run_round(cluster, run_dir, a_round, told)
+        finally:
+            cluster.collect_logs(run_dir / "brokers")
+        return replace(report, residue=residue_of(Path(work_dir), os.getpid()))
 
 
 def _target(name: str, a_round: Round, work_dir: Path | None) -> LiveTarget:

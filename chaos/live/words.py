@@ -43,7 +43,7 @@ _OPERATIONS = {Operation.TRUNCATE: "shortening", Operation.DELETE: "removal"}
 
 def words_of(fault: Fault) -> tuple[str, str | None]:
     """Kind and argument."""
-    return _WORDS[type(fault)](fault)
+    return WORDS[type(fault)](fault)
 
 
 def _of_disk_error(fault: DiskError) -> tuple[str, str]:
@@ -53,7 +53,7 @@ def _of_disk_error(fault: DiskError) -> tuple[str, str]:
     return "disk", f"{fault.error}: {operation} of {fault.files or 'every file'}"
 
 
-_WORDS: Final[dict[type, Callable[[Any], tuple[str, str | None]]]] = {
+WORDS: Final[dict[type, Callable[[Any], tuple[str, str | None]]]] = {
     **dict.fromkeys((Cut, Isolate, Split, Ring), lambda fault: ("cut", f"keeps {fault.keeps}")),
     Slow: lambda fault: ("delay", f"{fault.delay_ms} ms, jitter {fault.jitter_ms} ms"),
     Reset: lambda _: ("reset", "both told"),
@@ -77,3 +77,4 @@ _WORDS: Final[dict[type, Callable[[Any], tuple[str, str | None]]]] = {
     RestartWith: lambda fault: ("kill", f"{fault.name}={fault.value}"),
     Reassign: lambda fault: ("reassignment", ",".join(map(str, fault.replicas))),
 }
+"""Of each kind of fault."""

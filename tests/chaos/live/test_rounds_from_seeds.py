@@ -1,17 +1,20 @@
 """Rounds drawn from seeds, and made smaller."""
 
+from typing import get_args
+
 import pytest
 
 from chaos import faults
-from chaos.faults import Isolate, Kill, Pause, Role, Timed
+from chaos.faults import Fault, Isolate, Kill, Pause, RestartWith, Role, Timed
 from chaos.live import round as rounds
+from chaos.live.abilities import NEEDS
 from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
 from chaos.live.round import LeaderReader, OneByOne, Round, Tail, Topic
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
-from chaos.live.words import words_of
+from chaos.live.words import WORDS, words_of
 from chaos.simulation.fault_strategies import FAULT_KINDS
-from linearizability.anomalies.faults import Fault
+from linearizability.anomalies import faults as rows
 
 NAMES = {name: getattr(module, name) for module in (faults, rounds) for name in module.__all__}
 
@@ -32,13 +35,20 @@ def test_every_kind_of_fault_is_drawn_and_the_schedule_is_the_simulations_value(
     assert {type(timed.fault) for timed in round_of(3, ("kill",)).schedule} == {Kill}
 
 
+def test_every_fault_has_words_and_something_that_it_needs():
+    """Or is for the simulation alone, which sets properties of single nodes."""
+    needless = {kind for kind in get_args(Fault) if kind not in NEEDS}
+    assert needless == {RestartWith}
+    assert set(get_args(Fault)) == set(WORDS)
+
+
 @pytest.mark.parametrize(
     ("kind", "loses"),
     [("kill", False), ("pause", False), ("disk-error", False), ("clock", False), ("wipe", True), ("bit-flip", True)],
 )
 def test_the_history_says_of_a_fault_whether_it_lost_content(kind, loses):
     for timed in round_of(1, (kind,)).schedule:
-        assert Fault(words_of(timed.fault)[0], "1", words_of(timed.fault)[1], 0, 1).loses_content is loses
+        assert rows.Fault(words_of(timed.fault)[0], "1", words_of(timed.fault)[1], 0, 1).loses_content is loses
 
 
 FAULTS = (
