@@ -1,7 +1,8 @@
 """What a run has done, kept for a diagram: every message with the name of its API, and what changed in the nodes.
 
 A `RecordingTrace` takes the place of a run's trace, with the same digest, and a `Narrator` observes what the invariants
-watch. Events share one count, which is their order.
+watch. Events share one count, which is their order. What a message changes in a node is seen after the node has answered,
+and is told before that: it has its place right behind the message's arrival.
 """
 
 import struct
@@ -18,6 +19,8 @@ from reference_broker.simulation.trace import Trace
 _REQUEST = struct.Struct(">ihhi")
 _ANSWER = struct.Struct(">ii")
 _INTERNAL = "__"
+_STRIDE = 1_000
+"""Places from one event to the next, for what the first one changes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -66,17 +69,35 @@ class Lasting:
 
 @dataclass(slots=True)
 class Record:
-    """All of it, in order."""
+    """All of it, in order.
+
+    :ivar arrival: where and when a message came last, and how much has been told of what it changed.
+    """
 
     events: int = 0
+    arrival: tuple[str, int, int, int] = ("", -1, 0, 0)
     messages: list[Passed] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     faults: list[Lasting] = field(default_factory=list)
 
     def next_place(self) -> int:
         """Of the event that happens now."""
-        self.events += 1
-        return self.events - 1
+        self.events += _STRIDE
+        return self.events - _STRIDE
+
+    def arrived(self, lane: str, at_ms: int) -> int:
+        """The place of a message's arrival."""
+        place = self.next_place()
+        self.arrival = lane, at_ms, place, 0
+        return place
+
+    def place_of_change(self, lane: str, at_ms: int) -> int:
+        """Behind the arrival of a message that a node has got last and just now, if one came; else of now."""
+        arrived_in, arrived_ms, place, told = self.arrival
+        if (arrived_in, arrived_ms) != (lane, at_ms) or told + 1 == _STRIDE:
+            return self.next_place()
+        self.arrival = arrived_in, arrived_ms, place, told + 1
+        return place + told + 1
 
 
 class RecordingTrace(Trace):
@@ -110,7 +131,7 @@ class RecordingTrace(Trace):
                 (self._request if kind == "request" else self._answer)(passed, data)
             case "deliver":
                 passed = self._by_number[number or 0]
-                passed.arrived, passed.arrived_ms = record.next_place(), at_ms
+                passed.arrived, passed.arrived_ms = record.arrived(passed.destination, at_ms), at_ms
             case "fault":
                 record.faults.append(Lasting(record.next_place(), at_ms, text))
             case "heal":
@@ -151,8 +172,8 @@ class Narrator:
         self._isrs: dict[tuple[str, int], tuple[int, ...]] = {}
 
     def _tell(self, watched: Watched, text: str, kind: Happening) -> None:
-        told = Told(self._record.next_place(), self._now_ms(), str(watched.node_id), text, kind)
-        self._record.told.append(told)
+        now_ms, lane = self._now_ms(), str(watched.node_id)
+        self._record.told.append(Told(self._record.place_of_change(lane, now_ms), now_ms, lane, text, kind))
 
     def started(self, watched: Watched) -> None:
         """A node has started."""

@@ -78,3 +78,17 @@ def test_everything_stands_at_a_place_and_in_a_lane_that_there_are(diagram):
         assert message.sent_at in places
         assert message.arrived_at is None or message.sent_at < message.arrived_at in places
     assert {mark.lane for mark in diagram.marks} <= lanes
+
+
+def test_what_a_message_changes_is_told_before_the_answers_that_this_causes(recorded):
+    record, _ = recorded
+    risen = [told for told in record.told if told.text.startswith("high watermark of a-0")]
+    answers = [message for message in record.messages if message.api == "Produce" and message.of is not None]
+    caused = [
+        (told, answer)
+        for told in risen
+        for answer in answers
+        if (told.lane, told.at_ms) == (answer.source, answer.at_ms)
+    ]
+    assert len(caused) > 10
+    assert all(told.place < answer.place for told, answer in caused)
