@@ -216,9 +216,12 @@ class _Run:
         injector.schedule(script.schedule)
         end_ms = self.cluster.scheduler.now_ms + CLIENTS_MS
         end_ms += max((timed.at_ms + timed.for_ms for timed in script.schedule), default=0)
-        self.cluster.scheduler.run_until(
+        is_over = self.cluster.scheduler.run_until(
             lambda: injector.is_over and all(process.is_done for process in processes), end_ms=end_ms
         )
+        if not is_over:
+            busy = [process.number for process in processes if not process.is_done]
+            raise _Failed("not-converged", f"clients {busy} are not through {CLIENTS_MS} ms after the last fault")
         self.cluster.network.heal_all()
         injector.start_all()
         for process in processes:
