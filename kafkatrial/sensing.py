@@ -146,9 +146,10 @@ def row_of(tried: DefectTried) -> DefectRow:
     """All that is to be told of a defect."""
     found = defect(tried.defect)
     saved = saved_counterexample(found.name)
-    reproduce = ""
     if tried.seed is not None:
         reproduce = f"kafkatrial simulate --seeds {tried.seed} --defect {found.name}"
+    else:  # holds it against its requirement first of all, with the same scripts
+        reproduce = f"kafkatrial sensitivity {found.name}" if tried.name else ""
     return DefectRow(
         name=found.name,
         area=found.area.value,

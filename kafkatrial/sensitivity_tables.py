@@ -32,6 +32,7 @@ def render_sensitivity(results: Sensitivity) -> RenderableType:
     parts: list[RenderableType] = []
     if results.rows:
         parts += [_rows(results), _catchers(results)]
+    parts += [_again(row) for row in results.rows if row.is_caught and row.seed is None]
     parts += [_missed(row) for row in results.missed]
     parts += [
         Text.assemble((" ✘ false alarm ", "bold red"), f"seed {alarm.seed}: {alarm.name}: ", printable(alarm.text))
@@ -58,6 +59,11 @@ def _rows(results: Sensitivity) -> RenderableType:
 def _catchers(results: Sensitivity) -> RenderableType:
     counts = sorted(results.catchers.items(), key=lambda found: (-found[1], found[0]))
     return Text.assemble(("Caught by  ", "bold"), ", ".join(f"{name} {count}" for name, count in counts))
+
+
+def _again(row: DefectRow) -> RenderableType:
+    """Of one that a requirement caught: of the others the report has a program, too."""
+    return Text.assemble((f"{row.caught_by}  ", "bold"), row.reproduce)
 
 
 def _missed(row: DefectRow) -> RenderableType:

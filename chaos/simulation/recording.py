@@ -1,8 +1,8 @@
 """What a run has done, kept for a diagram: every message with the name of its API, and what changed in the nodes.
 
 A `RecordingTrace` takes the place of a run's trace, with the same digest, and a `Narrator` observes what the invariants
-watch. Events share one count, which is their order. What a message changes in a node is seen once the node has answered;
-it is told before that, right behind the message's arrival.
+watch. Events share one count, which is their order. What a message changes in a node is seen when it has answered; that
+is told before the answer, right behind the message's arrival.
 """
 
 import struct

@@ -43,6 +43,12 @@ def test_all_caught_is_ok(events, capsys):
     assert "1 of 1 defects caught" in printed
 
 
+def test_what_a_requirement_caught_can_be_shown_again(events, capsys):
+    events(DefectTried(FIRST, "group/commit", "offset 3 is gone", True, None, 0, 0.5))
+    assert run_command(["sensitivity", FIRST]) is ExitCode.OK
+    assert f"group/commit  kafkatrial sensitivity {FIRST}" in capsys.readouterr().out
+
+
 def test_a_miss_is_a_violation_and_is_told_with_its_story(events, capsys):
     events(CAUGHT, MISSED)
     assert run_command(["sensitivity", FIRST, SECOND]) is ExitCode.VIOLATION
