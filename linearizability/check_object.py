@@ -98,7 +98,7 @@ def _judge_logs(history: History, budget: Budget, *, linearizable: bool) -> Judg
             continue
         if found is not None:
             op_ids = tuple(sorted({*found.sends, *found.fetches}))
-            evidence.append(Evidence(op_ids, topic, partition, None, None, found.text))
+            evidence.append(Evidence(op_ids, topic, partition, found.offset, None, found.text))
     return Judgement(
         operations=_count(history, "operations"),
         records=_count(history, "records"),

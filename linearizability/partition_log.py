@@ -58,7 +58,7 @@ class PartitionColumns:
             return None
         sends = tuple(int(self.send_op_ids[row]) for row in found.sends)
         fetches = tuple(int(self.fetch_op_ids[row]) for row in found.fetches)
-        return LogConflict(sends, fetches, found.sentence)
+        return LogConflict(sends, fetches, found.offset, found.sentence)
 
 
 def partition_columns(history: History, topic: str, partition: int) -> PartitionColumns:

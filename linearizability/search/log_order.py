@@ -76,13 +76,14 @@ class ReadColumns:
 
 @dataclass(frozen=True, slots=True)
 class LogConflict:
-    """Why there is no order: rows of sends and fetches that exclude each other, two or three, and a sentence.
+    """Why there is no order: rows of sends and fetches that exclude each other, two or three, where, and a sentence.
 
     The sentence has places for the rows (`{sends[0]}`), so that they may be told by other numbers.
     """
 
     sends: tuple[int, ...]
     fetches: tuple[int, ...]
+    offset: int
     sentence: str
 
     @property
@@ -190,7 +191,7 @@ def _misplaced(sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, se
         fetch = int(past[0])
         own = f"above its own watermark {fetches.watermark[fetch]}"
         text = f"fetch {{fetches[0]}} went to {fetches.after[fetch]}, {own}"
-        return LogConflict((), (fetch,), text)
+        return LogConflict((), (fetch,), int(fetches.watermark[fetch]), text)
     wrong = np.flatnonzero((np.diff(reads.fetch) == 0) & (np.diff(reads.offset) <= 0))
     if len(wrong):
         return _of_read(reads, int(wrong[0]) + 1, (), "the same fetch had returned that offset or a higher one before")
@@ -201,7 +202,8 @@ def _out_of_order(log: _Log, *, linearizable: bool) -> LogConflict | None:
     same = np.flatnonzero(log.offset[1:] == log.offset[:-1])
     if len(same):
         rows = (int(log.row[same[0]]), int(log.row[same[0] + 1]))
-        return LogConflict(rows, (), f"sends {{sends[0]}} and {{sends[1]}} both have offset {log.offset[same[0]]}")
+        offset = int(log.offset[same[0]])
+        return LogConflict(rows, (), offset, f"sends {{sends[0]}} and {{sends[1]}} both have offset {offset}")
     return _passed_over(log) or _too_early(log) or (_stale(log) if linearizable else None)
 
 
@@ -219,9 +221,9 @@ def _passed_over(log: _Log) -> LogConflict | None:
     if fetches.committed_only is not None and log.sends.may_abort is not None and fetches.committed_only[fetch]:
         rows = rows[~log.sends.may_abort[rows]]
     send = int(rows[~np.isin(rows, log.sender[log.reads.fetch == fetch])][0])
-    offset = log.offset[begin + int(np.flatnonzero(log.row[begin:end] == send)[0])]
+    offset = int(log.offset[begin + int(np.flatnonzero(log.row[begin:end] == send)[0])])
     text = f"fetch {{fetches[0]}} went past offset {offset}, and did not return the record of send {{sends[0]}}"
-    return LogConflict((send,), (fetch,), text)
+    return LogConflict((send,), (fetch,), offset, text)
 
 
 def _lacking(log: _Log, wanted: Bools) -> Bools:
@@ -247,7 +249,7 @@ def _too_early(log: _Log) -> LogConflict | None:
             f"send {{sends[1]}} was acknowledged before send {{sends[0]}} was invoked, and lies above it, at offset"
             f" {log.offset[at]} instead of below {log.offset[below]}"
         )
-        return LogConflict(rows, (), text)
+        return LogConflict(rows, (), int(log.offset[at]), text)
     fetches, taken = log.fetches, log.taken
     below_it = np.searchsorted(log.offset, taken)
     early = np.flatnonzero(fetches.complete_ns < latest[below_it])
@@ -258,7 +260,7 @@ def _too_early(log: _Log) -> LogConflict | None:
     send = int(log.row[at])
     told = f"offsets up to {taken[fetch]} taken before send {{sends[0]}}, of offset {log.offset[at]}, began"
     text = f"fetch {{fetches[0]}} saw {told}"
-    return LogConflict((send,), (fetch,), text)
+    return LogConflict((send,), (fetch,), int(log.offset[at]), text)
 
 
 def _stale(log: _Log) -> LogConflict | None:
@@ -275,13 +277,13 @@ def _stale(log: _Log) -> LogConflict | None:
     if len(early):
         row, offset = int(log.row[early[0]]), int(log.offset[early[0]])
         stale = _last_begun_below(fetches, offset)
-        return LogConflict((row,), (stale,), _behind(fetches, stale, f"send {{sends[0]}}, of offset {offset},"))
+        return LogConflict((row,), (stale,), offset, _behind(fetches, stale, f"send {{sends[0]}}, of offset {offset},"))
     early = np.flatnonzero(fetches.complete_ns < begun[np.searchsorted(place[order], log.taken)])
     if len(early):
         row, offset = int(early[0]), int(log.taken[early[0]]) - 1
         stale = _last_begun_below(fetches, offset)
         what = f"fetch {{fetches[1]}}, which saw offset {offset} taken,"
-        return LogConflict((), (stale, row), _behind(fetches, stale, what))
+        return LogConflict((), (stale, row), offset, _behind(fetches, stale, what))
     return None
 
 
@@ -298,7 +300,7 @@ def _behind(fetches: FetchColumns, stale: int, what: str) -> str:
 def _of_read(reads: ReadColumns, row: int, sends: tuple[int, ...], why: str, *others: int) -> LogConflict:
     fetch = int(reads.fetch[row])
     text = f"fetch {{fetches[0]}} returned value {reads.value[row]} at offset {reads.offset[row]}, but {why}"
-    return LogConflict(sends, (fetch, *others), text)
+    return LogConflict(sends, (fetch, *others), int(reads.offset[row]), text)
 
 
 def _refuse_offsets(what: str, offsets: Ints, lowest: int) -> None:

@@ -67,7 +67,9 @@ def test_a_run_directory_by_the_model_of_a_log(tmp_path, capsys):
     command = ["check", str(run_dir), "--model", "append-log", "--json", "--picture", str(page)]
     assert exit_code(command) is ExitCode.VIOLATION
     (anomaly,) = json.loads(capsys.readouterr().out)["anomalies"]
-    assert (anomaly["name"], anomaly["evidence"][0]["topic"]) == ("not-linearizable", "orders")
+    (evidence,) = anomaly["evidence"]
+    assert (anomaly["name"], evidence["topic"], evidence["partition"]) == ("not-linearizable", "orders", 2)
+    assert "not-linearizable in orders-2 at offset 65" in page.read_text(encoding="utf-8")
     assert page.stat().st_size < 1_000_000
     assert exit_code(["check", str(run_dir), "--model", "queue"]) is ExitCode.USAGE
     assert "a Kafka history shows no queue; it is judged by append-log, " in capsys.readouterr().err

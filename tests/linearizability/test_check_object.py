@@ -38,7 +38,7 @@ def test_a_log_in_order_and_one_against_time():
     text = "send 0 was acknowledged before send 1 was invoked, and lies above it, at offset 1 instead of below 0"
     assert (judgement.operations, judgement.records) == (3, 3)
     assert anomaly == type(anomaly)(
-        "not-linearizable", Verdict.VIOLATION, 1, (Evidence((0, 1), TOPIC, 0, None, None, text),)
+        "not-linearizable", Verdict.VIOLATION, 1, (Evidence((0, 1), TOPIC, 0, 1, None, text),)
     )
 
 
