@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from chaos.live.leader import LeaderConnection
 from chaos.live.round import Administrator, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Workload
-from chaos.load import LeaderConnection
 from conformance.concurrent import script
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.script import Phase

@@ -29,6 +29,7 @@ STATES: Final = (
 )
 """By name, in the order of a table."""
 
+Row = Mapping[str, Any]
 _OF_LEADERS: Final = frozenset({"fetch", "list_offsets"})
 
 
@@ -36,7 +37,7 @@ def coverage_of(history: History, topic: str, min_insync_replicas: int) -> Count
     """How often each state was reached."""
     found: Counter[str] = Counter()
     states = history.table("states").to_pylist()
-    of_partition: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    of_partition: defaultdict[int, list[Row]] = defaultdict(list)
     for row in states:
         if row["topic"] == topic and row["source"] == "metadata" and row["error"] in {None, "LEADER_NOT_AVAILABLE"}:
             of_partition[row["partition"]].append(row)
@@ -51,8 +52,11 @@ def coverage_of(history: History, topic: str, min_insync_replicas: int) -> Count
     return +found
 
 
-def _of_partition(rows: Iterable[Mapping[str, Any]], min_insync_replicas: int) -> Iterator[str]:
-    """What the newest answers say, one after the other; what lags behind is passed over."""
+def _of_partition(rows: Iterable[Row], min_insync_replicas: int) -> Iterator[str]:
+    """What the newest answers say, one after the other.
+
+    What lags behind is passed over: an older epoch, and within an epoch whatever is not the leader's own word.
+    """
     epoch, leader, isr = -1, None, frozenset[int]()
     for row in rows:
         now_epoch, now_leader, now_isr = row["leader_epoch"], row["leader"], frozenset(row["isr"] or ())
@@ -60,25 +64,36 @@ def _of_partition(rows: Iterable[Mapping[str, Any]], min_insync_replicas: int) -
             if now_leader is not None and now_leader == row["node"]:
                 yield "leader deposed without knowing"
             continue
+        if now_epoch == epoch and now_leader != row["node"]:
+            continue
         if now_epoch > epoch >= 0:
-            if now_leader is None:
-                yield "partition without a leader"
-            else:
-                yield "leader elected"
-                if isr and now_leader not in isr and now_leader != leader:
-                    yield "leader outside the last ISR (unclean)"
-        if isr and now_isr < isr:
-            yield "ISR shrunk"
-            if len(now_isr) == 1:
-                yield "ISR of one"
-            if len(now_isr) < min_insync_replicas:
-                yield "ISR below min.insync.replicas"
-        elif isr and now_isr > isr:
-            yield "ISR grown"
+            yield from _of_elections(now_leader, leader, isr)
+        if isr:
+            yield from _of_isrs(isr, now_isr, min_insync_replicas)
         epoch, leader, isr = now_epoch, now_leader, now_isr or isr
 
 
-def _of_ends(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _of_elections(now_leader: int | None, leader: int | None, isr: frozenset[int]) -> Iterator[str]:
+    if now_leader is None:
+        yield "partition without a leader"
+        return
+    yield "leader elected"
+    if isr and now_leader not in isr and now_leader != leader:
+        yield "leader outside the last ISR (unclean)"
+
+
+def _of_isrs(isr: frozenset[int], now_isr: frozenset[int], min_insync_replicas: int) -> Iterator[str]:
+    if now_isr > isr:
+        yield "ISR grown"
+    elif now_isr < isr:
+        yield "ISR shrunk"
+        if len(now_isr) == 1:
+            yield "ISR of one"
+        if len(now_isr) < min_insync_replicas:
+            yield "ISR below min.insync.replicas"
+
+
+def _of_ends(rows: Iterable[Row]) -> Iterator[str]:
     """End offsets of one node that fell: it has cut its log short. Log starts that rose."""
     ends: dict[tuple[int, int], int] = {}
     starts: dict[tuple[int, int], int] = {}

@@ -1,0 +1,77 @@
+"""Whole rounds on the reference cluster, and on another one with --target: what must hold, and what may not be missed.
+
+pytest tests/chaos/live --target apache-kafka        on Kafka itself
+"""
+
+import pytest
+
+from chaos.faults import Kill, Pause, PowerCut, Role, ShutDown, Timed
+from chaos.live.report import Kept
+from chaos.live.round import Cluster, Keyed, LeaderReader, OneByOne, Pipelined, Round, Tail, Topic
+from chaos.live.session import fitted, run_on
+from chaos.live.strategies import SOON_MISSED
+from linearizability.judgement import Verdict
+
+ALL = -1
+LOAD = (Pipelined(), Pipelined(), OneByOne(idempotent=True), OneByOne(), LeaderReader(), Tail())
+APART_MS = 7_000
+"""Longer than a node takes to shut down, start and catch up."""
+ROLLING = tuple(Timed((node - 1) * APART_MS, ShutDown(node), 2_500) for node in (1, 2, 3))
+
+
+def a_round(*schedule, workloads=LOAD, **properties):
+    topic = Topic(partitions=3, properties=tuple({"min.insync.replicas": "2", **properties}.items()))
+    return Round(cluster=Cluster(properties=SOON_MISSED), topic=topic, workloads=workloads, schedule=schedule)
+
+
+@pytest.fixture
+def run(pytestconfig, tmp_path, capsys):
+    (target,) = pytestconfig.getoption("kafkatrial_target") or ["reference"]
+
+    def run(wanted):
+        fitting = fitted(target, wanted)
+        if fitting.refused:
+            pytest.skip("; ".join(fitting.refused.values()))
+        report = run_on(target, wanted, tmp_path / "run")
+        with capsys.disabled():
+            print(f"\n{target}: {report.acknowledged:,} records, {dict(report.coverage)}", end=" ", flush=True)
+        assert report.violations == ()
+        return report
+
+    return run
+
+
+def test_a_rolling_restart_is_not_noticed_by_an_idempotent_producer(run):
+    report = run(a_round(*ROLLING, workloads=(Pipelined(), Tail())))
+    assert report.verdict is Verdict.OK
+    assert report.produced[ALL, Kept.ACKNOWLEDGED] > 1_000
+    assert report.produced[ALL, Kept.UNKNOWN] == report.produced[ALL, Kept.REFUSED] == 0
+    assert report.lost[ALL] == 0
+    assert report.coverage["ISR shrunk"] > 0
+
+
+def test_kills_and_pauses_lose_nothing_and_are_seen_for_what_they_are(run):
+    report = run(
+        a_round(
+            Timed(0, Kill(Role.LEADER), 4_000),
+            Timed(7_000, Pause(Role.CONTROLLER), 4_000),
+            Timed(8_000, Kill(Role.LAST_FOLLOWER), 1_000),
+        )
+    )
+    assert [each.found for each in report.worked.injected] == [True, True, True]
+    assert report.lost[ALL] == 0
+    assert report.acknowledged > 500
+    assert {"leader elected", "ISR shrunk", "ISR grown"} <= set(report.coverage)
+    assert report.worked.recovery_s < 40
+
+
+def test_a_power_cut_of_one_replica_loses_nothing_of_a_compacted_topic(run):
+    report = run(
+        a_round(
+            Timed(2_000, PowerCut((Role.LEADER,)), 3_000),
+            workloads=(Keyed(), OneByOne(), Tail()),
+            **{"cleanup.policy": "compact", "segment.ms": "1000"},
+        )
+    )
+    assert report.acknowledged > 100
+    assert report.coverage["leader elected"] > 0
