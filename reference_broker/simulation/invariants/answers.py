@@ -9,6 +9,8 @@
 |                     | (KIP-101, KIP-279, KIP-595)                                                                   |
 | `answer-of-isr`     | too few replicas are told under acks=all where the ISR is below `min.insync.replicas`, and an |
 |                     | acknowledgement where it is not, or will not be                                               |
+| `answer-in-sequence`| a batch is not refused as out of order if it follows the last one of its producer, behind     |
+|                     | sequence 2³¹ - 1 with 0 (KIP-98)                                                              |
 | `answer-of-records` | a Fetch gives the batches that the log has at these offsets, from where it was asked on       |
 
 Only what a node has itself is compared, so that this holds also for one that is deposed and does not know it.
@@ -35,10 +37,11 @@ _OFFSET_FOR_LEADER_EPOCH: Final = 23
 _CONSUMER: Final = -1
 _LATEST, _EARLIEST = -1, -2
 _ACKS_ALL: Final = -1
+_SEQUENCES: Final = 2**31
 _TOO_FEW: Final = (ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append)
 _REFUSES: Final = {ErrorCode.fenced_leader_epoch: 1, ErrorCode.unknown_leader_epoch: -1}
 """Whether the broker's epoch is above the reader's, or below."""
-_base_offset = attrgetter("base_offset")
+_base_offset, _last_offset = attrgetter("base_offset"), attrgetter("last_offset")
 
 
 def check_answer(watched: Watched, request: Request, response: Any) -> None:
@@ -48,14 +51,16 @@ def check_answer(watched: Watched, request: Request, response: Any) -> None:
     if request.connection.is_controller:
         return  # of the quorum's log, which is judged elsewhere
     for asked, answered, partition in _pairs(watched, request, response):
+        replica = watched.by_name.get(partition.key)
+        mirror = replica.log if replica is not None and replica.partition is partition else None
         if request.api_key == _PRODUCE:
             _check_isr(watched.node.broker, request.body.acks, answered, partition)
+            if answered.error_code is ErrorCode.out_of_order_sequence_number and mirror is not None:
+                _check_sequence(asked, partition, mirror)
             continue
         _check_epoch(asked, answered, partition)
         if answered.error_code is not ErrorCode.none:
             continue
-        replica = watched.by_name.get(partition.key)
-        mirror = replica.log if replica is not None and replica.partition is partition else None
         if request.api_key == _LIST_OFFSETS:
             _check_end(request, asked, answered, partition)
         elif request.api_key == _OFFSET_FOR_LEADER_EPOCH and mirror is not None:
@@ -114,6 +119,17 @@ def _check_isr(broker: Broker, acks: int, answered: Any, partition: Partition) -
         )
 
 
+def _check_sequence(asked: Any, partition: Partition, mirror: LogMirror) -> None:
+    refused = BatchHeader.parse(asked.records)
+    for last in mirror.headers_backwards(partition.log):
+        if last.producer_id == refused.producer_id:
+            follows = (last.base_sequence + last.last_offset_delta + 1) % _SEQUENCES
+            if (last.producer_epoch, follows) == (refused.producer_epoch, refused.base_sequence):
+                detail = f"sequence {refused.base_sequence} is refused, which follows that of offset {last.last_offset}"
+                raise _violated("answer-in-sequence", partition, detail)
+            return
+
+
 def _check_epoch(asked: Any, answered: Any, partition: Partition) -> None:
     known, now = getattr(asked, "current_leader_epoch", -1), partition.leader_epoch
     sign = _REFUSES.get(answered.error_code)
@@ -140,7 +156,8 @@ def _check_end(request: Request, asked: Any, answered: Any, partition: Partition
 
 
 def _check_epoch_end(partition: Partition, mirror: LogMirror, asked: int, epoch: int, end_offset: int) -> None:
-    batches = mirror.batches
+    """What lies below the log start does not count: of it the broker has forgotten the epochs."""
+    batches = mirror.batches[bisect_left(mirror.batches, partition.log_start_offset, key=_last_offset) :]
     if end_offset < 0:
         if batches and batches[0].epoch <= asked <= batches[-1].epoch:
             raise _violated("answer-of-epoch", partition, f"no end of epoch {asked}, which the log has")
@@ -165,6 +182,8 @@ def _check_divergence(asked: Any, answered: Any, partition: Partition, mirror: L
         _check_epoch_end(partition, mirror, epoch, diverging.epoch, diverging.end_offset)
         return
     before, at = mirror.before(asked.fetch_offset), mirror.holding(asked.fetch_offset)
+    if before is not None and before.last_offset < partition.log_start_offset:
+        before = None
     if (before is not None and before.epoch > epoch) or (at is not None and at.epoch < epoch):
         detail = f"a follower with epoch {epoch} below {asked.fetch_offset} reads on, where {before} and {at} meet"
         raise _violated("answer-of-epoch", partition, detail)

@@ -5,7 +5,7 @@ costs the same however long the log is, and no defect of an index can mislead it
 """
 
 from bisect import bisect_right
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple, cast
@@ -82,6 +82,12 @@ class LogMirror:
         first = bisect_right(self.batches, start_offset - 1, key=_base_offset)
         last = bisect_right(self.batches, end_offset - 1, key=_base_offset)
         return self.batches[first:last]
+
+    def headers_backwards(self, log: PartitionLog) -> Iterator[BatchHeader]:
+        """Whole headers, from the files, the last one first."""
+        files = cast("MemoryDisk", log._disk).files
+        for batch in reversed(self.batches):
+            yield BatchHeader.parse(files[_path(log.directory, batch.segment)], batch.position)
 
     def not_durable_below(self, log: PartitionLog, end_offset: int) -> Batch | None:
         """The last batch below an offset, if its disk would lose it in a power cut."""
