@@ -17,8 +17,8 @@ RARE = {
 """What a thousand seeds need not reach.
 
 The first cannot be: while the ISR is below `min.insync.replicas` the high watermark stands still (as Kafka's does since
-KAFKA-15583), and once it has passed a batch, that is acknowledged in the same event. The others are races that few seeds
-come to.
+KAFKA-15583), and once it has passed a batch, that is acknowledged in the same event. The others are races that few come
+to.
 """
 
 
