@@ -8,7 +8,7 @@
 | `answer-of-epoch`   | an epoch ends where its last batch does, for OffsetForLeaderEpoch as for a follower's Fetch   |
 |                     | (KIP-101, KIP-279, KIP-595)                                                                   |
 | `answer-of-isr`     | too few replicas are told under acks=all where the ISR is below `min.insync.replicas`, and an |
-|                     | acknowledgement where it is not, or will not be                                               |
+|                     | acknowledgement where it is not, or will not be, by who leads then                            |
 | `answer-in-sequence`| a batch is not refused as out of order if it follows the last one of its producer, behind     |
 |                     | sequence 2³¹ - 1 with 0 (KIP-98)                                                              |
 | `answer-of-records` | a Fetch gives the batches that the log has at these offsets, from where it was asked on       |
@@ -54,7 +54,7 @@ def check_answer(watched: Watched, request: Request, response: Any) -> None:
         replica = watched.by_name.get(partition.key)
         mirror = replica.log if replica is not None and replica.partition is partition else None
         if request.api_key == _PRODUCE:
-            _check_isr(watched.node.broker, request.body.acks, answered, partition)
+            _check_isr(watched.node.broker, request.body, answered, partition)
             if answered.error_code is ErrorCode.out_of_order_sequence_number and mirror is not None:
                 _check_sequence(asked, partition, mirror)
             continue
@@ -105,8 +105,11 @@ def _violated(name: str, partition: Partition, detail: str) -> InvariantViolatio
     return InvariantViolation(name, f"{partition.topic}-{partition.index}: {detail}")
 
 
-def _check_isr(broker: Broker, acks: int, answered: Any, partition: Partition) -> None:
-    is_taken = answered.error_code is ErrorCode.none and acks == _ACKS_ALL
+def _check_isr(broker: Broker, body: Any, answered: Any, partition: Partition) -> None:
+    is_taken = answered.error_code is ErrorCode.none and body.acks == _ACKS_ALL
+    is_alone = sum(len(topic.partition_data) for topic in body.topic_data) == 1  # others may have settled before
+    if is_taken and is_alone and not partition.is_leader:
+        raise _violated("answer-of-isr", partition, "acknowledged under acks=all by a broker that does not lead")
     if not partition.is_leader or not (is_taken or answered.error_code in _TOO_FEW):
         return
     demanded = broker.replicas.configuration(partition.topic).integer("min.insync.replicas")
