@@ -6,7 +6,6 @@ together by bucket of topic partitions; judge each bucket, with the local engine
 summaries and findings, never a record. A run whose files lie on a cluster's shared path is read there by the workers.
 """
 
-import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from linearizability.anomalies.summary import (
 from linearizability.history.reader import History, HistoryError, open_history
 from linearizability.history.validate import checks
 from linearizability.judgement import Judgement
+from reports.spark.answers import packed, unpacked
 from reports.spark.parcels import PARCELS, Bucket, opened, pack
 from reports.spark.pieces import Piece, pieces_of, read_piece, shares_of
 from reports.spark.session import EngineUnavailableError, spark_session
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["EngineUnavailableError", "judge_with_spark"]
 
 _ANSWER: Final = pa.schema([pa.field("task", pa.int32()), pa.field("answer", pa.binary())])
-"""What a task tells the driver, pickled."""
+"""What a task tells the driver (`answers`)."""
 
 _TASK_ROWS: Final = 100_000
 """A task has at least so many rows, or its start would cost more than its work."""
@@ -109,11 +109,11 @@ def _parcels(spark: "SparkSession", history: History, context: Context) -> "Data
     buckets = _parallelism(spark, pieces)
     shares = shares_of(pieces, buckets)
 
-    def packed(batches: Batches) -> Iterator[pa.RecordBatch]:
+    def parcelled(batches: Batches) -> Iterator[pa.RecordBatch]:
         for task in _tasks(batches):
             yield from pack(history, shares[task], task << 32, buckets, lambda topic: context.rules(topic).compaction)
 
-    rows = spark.range(0, len(shares), 1, len(shares)).mapInArrow(packed, _spark_schema(PARCELS))
+    rows = spark.range(0, len(shares), 1, len(shares)).mapInArrow(parcelled, _spark_schema(PARCELS))
     return rows.repartitionById(buckets, "bucket").sortWithinPartitions("bucket", "place")
 
 
@@ -150,7 +150,7 @@ def _of_buckets(
             yield _answer(0, answer(*_opened(bucket, context)))
 
     for part in parcels.mapInArrow(answered, _spark_schema(_ANSWER)).toArrow()["answer"].to_pylist():
-        yield pickle.loads(part)  # noqa: S301 - our own tasks'
+        yield unpacked(part)
 
 
 def _opened(bucket: Bucket, context: Context) -> tuple[ShardRows, OperationColumns]:
@@ -169,11 +169,11 @@ def _answers(spark: "SparkSession", count: int, answer: Callable[[int], Answer])
             yield _answer(task, answer(task))
 
     rows = spark.range(0, count, 1, count).mapInArrow(answered, _spark_schema(_ANSWER)).toArrow().sort_by("task")
-    return [pickle.loads(part) for part in rows["answer"].to_pylist()]  # noqa: S301 - our own tasks'
+    return [unpacked(part) for part in rows["answer"].to_pylist()]
 
 
 def _answer(task: int, answer: object) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"task": [task], "answer": [pickle.dumps(answer)]}, schema=_ANSWER)
+    return pa.RecordBatch.from_pydict({"task": [task], "answer": [packed(answer)]}, schema=_ANSWER)
 
 
 def _tasks(batches: Batches) -> Iterator[int]:
