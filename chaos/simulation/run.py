@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from chaos.simulation.clients.administration import Request
-from chaos.simulation.clients.answers import WrongAnswerError
+from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.client import Surroundings
 from chaos.simulation.clients.consumer import Consumer
 from chaos.simulation.clients.process import Behaviour, MalformedAnswerError, Process, Sleep

@@ -25,6 +25,7 @@ Only the question and the answer are looked at, never the cluster, so that whate
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from chaos.simulation.clients.asked import WrongAnswerError, check_error, check_same, pairs
 from chaos.simulation.clients.lawful_errors import (
     OF_ACKS_ALL,
     OF_CONTROLLERS,
@@ -59,10 +60,6 @@ _CLOCK_SLACK: Final = 0.7
 """A node's clock may run faster than that of the client, by a fifth in this simulation."""
 
 
-class WrongAnswerError(Exception):
-    """An answer that no broker may give."""
-
-
 def check_answer(asked: Any, answer: Any, after_ms: int) -> None:
     """Raises `WrongAnswerError`, with what is wrong.
 
@@ -74,66 +71,11 @@ def check_answer(asked: Any, answer: Any, after_ms: int) -> None:
         check(asked, answer, after_ms)
 
 
-def _unlawful(lawful: frozenset[str], code: int) -> None:
-    if code and (name := error_name(code)) not in lawful:
-        raise WrongAnswerError(f"the error {name}, which this API never gives")
-
-
-# --- pairs of what was asked and what is answered
-
-
-def _name_of(topic: Any) -> object:
-    """A topic by what this version names it by."""
-    for field in ("topic_id", "name", "topic"):
-        name = getattr(topic, field, None)
-        if name is not None:
-            return name
-    return None
-
-
-def _index_of(partition: Any) -> int:
-    if isinstance(partition, int):
-        return partition
-    for field in ("partition_index", "partition", "index"):
-        index = getattr(partition, field, None)
-        if index is not None:
-            return int(index)
-    return -1
-
-
-def _by_place(topics: Iterable[Any], field: str) -> dict[tuple[object, int], Any]:
-    return {
-        (_name_of(topic), _index_of(partition)): partition for topic in topics for partition in getattr(topic, field)
-    }
-
-
-def _match(asked: Any, answered: Any) -> None:
-    """What was asked for and what the answer is about are not the same."""
-    if asked.keys() != answered.keys():
-        raise WrongAnswerError(f"an answer about {list(answered)} to a question about {list(asked)}")
-
-
-def _of_each(
-    asked_topics: Iterable[Any],
-    answered_topics: Iterable[Any],
-    lawful: frozenset[str],
-    *,
-    asked_in: str = "partitions",
-    answered_in: str = "partitions",
-) -> list[tuple[Any, Any]]:
-    """Pairs of a partition as asked and as answered."""
-    asked, answered = _by_place(asked_topics, asked_in), _by_place(answered_topics, answered_in)
-    _match(asked, answered)
-    for found in answered.values():
-        _unlawful(lawful, found.error_code)
-    return [(asked[place], found) for place, found in answered.items()]
-
-
 # --- checks, by question
 
 
 def _of_produce(asked: Any, answer: Any, after_ms: int) -> None:
-    for data, found in _of_each(
+    for data, found in pairs(
         asked.topic_data,
         answer.responses,
         OF_PRODUCE,
@@ -173,9 +115,9 @@ def _of_batch(acks: int, data: Any, found: Any) -> None:
 
 def _of_fetch(asked: Any, answer: Any, after_ms: int) -> None:
     if answer.error_code:
-        _unlawful(OF_FETCH_SESSIONS, answer.error_code)
+        check_error(OF_FETCH_SESSIONS, answer.error_code)
         return
-    for wanted, found in _of_each(asked.topics, answer.responses, OF_FETCH):
+    for wanted, found in pairs(asked.topics, answer.responses, OF_FETCH):
         _of_fetched(asked, wanted, found, after_ms)
 
 
@@ -234,7 +176,7 @@ def _of_records(asked: Any, wanted: Any, records: bytes, visible: int) -> None:
 
 
 def _of_list_offsets(asked: Any, answer: Any, after_ms: int) -> None:
-    for wanted, found in _of_each(asked.topics, answer.topics, OF_LIST_OFFSETS):
+    for wanted, found in pairs(asked.topics, answer.topics, OF_LIST_OFFSETS):
         told = f"offset {found.offset}, timestamp {found.timestamp}, epoch {found.leader_epoch}"
         if found.error_code:
             if found.offset != _NO_OFFSET:
@@ -259,7 +201,7 @@ def _of_list_offsets(asked: Any, answer: Any, after_ms: int) -> None:
 
 
 def _of_epoch_ends(asked: Any, answer: Any, after_ms: int) -> None:
-    for wanted, found in _of_each(asked.topics, answer.topics, OF_LEADERS):
+    for wanted, found in pairs(asked.topics, answer.topics, OF_LEADERS):
         told = f"epoch {found.leader_epoch} with end {found.end_offset}"
         is_undefined = found.leader_epoch == _NO_EPOCH and found.end_offset == _NO_OFFSET
         if found.error_code:
@@ -282,7 +224,7 @@ def _of_metadata(asked: Any, answer: Any, after_ms: int) -> None:
         if wanted != answered:
             raise WrongAnswerError(f"topics {answered} to a question about {wanted}")
     for topic in answer.topics:
-        _unlawful(OF_METADATA, topic.error_code)
+        check_error(OF_METADATA, topic.error_code)
         if topic.error_code and topic.partitions:
             raise WrongAnswerError(
                 f"{topic.name} with {error_name(topic.error_code)} and {len(topic.partitions)} partitions"
@@ -294,7 +236,7 @@ def _of_metadata(asked: Any, answer: Any, after_ms: int) -> None:
 
 
 def _of_placed(part: Any, brokers: list[int]) -> None:
-    _unlawful(OF_METADATA, part.error_code)
+    check_error(OF_METADATA, part.error_code)
     replicas, isr = set(part.replica_nodes), set(part.isr_nodes)
     if len(replicas) < len(part.replica_nodes) or len(isr) < len(part.isr_nodes) or not isr <= replicas:
         raise WrongAnswerError(f"in-sync replicas {part.isr_nodes} of {part.replica_nodes}")
@@ -310,7 +252,7 @@ def _of_placed(part: Any, brokers: list[int]) -> None:
 
 
 def _of_producer_ids(asked: Any, answer: Any, after_ms: int) -> None:
-    _unlawful(OF_COORDINATORS | OF_CONTROLLERS, answer.error_code)
+    check_error(OF_COORDINATORS | OF_CONTROLLERS, answer.error_code)
     told = answer.producer_id, answer.producer_epoch
     if answer.error_code:
         if answer.producer_id != -1:
@@ -324,35 +266,35 @@ def _of_coordinators(asked: Any, answer: Any, after_ms: int) -> None:
     if wanted != found:
         raise WrongAnswerError(f"coordinators of {found} to a question about {wanted}")
     for each in answer.coordinators:
-        _unlawful(OF_GROUPS, each.error_code)
+        check_error(OF_GROUPS, each.error_code)
         if (each.node_id == _NO_NODE) != bool(each.error_code):
             raise WrongAnswerError(f"coordinator {each.node_id} with {error_name(each.error_code)}")
 
 
 def _of_deleted_records(asked: Any, answer: Any, after_ms: int) -> None:
-    for wanted, found in _of_each(asked.topics, answer.topics, OF_DELETED_RECORDS):
+    for wanted, found in pairs(asked.topics, answer.topics, OF_DELETED_RECORDS):
         if not found.error_code and found.low_watermark < max(wanted.offset, 0):
             raise WrongAnswerError(f"the low watermark {found.low_watermark}, where {wanted.offset} was asked for")
 
 
 def _of_commit(asked: Any, answer: Any, after_ms: int) -> None:
-    _of_each(asked.topics, answer.topics, OF_OFFSETS)
+    pairs(asked.topics, answer.topics, OF_OFFSETS)
 
 
 def _of_committed(asked: Any, answer: Any, after_ms: int) -> None:
     for group, found in zip(asked.groups, answer.groups, strict=True):
-        _unlawful(OF_OFFSETS, found.error_code)
+        check_error(OF_OFFSETS, found.error_code)
         if found.group_id != group.group_id:
             raise WrongAnswerError(f"offsets of {found.group_id} to a question about {group.group_id}")
         if not found.error_code and group.topics is not None:
-            _of_each(group.topics, found.topics, OF_OFFSETS, asked_in="partition_indexes")
+            pairs(group.topics, found.topics, OF_OFFSETS, asked_in="partition_indexes")
 
 
 def _of_new_topics(asked: Any, answer: Any, after_ms: int) -> None:
     wanted, answered = {topic.name: topic for topic in asked.topics}, {topic.name: topic for topic in answer.topics}
-    _match(wanted, answered)
+    check_same(wanted, answered)
     for name, found in answered.items():
-        _unlawful(OF_CREATIONS, found.error_code)
+        check_error(OF_CREATIONS, found.error_code)
         if not found.error_code and wanted[name].num_partitions not in {_NO_NODE, found.num_partitions}:
             raise WrongAnswerError(
                 f"{name} has {found.num_partitions} partitions, where {wanted[name].num_partitions} were asked for"
@@ -362,7 +304,7 @@ def _of_new_topics(asked: Any, answer: Any, after_ms: int) -> None:
 def _of_administration(codes_of: Callable[[Any], Iterable[int]], lawful: frozenset[str]) -> Any:
     def check(asked: Any, answer: Any, after_ms: int) -> None:
         for code in codes_of(answer):
-            _unlawful(lawful, code)
+            check_error(lawful, code)
 
     return check
 
@@ -378,7 +320,7 @@ def _of_elected(answer: Any) -> Iterator[int]:
 
 
 def _of_versions(asked: Any, answer: Any, after_ms: int) -> None:
-    _unlawful(OF_VERSIONS, answer.error_code)
+    check_error(OF_VERSIONS, answer.error_code)
     keys = [each.api_key for each in answer.api_keys]
     if len(set(keys)) < len(keys) or any(each.min_version > each.max_version for each in answer.api_keys):
         raise WrongAnswerError(

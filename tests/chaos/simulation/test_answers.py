@@ -9,7 +9,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from chaos.simulation.clients import questions
-from chaos.simulation.clients.answers import WrongAnswerError, check_answer
+from chaos.simulation.clients.answers import check_answer
+from chaos.simulation.clients.asked import WrongAnswerError
 from fixtures.clients.payload import to_record
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 from reference_broker.protocol.messages import Replies
