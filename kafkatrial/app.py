@@ -11,6 +11,7 @@ from fixtures.targets.cache import cache_directory
 from kafkatrial.commands import broker
 from kafkatrial.commands.chaos import chaos
 from kafkatrial.commands.check import check
+from kafkatrial.commands.doctor import doctor
 from kafkatrial.commands.export import export
 from kafkatrial.commands.nightly import nightly
 from kafkatrial.commands.requirements import requirements
@@ -53,6 +54,7 @@ def _build_app() -> typer.Typer:
     app.command()(check)
     app.command()(export)
     app.add_typer(targets_app, name="targets")
+    app.command()(doctor)
     app.command()(requirements)
     app.command(help=broker.SUMMARY)(_listed_broker)
     return app

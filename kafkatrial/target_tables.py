@@ -1,5 +1,7 @@
 """Targets as tables on a terminal."""
 
+from collections.abc import Iterable
+
 from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -9,6 +11,7 @@ from rich.text import Text
 import chaos.targets  # noqa: F401 - registers the target `simulation`
 from fixtures.network.toxiproxy_binary import find_toxiproxy
 from fixtures.targets.catalogue import target_kinds
+from fixtures.targets.machine import Finding
 from fixtures.targets.probe import BrokerFacts
 
 
@@ -25,6 +28,16 @@ def render_kinds() -> RenderableType:
     mesh = _installed(find_toxiproxy() is not None, "kafkatrial targets install toxiproxy")
     table.add_row("toxiproxy", "the link mesh: without it no link can be cut", "", mesh)
     return table
+
+
+def render_findings(findings: Iterable[Finding]) -> RenderableType:
+    """What this machine has, and below, line by line, how to get the rest."""
+    found = tuple(findings)
+    table = _table("What", "Gives", "Here")
+    for finding in found:
+        table.add_row(finding.what, finding.gives, Text("no", "yellow") if finding.missing else Text("yes", "green"))
+    missing = [Text(finding.missing) for finding in found if finding.missing]
+    return Group(table, *([Text(), *missing] if missing else []))
 
 
 def render_probe(facts: BrokerFacts) -> RenderableType:

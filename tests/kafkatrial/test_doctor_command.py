@@ -1,0 +1,30 @@
+"""`kafkatrial doctor` on a machine that has nothing, and on this one."""
+
+from fixtures.network import namespace
+from fixtures.targets.machine import examine
+from kafkatrial.app import run_command
+from kafkatrial.exit_codes import ExitCode
+
+SOMETHING_TO_DO = ("run: ", "install", "run as root", "mount", "load the module", "echo +")
+
+
+def test_on_this_machine(capsys):
+    findings = examine()
+    assert run_command(["doctor"]) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert all(finding.what in out for finding in findings)
+    assert all(finding.missing.partition(";")[0][:60] in out for finding in findings if finding.missing)
+
+
+def test_where_nothing_is_installed(tmp_path, monkeypatch, request):
+    """Whatever is missing is told in one line, with what to do about it."""
+    for name in ("PATH", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    namespace.why_none_here.cache_clear()
+    request.addfinalizer(namespace.why_none_here.cache_clear)
+    missing = {finding.what: finding.missing for finding in examine() if finding.missing}
+    assert {"apache-kafka:4.3.1", "java", "wrong clocks", "link mesh", "packets"} <= missing.keys()
+    for reason in missing.values():
+        assert "\n" not in reason
+        assert any(hint in reason for hint in SOMETHING_TO_DO), reason
