@@ -207,7 +207,7 @@ def _anomalies(count: int, evidence: Sequence[Evidence]) -> tuple[Anomaly, ...]:
 
 
 def _undecided(verification: Verification) -> tuple[str, ...]:
-    if not verification.outcomes:
+    if not any(outcome.operations for outcome in verification.outcomes):
         return ("no operation is known to have happened",)
     unknown = [one for one in verification.outcomes if one.verdict is Verdict.UNKNOWN]
     return tuple(f"{_subhistory(one)}{one.reason}" for one in unknown)

@@ -17,10 +17,11 @@ In a log of Jepsen's `f` is the operation's name and `value` its argument, or a 
 """
 
 import json
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from linearizability.importers.jepsen_log import Call as LoggedCall
 from linearizability.importers.jepsen_log import pair_rows
@@ -30,6 +31,8 @@ from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outc
 
 _OPERATION: Final = frozenset({"op_id", "process", "input", "output", "invoke_ns", "complete_ns", "outcome"})
 _EVENT: Final = frozenset({"op_id", "process", "kind", "value", "time_ns"})
+DEPTH_MAX: Final = 50
+"""Of arrays inside each other."""
 Row = Mapping[str, Any]
 
 
@@ -77,16 +80,12 @@ def _told(path: Path, line: int, read: Callable[..., Any], *what: Any) -> Any:
 
 def _row(path: Path, line: int, text: str) -> Row:
     try:
-        row = json.loads(text, parse_constant=_no_number)
+        row = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise bad_line(path, line, f"not JSON: {error}") from None
     if not isinstance(row, dict):
         raise bad_line(path, line, f"not an operation: {shown(text)}")
     return row
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no value, since it does not equal itself")
 
 
 def _operation(row: Row, model: NamedModel) -> Operation:
@@ -141,14 +140,14 @@ def _op_id(row: Row) -> int | str:
     op_id = row["op_id"]
     if type(op_id) not in (int, str):
         raise ValueError(f"op_id is {shown(json.dumps(op_id))}, neither a whole number nor a text")
-    return op_id  # type: ignore[no-any-return]
+    return _text(op_id) if isinstance(op_id, str) else op_id
 
 
 def _process(row: Row) -> int | str | None:
     process = row.get("process")
     if process is not None and type(process) not in (int, str):
         raise ValueError(f"process is {shown(json.dumps(process))}, neither a whole number nor a text")
-    return process
+    return _text(process) if isinstance(process, str) else process
 
 
 def _time_ns(row: Row, name: str) -> int:
@@ -165,11 +164,29 @@ def _input(given: object, model: NamedModel) -> tuple[Call, tuple[Any, ...]]:
     return call, call.input(_value(given[1:]))
 
 
-def _value(given: Any) -> Any:
+def _value(given: Any, depth: int = 0) -> Any:
     """With tuples for arrays, so that it can be compared and kept."""
     if isinstance(given, dict):
         raise ValueError(f"{shown(json.dumps(given))} is an object; a model takes arrays and plain values")
-    return tuple(map(_value, given)) if isinstance(given, list | tuple) else given
+    if isinstance(given, str):
+        return _text(given)
+    if not isinstance(given, list | tuple):
+        return _number(given) if isinstance(given, float) else given
+    if depth == DEPTH_MAX:
+        raise ValueError(f"arrays are nested more than {DEPTH_MAX} deep")
+    return tuple([_value(one, depth + 1) for one in given])
+
+
+def _number(given: float) -> float:
+    if math.isnan(given):
+        raise ValueError("NaN is no value, since it does not equal itself")
+    return given
+
+
+def _text(given: str) -> str:
+    if any("\ud800" <= character <= "\udfff" for character in given):
+        raise ValueError(f"{json.dumps(given)} is no text: it has half of a surrogate pair")
+    return given
 
 
 def _logged(call: LoggedCall, model: NamedModel, number: int) -> tuple[Event, Event | None]:

@@ -97,7 +97,17 @@ class _Reader:
             return self.form(self.next(token))
         if kind == "close":
             raise bad_line(self._path, line, f"{text} closes nothing that is open")
-        return text[1:] if kind == "char" else _ESCAPE.sub(_unescaped, text[1:-1])
+        return text[1:] if kind == "char" else self._string(line, text[1:-1])
+
+    def _string(self, line: int, text: str) -> str:
+        found = _ESCAPE.sub(_unescaped, text)
+        if "\\u" not in text:
+            return found
+        try:
+            # Java writes what lies beyond the first plane as a pair of surrogates.
+            return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError:
+            raise bad_line(self._path, line, f"half of a surrogate pair: {shown(text)}") from None
 
     def _collection(self, opener: _Token) -> Any:
         begun, _, bracket = opener

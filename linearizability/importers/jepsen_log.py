@@ -17,6 +17,7 @@ from linearizability.importers.source import bad_line, read_lines, shown
 from linearizability.operation import EventKind
 
 _BETWEEN: Final = re.compile(r"[\s,\[\]]*")
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _PROCESS_MAX: Final = 2**31 - 1
 Row = Mapping[str, Any]
 
@@ -72,8 +73,18 @@ def read_json_rows(path: Path) -> Iterator[tuple[int, Any]]:
         except (ValueError, RecursionError) as error:
             where = error.lineno if isinstance(error, json.JSONDecodeError) else line
             raise bad_line(path, where, f"not JSON: {shown(text[begin:])}") from None
+        if _SURROGATE.search(text, begin, at) and not _is_text(row):
+            raise bad_line(path, line, f"half of a surrogate pair: {shown(text[begin:at])}")
         yield line, row
         line += text.count("\n", begin, at)
+
+
+def _is_text(row: Any) -> bool:
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def pair_rows(path: Path, rows: Iterable[tuple[int, Any]]) -> tuple[list[Call], list[NemesisRow]]:

@@ -36,6 +36,10 @@ def lines(*rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
+def nested(depth):
+    return [nested(depth - 1)] if depth > 1 else []
+
+
 @pytest.fixture
 def verdict_of(tmp_path):
     def judge(text, model, **budget):
@@ -116,6 +120,11 @@ def test_budgets_hold(verdict_of):
     assert verdict_of(lines(WRITE, READ), "register", steps=0) is Verdict.UNKNOWN
 
 
+@pytest.mark.parametrize("outcome", ["fail", "info"])
+def test_what_did_nothing_for_certain_is_no_proof(verdict_of, outcome):
+    assert verdict_of(lines({**READ, "outcome": outcome}), "register") is Verdict.UNKNOWN
+
+
 def test_how_a_file_is_recognised(tmp_path):
     path = tmp_path / "log"
     for row in (WRITE, READ, {"kind": "invoke", "op_id": 1, "value": ["read"]}):
@@ -137,7 +146,7 @@ def test_what_is_left_out_has_its_default(tmp_path):
     [
         ("[1]", "line 2: not an operation: [1]"),
         ('{"op_id": 1,', "line 2: not JSON: "),
-        ({**READ, "output": float("nan")}, "line 2: not JSON: NaN is no value, since it does not equal itself"),
+        ({**READ, "output": float("nan")}, "line 2: NaN is no value, since it does not equal itself"),
         ({**READ, "op_id": None}, "line 2: op_id is missing"),
         ({**READ, "op_id": [1]}, "line 2: op_id is [1], neither a whole number nor a text"),
         ({**READ, "op_id": True}, "line 2: op_id is true, neither"),
@@ -153,6 +162,9 @@ def test_what_is_left_out_has_its_default(tmp_path):
         ({**READ, "input": ["swap", 1]}, "line 2: no such operation: 'swap'; there are read() -> value, write(value)"),
         ({**READ, "input": ["write"]}, "line 2: write takes 1 arguments, not 0: write(value)"),
         ({**READ, "output": {"a": 1}}, 'line 2: {"a": 1} is an object; a model takes arrays and plain values'),
+        ({**READ, "op_id": "\ud800"}, r'line 2: "\ud800" is no text: it has half of a surrogate pair'),
+        ({**READ, "output": ["x\udfff"]}, r'line 2: "x\udfff" is no text'),
+        ({**READ, "output": nested(51)}, "line 2: arrays are nested more than 50 deep"),
         ({**READ, "offset": 1}, "line 2: 'offset' is none of complete_ns, input, "),
         ({"kind": "invoke", "op_id": 2, "value": ["read"]}, "line 2: 'kind' is none of complete_ns, input, "),
     ],

@@ -178,3 +178,16 @@ def test_the_history_of_another_workload_is_no_history_of_this(tmp_path):
     path.write_text(edn("0 invoke read nil\n0 ok read 4"))
     with pytest.raises(NotARunError, match="not of Jepsen's Kafka workload"):
         judge_file(path)
+
+
+def test_keys_beyond_the_first_plane_and_half_of_one(tmp_path):
+    row = '{:process 0, :type :invoke, :f :send, :value [[:send "%s" 1]]}\n'
+    path = tmp_path / "history.edn"
+    path.write_text(row % r"\ud83d\ude00")
+    assert import_history(path).table("records")["topic"].to_pylist() == ["key-\U0001f600"]
+    path.write_text(row % r"\ud83d")
+    with pytest.raises(HistoryError, match=r"line 1: half of a surrogate pair: \\ud83d"):
+        import_history(path)
+    path.write_text('\n{"process": 0, "type": "invoke", "f": "send", "value": [["send", "\\ud83d", 1]]}')
+    with pytest.raises(HistoryError, match="line 2: half of a surrogate pair: "):
+        import_history(path)
