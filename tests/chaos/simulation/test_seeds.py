@@ -40,10 +40,10 @@ def test_every_fault_every_client_and_every_step_is_drawn_soon():
     assert faults.keys() >= {
         *("Cut", "Isolate", "Split", "Ring", "Slow", "Reset", "HalfOpen", "DiskError", "DiskFull", "SlowFlush"),
         *("FlipBit", "DamageDisk", "Kill", "ShutDown", "PowerCut", "Pause", "Wipe", "ClockJump", "ClockDrift"),
-        *("Reassign", "Elect", "Configure"),
+        *("Reassign", "Elect", "Configure", "AddBroker", "Unregister", "RestartWith"),
     }
     steps = Counter(type(step).__name__ for script in scripts for client in script.clients for step in client.steps)
-    assert len(steps) == 20
+    assert len(steps) == 21
     assert min([*faults.values(), *steps.values()]) >= 3
     assert len(FAULT_KINDS) > 20 < len(CLIENT_KINDS) + 10
 
