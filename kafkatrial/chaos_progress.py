@@ -45,7 +45,8 @@ class ChaosProgress:
                 for fault, reason in refused:
                     self._say(Text(f"  left out {fault}: {reason}", "yellow"))
             case FaultInjected(injected):
-                self._say(Text(f"  {injected.timed}{'' if injected.found else ' (nothing to break)'}", "dim"))
+                missed = "" if injected.found else f" ({injected.refused or 'nothing to break'})"
+                self._say(Text(f"  {injected.timed}{missed}", "dim"))
             case RoundJudged():
                 self._say(_judged(event))
             case RoundNotRun(target, a_round, reason):

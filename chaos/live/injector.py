@@ -44,6 +44,7 @@ from fixtures.targets.target import (
     LinkCondition,
     MembershipControl,
     NetworkControl,
+    TargetError,
 )
 
 _BARRIERS: Final = {Keeps.BYTES: Barrier.HOLDS, Keeps.NOTHING: Barrier.LOSES}
@@ -55,10 +56,15 @@ class BreakableTarget(BreakableNodes, NetworkControl, MembershipControl, Protoco
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """One fault of the schedule as it came to be. `found` is false where there was nothing to break."""
+    """One fault of the schedule as it came to be.
+
+    :ivar found: false where there was nothing to break.
+    :ivar refused: why the target did not let it happen: what it clashes with, for instance. Empty where it did.
+    """
 
     timed: Timed
     found: bool
+    refused: str = ""
 
 
 @dataclass(slots=True)
@@ -116,10 +122,14 @@ class Injector:
             yield timed.at_ms + timed.for_ms, int(timed.for_ms == 0), number, True
 
     def _inject(self, timed: Timed, over: ExitStack) -> None:
-        heal = self._break(timed.fault)
+        heal, refused = None, ""
+        try:
+            heal = self._break(timed.fault)
+        except TargetError as error:
+            refused = str(error)
         if heal is not None:
             over.callback(heal)
-        injected = Injected(timed, heal is not None)
+        injected = Injected(timed, heal is not None, refused)
         self.injected.append(injected)
         self.told(injected)
 
@@ -163,14 +173,14 @@ class Injector:
         directions = [
             Direction(*pair, listener if all(isinstance(end, int) for end in pair) else None) for pair in pairs
         ]
-        return entered(over, self.target.impair(directions, condition))
+        return entered(over, lambda: self.target.impair(directions, condition))
 
     def _reset(self, fault: Reset | HalfOpen, one: int | str | None, other: int | str | None) -> Heal | None:
         if one is None or other is None or one == other:
             return None
         over = begun(self.surroundings.recorder, fault, f"{one}->{other}")
         if isinstance(fault, HalfOpen):
-            return entered(over, self.target.half_open(one, other))
+            return entered(over, lambda: self.target.half_open(one, other))
         self.target.reset(one, other)
         return over.close
 

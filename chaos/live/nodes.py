@@ -10,7 +10,7 @@ Rules of this file:
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ from fixtures.disk.faults import DiskError as Refusal
 from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
 from fixtures.faults.damage import Damage, damage, flip_bit, wipe
 from fixtures.targets.target import ClockControl, DiskControl, LogDirectories, ProcessSupervision
+from linearizability.anomalies.faults import NEVER_NS
 from linearizability.history.recorder import Recorder
 
 Heal = Callable[[], object]
@@ -66,10 +67,10 @@ def begun(recorder: Recorder, fault: Fault, target: str | None) -> ExitStack:
     return stack
 
 
-def entered(over: ExitStack, context: AbstractContextManager[object]) -> Heal:
-    """Enter what breaks something: it is left before the row ends."""
+def entered(over: ExitStack, breaks: Callable[[], AbstractContextManager[object]]) -> Heal:
+    """Enter what breaks something: it is left before the row ends, which ends at once where it cannot be entered."""
     try:
-        over.enter_context(context)
+        over.enter_context(breaks())
     except BaseException:
         over.close()
         raise
@@ -92,8 +93,8 @@ class Nodes:
     _holds: Counter[int] = field(default_factory=Counter)
     _paused: set[int] = field(default_factory=set)
     _rows: dict[int, ExitStack] = field(default_factory=dict)
-    _lossy: set[int] = field(default_factory=set)
-    """Nodes that have lost content, until they have been in a full ISR again."""
+    _lossy: dict[int, int] = field(default_factory=dict)
+    """Nodes that have lost content, until they have been in a full ISR again that was asked for after this time."""
     _spoilt: set[int] = field(default_factory=set)
     """Nodes whose disks were ever broken: they may end by themselves."""
     _forfeited: set[tuple[int, int]] = field(default_factory=set)
@@ -137,9 +138,9 @@ class Nodes:
             case DiskError() | DiskFull() | SlowFlush():
                 return self._fail_disk(fault, node)
             case ClockJump(by_ms=by_ms):
-                return entered(self._row(fault, node), self.target.jump_clock(node, by_ms))
+                return entered(self._row(fault, node), lambda: self.target.jump_clock(node, by_ms))
             case ClockDrift(rate_ppm=rate_ppm):
-                return entered(self._row(fault, node), self.target.drift_clock(node, rate_ppm))
+                return entered(self._row(fault, node), lambda: self.target.drift_clock(node, rate_ppm))
         raise TypeError(f"no fault of a node: {fault!r}")
 
     def _directories(self, node: int) -> Sequence[Path]:
@@ -162,8 +163,9 @@ class Nodes:
         self._holds[node] += 1
         end(node)
         if then is not None:
-            then()
             self._spoilt.add(node)
+            with suppress(OSError):  # a disk that fails lets nobody else change it either
+                then()
         if loses:
             self._note_loss(node)
         return lambda: self._let_up(node)
@@ -179,6 +181,7 @@ class Nodes:
         if node in self.target.ended_nodes():
             self._forfeit_if_alone(node)
             self.target.launch(node)
+            self._note_start(node)
         if node in self._rows:
             self._rows.pop(node).close()
 
@@ -211,7 +214,7 @@ class Nodes:
         over = ExitStack()
         over.callback(self._paused.discard, node)
         over.push(self._row(fault, node))
-        return entered(over, self.target.pause(node))
+        return entered(over, lambda: self.target.pause(node))
 
     # --- disks
 
@@ -251,22 +254,27 @@ class Nodes:
         over.push(self._row(fault, node))
         match fault:
             case DiskFull(free_bytes=free_bytes):
-                return entered(over, self.target.fill_disk(node, free_bytes))
+                return entered(over, lambda: self.target.fill_disk(node, free_bytes))
             case SlowFlush(flush_ms=flush_ms):
                 slow = DiskFault(frozenset({DiskOperation.FLUSH}), error=None, delay_ms=flush_ms)
-                return entered(over, self.target.break_disk(node, slow))
+                return entered(over, lambda: self.target.break_disk(node, slow))
             case DiskError():
                 operations = frozenset() if fault.operation is None else frozenset({_OPERATIONS[fault.operation]})
                 files = None if fault.files is None else f"*{fault.files}{'*' * (fault.files is FileKind.CHECKPOINT)}"
                 broken = DiskFault(operations, files, Refusal(fault.error))
-                return entered(over, self.target.break_disk(node, broken))
+                return entered(over, lambda: self.target.break_disk(node, broken))
 
     # --- what was lost
 
     def _note_loss(self, node: int) -> None:
         with self._lock:
-            self._lossy.add(node)
+            self._lossy[node] = NEVER_NS
         self._forfeit_if_alone(node)
+
+    def _note_start(self, node: int) -> None:
+        with self._lock:
+            if node in self._lossy:
+                self._lossy[node] = self.surroundings.recorder.now_ns()
 
     def _forfeit_if_alone(self, node: int) -> None:
         for seen in self.view.partitions.values():
@@ -279,8 +287,8 @@ class Nodes:
         """
         with self._lock:
             if seen.is_whole and node is None:
-                self._lossy -= set(seen.isr) - set(self._holds)
-            if len(seen.isr) != 1 or not self._lossy.issuperset(seen.isr):
+                self._lossy = {lossy: since_ns for lossy, since_ns in self._lossy.items() if since_ns >= seen.at_ns}
+            if len(seen.isr) != 1 or seen.isr[0] not in self._lossy:
                 return
             key = (seen.epoch, seen.isr[0])
             if key in self._forfeited:

@@ -1,14 +1,28 @@
 """How a schedule is carried out: on three nodes that remember what was done to them, in time that passes by itself."""
 
 import contextlib
+import errno
 from types import SimpleNamespace
 
 import pytest
 
-from chaos.faults import Configure, Cut, Isolate, Kill, Listener, Pause, PowerCut, Role, ShutDown, Timed, Wipe
+from chaos.faults import (
+    ClockDrift,
+    Configure,
+    Cut,
+    Isolate,
+    Kill,
+    Listener,
+    Pause,
+    PowerCut,
+    Role,
+    ShutDown,
+    Timed,
+    Wipe,
+)
 from chaos.live.injector import Injector
 from chaos.live.watch import PartitionSeen, View
-from fixtures.targets.target import Barrier, Direction, LinkCondition
+from fixtures.targets.target import Barrier, Direction, LinkCondition, TargetError
 
 
 class Clock:
@@ -101,6 +115,9 @@ class Recorder:
     def __init__(self, clock):
         self._clock, self.rows = clock, []
 
+    def now_ns(self):
+        return int(self._clock.now_s * 1e9)
+
     @contextlib.contextmanager
     def fault(self, kind, target, argument=None):
         began = self._clock.now_s
@@ -147,7 +164,10 @@ def inject(clock, target, view):
         injector = Injector(target, surroundings, view, schedule, 1_000, 0, Cancelled(clock, cancelled_at_s))
         injector()
         return SimpleNamespace(
-            rows=recorder.rows, found=[each.found for each in injector.injected], nodes=injector.nodes
+            rows=recorder.rows,
+            injected=injector.injected,
+            found=[each.found for each in injector.injected],
+            nodes=injector.nodes,
         )
 
     return inject
@@ -170,6 +190,26 @@ def test_a_paused_node_is_not_resumed_by_the_end_of_another_pause(inject, target
     ran = inject(Timed(0, Pause(1), 2_000), Timed(500, Pause(1), 100))
     assert target.done == [(1.0, "pause", 1), (3.0, "resume", 1)]
     assert ran.found == [True, False]
+
+
+def test_what_a_target_does_not_let_happen_is_told_and_goes_on(inject, target, monkeypatch):
+    def refuse(node, rate_ppm):
+        raise TargetError("the clock of node 1 drifts already")
+
+    monkeypatch.setattr(target, "drift_clock", refuse, raising=False)
+    ran = inject(Timed(0, ClockDrift(1, 500), 100), Timed(200, Kill(1), 100))
+    assert [each.refused for each in ran.injected] == ["the clock of node 1 drifts already", ""]
+    assert [row[0] for row in ran.rows] == ["clock", "kill"], "the row of what did not happen is over at once"
+    assert ran.rows[0][3] == ran.rows[0][4]
+
+
+def test_a_disk_that_fails_is_not_damaged_further(inject, target, monkeypatch):
+    def fail(directories):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("chaos.live.nodes.wipe", fail)
+    assert inject(Timed(0, Wipe(1), 100)).found == [True]
+    assert not target.down
 
 
 def test_network_faults_name_directions(inject, target):
