@@ -67,3 +67,21 @@ def never_complete_a_reassignment(target: _Target) -> _Target:
     The replicas that were to go stay, lead, and are waited for.
     """
     return target
+
+
+@_seeds(
+    partition_changes,
+    "_with_reassignment_completed",
+    "moved-in-sync",
+    "acknowledged-is-committed",
+    source="KAFKA-15665",
+)
+def complete_a_reassignment_early(target: _Target) -> _Target:
+    """A reassignment is complete when one of the new replicas is in sync, not when all are.
+
+    The old ones go with their data while the others have not caught up. If the one that has it ends, records are lost.
+    """
+    isr = tuple(replica for replica in target.isr if replica not in target.removing)
+    replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
+    is_complete = (target.removing or target.adding) and isr and replicas
+    return _Target(isr, replicas, (), ()) if is_complete else target

@@ -13,6 +13,8 @@ from reference_broker.protocol.record_batch import BatchHeader, Bytes
 _REDPANDA_3039 = "https://github.com/redpanda-data/redpanda/issues/3039"
 _REDPANDA_5026 = "https://github.com/redpanda-data/redpanda/issues/5026"
 
+_SEQUENCES = 2**31
+
 _seeds = Area.IDEMPOTENCE.seeds
 _append = PartitionLog.append
 _append_as_follower = PartitionLog.append_as_follower
@@ -164,3 +166,22 @@ def give_an_id_to_all_who_wait(self: ProducerIds, now: Now) -> None:
         producer_id, self._block = self._block[0], self._block[1:]
         while self._waiting:
             self._waiting.popleft()(producer_id, now)
+
+
+@_seeds(producers, "next_sequence", "answer-in-sequence", "exception", "duplicate")
+def count_sequences_without_end(sequence: int) -> int:
+    """After sequence 2147483647 comes 2147483648, which no client can send.
+
+    A producer that has written so much gets OUT_OF_ORDER_SEQUENCE_NUMBER for ever.
+    """
+    return sequence + 1
+
+
+@_seeds(BatchHeader, "last_sequence", "answer-in-sequence", "recovery-keeps", "exception", "duplicate")
+def wrap_sequences_one_too_late(self: BatchHeader) -> int:
+    """The last sequence of a batch that passes 2147483647 is one too low.
+
+    The next batch of that producer does not follow it.
+    """
+    last = self.base_sequence + self.last_offset_delta
+    return last if last < _SEQUENCES else last - _SEQUENCES - 1

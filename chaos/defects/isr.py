@@ -3,9 +3,12 @@
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import isr as proposals_of_leaders
+from reference_broker.core.controller.isr import Proposal
+from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.replication.isr import IsrPhase, IsrState
 from reference_broker.core.replication.isr_changes import IsrChanges
 from reference_broker.core.replication.partition import Partition
+from reference_broker.protocol.errors import ErrorCode
 
 _JEPSEN_2013 = "https://aphyr.com/posts/293-jepsen-kafka"
 
@@ -73,3 +76,31 @@ def count_a_shrink_before_it_is_agreed(self: IsrState, replicas: frozenset[int])
     """
     pending = _shrunk(self, replicas)
     return IsrState(IsrPhase.PENDING_SHRINK, pending.isr, pending.proposed, pending.proposed)
+
+
+@_seeds(Partition, "is_under_min_isr", "answer-of-isr", "unavailable")
+def demand_one_replica_too_many(self: Partition) -> bool:
+    """An ISR of exactly `min.insync.replicas` is found too small.
+
+    Three replicas with a minimum of two do not survive the loss of one: producers get NOT_ENOUGH_REPLICAS.
+    """
+    has_spare = len(self.followers) + 1 > self._effective_min_isr
+    return len(self.isr.isr) < self._effective_min_isr + has_spare
+
+
+@_seeds(proposals_of_leaders, "_check_eligible", "fenced-in-isr", source="KIP-841, KAFKA-13916")
+def let_a_fenced_broker_into_the_isr(proposal: Proposal, image: MetadataImage) -> ErrorCode | None:
+    """The controller takes a proposed ISR without looking whether its members are alive.
+
+    A fenced broker is in sync and never catches up: the high watermark stands still, and if all others go, nobody may
+    lead.
+    """
+    return None
+
+
+@_seeds(Partition, "isr_refused", "not-converged", source="KAFKA-12751")
+def stay_pending_when_refused(self: Partition, proposal: IsrState, error: ErrorCode, now: Now) -> None:
+    """A leader whose ISR proposal was refused goes on waiting for it.
+
+    It never proposes again in this epoch: the ISR neither shrinks nor grows any more.
+    """

@@ -175,3 +175,14 @@ def name_the_first_replica_as_leader(request: Request, view: ClusterView, record
     if not view.is_alive(preferred):
         return answer
     return replace(answer, leader_id=preferred)
+
+
+@_seeds(list_offsets, "_find", "answer-of-end", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
+def tell_the_log_end(request: Request, partition: Partition, asked: Any) -> Any:
+    """ListOffsets tells consumers the log's end, not the high watermark.
+
+    A consumer that waits for this offset waits for records that may never be committed.
+    """
+    if asked.timestamp == -1:
+        return _found(request, asked, -1, partition.log.log_end_offset, partition.leader_epoch)
+    return _find(request, partition, asked)

@@ -136,3 +136,12 @@ def never_resign(self: QuorumConfig) -> int:
     Brokers on its side of a cut register, and are told, nothing; clients wait for answers that cannot come.
     """
     return 1_000_000_000
+
+
+@_seeds(QuorumLog, "install_snapshot", "quorum-snapshot-at-start", "exception")
+def keep_the_log_under_a_snapshot(self: QuorumLog, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
+    """A snapshot of the leader's is stored beside the log, which stays as it is.
+
+    The node asks for records behind its old end, and is sent the snapshot again.
+    """
+    self.snapshots.store(snapshot_id, data)

@@ -181,3 +181,13 @@ def never_fetch_again_after_an_error(self: Fetcher, delayed: list[FetchState], n
 
     The replica falls behind for good after the first hiccup of the network, and the ISR stays short.
     """
+
+
+@_seeds(Partition, "check_leader_epoch", "answer-in-epoch", "log-matching", source="KIP-320, KAFKA-7440")
+def believe_any_leader_epoch(self: Partition, current_leader_epoch: int) -> ErrorCode:
+    """Nobody is fenced: a request is served whatever leader epoch its sender knows.
+
+    A deposed leader that has not heard of it goes on serving followers which have, and counts them as its own. It
+    commits records that the real leader does not have.
+    """
+    return ErrorCode.none

@@ -8,7 +8,7 @@
 | `quorum-majority`             | a majority has all below the high watermark, also after a crash                     |
 | `quorum-committed-equal`      | what is committed is the same on all nodes, and stays; nothing of it is missing     |
 | `quorum-leader-no-snapshot`   | a leader never loads a snapshot, and a snapshot is of what is committed             |
-| `quorum-snapshot-at-start`    | a log begins at 0, or where its first snapshot ends                                 |
+| `quorum-snapshot-at-start`    | a log begins at 0, or where its first snapshot ends, and reaches as far as its last |
 | `quorum-durable`              | what is appended is flushed before anybody can hear of it                           |
 | `quorum-log-matching`         | see `log_matching`                                                                  |
 | `quorum-leader-complete`      | who is elected has all that is committed                                            |
@@ -216,10 +216,12 @@ class QuorumInvariants:
         is_right = log.start_offset == 0 if earliest is None else log.start_offset in {0, earliest.offset}
         if is_right and earliest is not None and log.start_offset == earliest.offset:
             is_right = log.divergence_of(*earliest) is None
+        latest = log.snapshots.latest
+        is_right = is_right and (latest is None or latest.offset <= log.end_offset)
         require(
             is_right,
             "quorum-snapshot-at-start",
-            lambda: f"node {node_id} starts at {log.start_offset}, its first snapshot is {earliest}",
+            lambda: f"node {node_id} starts at {log.start_offset}, its snapshots are {earliest} to {latest}",
         )
 
     # Committed data
