@@ -94,7 +94,8 @@ def test() -> None:
         install_kafka(target, needed=is_ci)
     step("pytest", *_deselecting(tools.deselected_markers))
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
-    step("pytest", "-m", "conformance", *(f"--target={target}" for target in targets))
+    for marker in ("conformance", "chaos"):
+        step("pytest", "-m", marker, *(f"--target={target}" for target in targets))
 
 
 def install_kafka(target: str, *, needed: bool) -> bool:

@@ -54,13 +54,14 @@ def run(monkeypatch, *words):
 
 
 LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports"]
-CONFORMANCE = "pytest -m conformance --target=reference"
+REFERENCE = ["pytest -m conformance --target=reference", "pytest -m chaos --target=reference"]
+WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 
 
 def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
     commands = machine(ci=True)
     assert run(monkeypatch, "test") == 0
-    assert commands == [*LINT, "pytest -m not nightly", f"{CONFORMANCE} --target=apache-kafka:4.3.1"]
+    assert commands == [*LINT, "pytest -m not nightly", *WITH_KAFKA]
     installed = capsys.readouterr().out
     assert all(name in installed for name in ("apache-kafka:4.3.1", "apache-kafka:3.9.2", "toxiproxy"))
 
@@ -68,9 +69,9 @@ def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("missing", "last"),
     [
-        (["java"], ["pytest -m not nightly and not java and not spark", CONFORMANCE]),
-        (["toxiproxy"], ["pytest -m not nightly and not toxiproxy", f"{CONFORMANCE} --target=apache-kafka:4.3.1"]),
-        (["java", "toxiproxy"], ["pytest -m not nightly and not java and not spark and not toxiproxy", CONFORMANCE]),
+        (["java"], ["pytest -m not nightly and not java and not spark", *REFERENCE]),
+        (["toxiproxy"], ["pytest -m not nightly and not toxiproxy", *WITH_KAFKA]),
+        (["java", "toxiproxy"], ["pytest -m not nightly and not java and not spark and not toxiproxy", *REFERENCE]),
     ],
 )
 def test_what_is_missing_is_left_out_with_a_line_each(machine, monkeypatch, capsys, missing, last):
@@ -88,7 +89,7 @@ def test_what_is_missing_in_ci_is_a_failure(machine, monkeypatch, capsys, missin
     assert "make: failed: " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("failing", ["mypy", "pytest -m not nightly", f"{CONFORMANCE} --target=apache-kafka:4.3.1"])
+@pytest.mark.parametrize("failing", ["mypy", "pytest -m not nightly", *WITH_KAFKA])
 def test_the_first_step_that_fails_is_the_last(machine, monkeypatch, failing):
     commands = machine(failing=failing)
     assert run(monkeypatch, "test") == 7

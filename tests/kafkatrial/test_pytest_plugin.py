@@ -90,7 +90,7 @@ def test_nothing_happens_without_the_marker(project):
     [
         ("conformance", True),
         ("conformance and not slow", True),
-        ("chaos or conformance", True),
+        ("slow or conformance", True),
         ("not conformance", False),
         ("not slow", False),
         ("conformance and slow", False),

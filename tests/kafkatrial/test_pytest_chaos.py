@@ -1,0 +1,70 @@
+"""`pytest -m chaos` in projects of its own, with a scripted `kafkatrial chaos` in place of the real one."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+CHILD = """
+import json, sys
+
+words = sys.argv[1:]
+with open("child.log", "a") as log:
+    log.write(json.dumps(words) + "\\n")
+codes = json.load(open("script.json"))
+if words == ["chaos", "--show", "list"]:
+    print("".join(f"{name}  what is seen\\n" for name in codes if name != "drawn"), end="")
+    sys.exit()
+print("first line\\nTHE LAST LINE")
+sys.exit(codes[words[words.index("--show") + 1] if "--show" in words else "drawn"])
+"""
+CONFTEST = """
+import sys
+import kafkatrial.pytest_chaos
+kafkatrial.pytest_chaos._KAFKATRIAL = (sys.executable, "child.py")
+"""
+
+
+@pytest.fixture
+def run(pytester):
+    def run(codes, *words):
+        pytester.makeconftest(CONFTEST)
+        pytester.makefile(".py", child=CHILD)
+        pytester.makepyfile(test_mine="def test_mine(): pass")
+        Path("script.json").write_text(json.dumps({"drawn": 0, **codes}))
+        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *words, timeout=60)
+
+    return run
+
+
+def commands():
+    log = Path("child.log")
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def test_nothing_is_asked_without_the_marker(run):
+    run({"one": 0}).assert_outcomes(passed=1)
+    assert commands() == []
+
+
+def test_an_item_for_each_finding_and_target_and_drawn_rounds(run):
+    result = run(
+        {"one": 0, "two": 0}, "-m", "chaos", "--target", "reference", "--target", "apache-kafka", "--seed", "7"
+    )
+    result.assert_outcomes(passed=6, deselected=1)
+    for target in ("reference", "apache-kafka"):
+        assert ["chaos", "--target", target, "--show", "two"] in commands()
+        assert any(words[:5] == ["chaos", "--target", target, "--seed", "7"] for words in commands())
+    result.stdout.fnmatch_lines(["*kafkatrial seed 7*"])
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"), [(0, "passed"), (1, "failed"), (5, "skipped"), (6, "failed"), (3, "failed"), (2, "failed")]
+)
+def test_the_exit_code_decides(run, code, outcome):
+    result = run({"one": code}, "-m", "chaos", "-k", "one", "-ra")
+    result.assert_outcomes(**{outcome: 1, "deselected": 2})
+    if outcome != "passed":
+        result.stdout.fnmatch_lines(["*THE LAST LINE*"])
