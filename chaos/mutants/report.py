@@ -89,4 +89,5 @@ def table_of_survivors(verdicts: Sequence[Verdict], survivors: Mapping[str, Surv
 
 def killers(verdicts: Sequence[Verdict]) -> list[tuple[str, int]]:
     """What killed how many, the most deadly first."""
-    return Counter(verdict.killed_by.partition(":")[0] for verdict in verdicts if verdict.killed_by).most_common()
+    killed = (verdict.killed_by for verdict in verdicts if verdict.killed_by)
+    return Counter(killed_by.partition(" in ")[0].partition(":")[0] for killed_by in killed).most_common()

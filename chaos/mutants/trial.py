@@ -80,8 +80,10 @@ def _serve(mutant: Mutant | None, attempts: Sequence[str], seconds: float, answe
         from chaos.mutants.attempts import attempt  # imports the core, the mutant among it
 
         for name in chain(attempts, map(str, count(_FIRST_SEED))):
-            killed_by = attempt(name)
+            found = attempt(name)
             scripts += 1
+            if found:
+                killed_by = f"{found} in {name}"
             if killed_by or time.process_time() > seconds:
                 break
     except Exception as error:  # noqa: BLE001 - a mutant may raise whatever it likes
