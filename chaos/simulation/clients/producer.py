@@ -15,15 +15,13 @@ Each batch goes to one partition and is one `produce` operation, invoked when th
   says that one before it has failed, and it is tried again.
 """
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
 from typing import Any
-from uuid import UUID
 
 from chaos.simulation.clients import questions
+from chaos.simulation.clients.batches import VALUES_PER_PROCESS, Batch, PartitionBatches, SentIn, crc_of
 from chaos.simulation.clients.client import STALE_METADATA, Client, Steps, Surroundings, backoff_ms
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Signal, Sleep, Wait
 from chaos.simulation.clients.view import NO_NODE, Place
@@ -32,7 +30,7 @@ from chaos.simulation.script import Producer as ProducerScript
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome, outcome_of
 from fixtures.clients.payload import SIZE_MIN, to_record
-from fixtures.clients.record_batch import NO_SEQUENCE, Compression, Record, RecordBatch, encode_batch
+from fixtures.clients.record_batch import Compression, Record, RecordBatch, encode_batch
 from fixtures.clients.topic_ids import topic_id_text
 from linearizability.history.recorder import Send as Sent
 from reference_broker.simulation.clock import WALL_START_MS
@@ -48,63 +46,6 @@ _ANSWER_MS = 500
 """How much longer a producer waits than it lets the broker wait: the broker's word that the time is over counts."""
 _LOST_SEQUENCE = frozenset({"OUT_OF_ORDER_SEQUENCE_NUMBER", "UNKNOWN_PRODUCER_ID"})
 _EPOCH_MAX = 2**15 - 1
-_CRC = slice(17, 21)
-VALUES_PER_PROCESS = 1_000_000
-"""A record's value is its process's number times this, and a counter: unique in a run."""
-
-
-def crc_of(batch: bytes) -> int:
-    """The checksum in a batch's header, the same in every log that has it."""
-    return int.from_bytes(batch[_CRC], "big")
-
-
-@dataclass(eq=False, slots=True)
-class _Batch:
-    report: Callable[..., None]
-    """Takes its outcome, as `Recorder.complete` does behind the operation."""
-    records: tuple[Record, ...]
-    deadline_ms: int
-    sequence: int = NO_SEQUENCE
-    producer_id: int = -1
-    producer_epoch: int = -1
-    attempts: int = 0
-    is_out: bool = False
-    """A request with it waits for an answer."""
-    not_before_ms: int = 0
-    is_renumbered: bool = False
-    topic_id: UUID | None = None
-    """To which it was sent first; a topic that is made again under the same name is not sent what was on its way."""
-    is_over: bool = False
-    crc: int = 0
-    """Of the bytes that were sent last."""
-
-
-@dataclass(eq=False, slots=True)
-class _Partition:
-    """What is on its way to one partition.
-
-    :ivar waiting: never sent, in order.
-    :ivar window: sent, and without an outcome, in order.
-    :ivar acknowledged: the last sequence of the last batch that was acknowledged, -1 before.
-    """
-
-    place: Place
-    waiting: deque[_Batch] = field(default_factory=deque)
-    window: list[_Batch] = field(default_factory=list)
-    next_sequence: int = 0
-    acknowledged: int = -1
-    producer_epoch: int = -1
-    producer_id: int = -1
-    is_unresolved: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What a batch was last sent in. `sent_as`: its producer epoch and sequence by then."""
-
-    node: int
-    version: int
-    sent_as: tuple[int, int]
 
 
 class Producer(Client):
@@ -113,7 +54,7 @@ class Producer(Client):
     def __init__(self, process: Process, surroundings: Surroundings, script: ProducerScript) -> None:
         super().__init__(process, surroundings)
         self._script = script
-        self._partitions: dict[Place, _Partition] = {}
+        self._partitions: dict[Place, PartitionBatches] = {}
         self._values = count(process.number * VALUES_PER_PROCESS)
         self._producer_id = -1
         self._producer_epoch = -1
@@ -165,8 +106,8 @@ class Producer(Client):
 
     def hand_over(self, place: Place, records: tuple[Record, ...], report: Callable[..., None]) -> None:
         """Send a batch. `report` takes its outcome, as `Recorder.complete` does behind the operation."""
-        partition = self._partitions.setdefault(place, _Partition(place))
-        partition.waiting.append(_Batch(report, records, self.now_ms + self._script.delivery_timeout_ms))
+        partition = self._partitions.setdefault(place, PartitionBatches(place))
+        partition.waiting.append(Batch(report, records, self.now_ms + self._script.delivery_timeout_ms))
         self._changed.give()
 
     def end(self) -> None:
@@ -255,7 +196,7 @@ class Producer(Client):
             times.append(max(self._refresh_after_ms, self.now_ms + 1))
         return min(times, default=None)
 
-    def _send_ready(self, partition: _Partition) -> None:
+    def _send_ready(self, partition: PartitionBatches) -> None:
         leader = self.view.leader(partition.place)
         if leader.node == NO_NODE:
             return
@@ -270,20 +211,10 @@ class Producer(Client):
             batch = partition.waiting.popleft()
             partition.window.append(batch)
             if self._script.idempotent:
-                self._number(partition, batch)
+                partition.number(batch, (self._producer_id, self._producer_epoch))
             self._send(partition, batch, leader.node)
 
-    def _number(self, partition: _Partition, batch: _Batch) -> None:
-        """Give a batch its sequence. A partition goes over to the producer's new epoch when none is on its way."""
-        newest = self._producer_id, self._producer_epoch
-        if len(partition.window) == 1 and (partition.producer_id, partition.producer_epoch) != newest:
-            partition.producer_id, partition.producer_epoch = newest
-            partition.next_sequence, partition.acknowledged = 0, -1
-        batch.producer_id, batch.producer_epoch = partition.producer_id, partition.producer_epoch
-        batch.sequence = partition.next_sequence
-        partition.next_sequence += len(batch.records)
-
-    def _send(self, partition: _Partition, batch: _Batch, node: int) -> None:
+    def _send(self, partition: PartitionBatches, batch: Batch, node: int) -> None:
         batch.is_out = True
         batch.attempts += 1
         topic_id = self.view.topic_ids.get(partition.place[0])
@@ -295,7 +226,7 @@ class Producer(Client):
             batch.attempts -= 1
             self._end(partition, batch, "UNKNOWN_TOPIC_ID")
 
-    def _exchange(self, partition: _Partition, batch: _Batch, node: int) -> Behaviour:
+    def _exchange(self, partition: PartitionBatches, batch: Batch, node: int) -> Behaviour:
         topic, index = partition.place
         script = self._script
         version = questions.newest(ApiKey.PRODUCE, questions.BY_NAME_MAX if script.by_name else None)
@@ -312,7 +243,7 @@ class Producer(Client):
         question = questions.produce(
             topic, batch.topic_id, index, data, acks=script.acks, timeout_ms=script.request_timeout_ms, version=version
         )
-        request = _Request(node, version, (batch.producer_epoch, batch.sequence))
+        request = SentIn(node, version, (batch.producer_epoch, batch.sequence))
         answer: Answer = yield Ask(node, question, script.request_timeout_ms + _ANSWER_MS)
         batch.is_out = False
         if not batch.is_over:
@@ -321,7 +252,7 @@ class Producer(Client):
 
     # Answers
 
-    def _answered(self, partition: _Partition, batch: _Batch, request: _Request, answer: Answer) -> None:
+    def _answered(self, partition: PartitionBatches, batch: Batch, request: SentIn, answer: Answer) -> None:
         error, base_offset = answer.error, None
         if answer.response is not None:
             of_partition = answer.response.responses[0].partition_responses[0]
@@ -347,9 +278,10 @@ class Producer(Client):
             self._again(batch)
         else:
             self._end(partition, batch, error, request=request)
-            self._close_gap(partition, batch)
+            if self._script.idempotent:
+                partition.close_gap(batch)
 
-    def _again(self, batch: _Batch) -> None:
+    def _again(self, batch: Batch) -> None:
         batch.not_before_ms = self.now_ms + self._backoff_ms(batch.attempts)
 
     def _backoff_ms(self, attempts: int) -> int:
@@ -357,12 +289,12 @@ class Producer(Client):
 
     def _end(
         self,
-        partition: _Partition,
-        batch: _Batch,
+        partition: PartitionBatches,
+        batch: Batch,
         error: str | None,
         base_offset: int | None = None,
         *,
-        request: _Request | None = None,
+        request: SentIn | None = None,
     ) -> None:
         """The batch has its outcome."""
         batch.is_over = True
@@ -400,35 +332,21 @@ class Producer(Client):
 
     # Sequences
 
-    def _resolve(self, partition: _Partition) -> None:
+    def _resolve(self, partition: PartitionBatches) -> None:
         """All that was sent has an outcome: go on with the sequences, or begin anew."""
         if partition.is_unresolved and not partition.window:
             partition.is_unresolved = False
             if partition.acknowledged + 1 != partition.next_sequence:
                 self._take_next_epoch(partition)
 
-    def _take_next_epoch(self, partition: _Partition) -> None:
+    def _take_next_epoch(self, partition: PartitionBatches) -> None:
         """Begin at sequence 0 in the next epoch of the same id, with what has no outcome yet."""
         if self._producer_epoch == _EPOCH_MAX:
             return
         self._producer_epoch += 1
         partition.producer_id, partition.producer_epoch = self._producer_id, self._producer_epoch
         partition.next_sequence, partition.acknowledged = 0, -1
-        self._renumber(partition, partition.window)
-
-    def _close_gap(self, partition: _Partition, failed: _Batch) -> None:
-        """A batch was refused for good, so those behind it are moved up."""
-        if self._script.idempotent and failed.attempts:
-            later = [batch for batch in partition.window if batch.sequence > failed.sequence]
-            partition.next_sequence = failed.sequence
-            self._renumber(partition, later)
-
-    def _renumber(self, partition: _Partition, batches: list[_Batch]) -> None:
-        for batch in batches:
-            batch.producer_id, batch.producer_epoch = partition.producer_id, partition.producer_epoch
-            batch.sequence = partition.next_sequence
-            batch.is_renumbered = True
-            partition.next_sequence += len(batch.records)
+        partition.renumber(partition.window)
 
     def _get_producer_id(self) -> Steps:
         """Ask until somebody hands out an id."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from chaos.simulation.clients import questions
 from chaos.simulation.clients.administration import ADMINISTRATIVE_STEPS, AdministrativeStep, Request, administer
+from chaos.simulation.clients.batches import VALUES_PER_PROCESS, crc_of
 from chaos.simulation.clients.client import (
     ISOLATION_LEVELS,
     READ_UNCOMMITTED,
@@ -20,7 +21,6 @@ from chaos.simulation.clients.client import (
     Surroundings,
 )
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Sleep
-from chaos.simulation.clients.producer import VALUES_PER_PROCESS, crc_of
 from chaos.simulation.clients.reading import fetched_partition, passed_over, read_batches
 from chaos.simulation.clients.view import NO_EPOCH, NO_NODE, Place
 from chaos.simulation.script import (
