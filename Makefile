@@ -14,8 +14,9 @@ trial: .venv/.synced    ## run the conformance suite on the reference broker, an
 test: .venv/.synced     ## everything that CI runs
 	@$(BIN)/python make.py test
 
-nightly: .venv/.synced  ## what takes minutes, and hours: ten of killed nodes, hundreds of thousands of histories
+nightly: .venv/.synced  ## what takes hours: hundreds of thousands of histories, and an hour of chaos
 	@$(BIN)/pytest -m nightly -o faulthandler_timeout=0
+	@$(BIN)/kafkatrial nightly --minutes 60
 
 lint: .venv/.synced
 	$(BIN)/ruff check .

@@ -5,7 +5,7 @@ steps first, and one that happens not to show it counts as not showing it. Wheth
 whoever asks to find out.
 
     faults     all but one half, then all but a quarter, and so on, down to single ones
-    clients    one kind after the other
+    clients    one kind after the other, as long as somebody writes
     time       the schedule at twice the speed; each fault half as long
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from chaos.faults import Timed
-from chaos.live.round import Round
+from chaos.live.round import Keyed, OneByOne, Pipelined, Round
 
 _SHORT_MS: Final = 1_000
 """What lasts no longer is not made shorter."""
@@ -55,9 +55,10 @@ def _smaller(a_round: Round) -> Iterator[Round]:
     """Rounds that are one step smaller, the largest steps first."""
     for schedule in _fewer(a_round.schedule):
         yield replace(a_round, schedule=_from_the_beginning(schedule))
-    if len(a_round.workloads) > 1:
-        for number in range(len(a_round.workloads)):
-            yield replace(a_round, workloads=a_round.workloads[:number] + a_round.workloads[number + 1 :])
+    for number in range(len(a_round.workloads)):
+        rest = a_round.workloads[:number] + a_round.workloads[number + 1 :]
+        if any(isinstance(workload, Pipelined | OneByOne | Keyed) for workload in rest):
+            yield replace(a_round, workloads=rest)
     if a_round.topic.partitions > 1:
         yield replace(a_round, topic=replace(a_round.topic, partitions=1))
     if a_round.schedule and max(timed.at_ms for timed in a_round.schedule) > _SHORT_MS:
