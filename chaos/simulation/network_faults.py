@@ -6,8 +6,8 @@ from chaos.faults import Cut, Isolate, Keeps, Listener, Place, Ring, Role, Slow,
 from chaos.simulation.fault_rows import FaultRows, Heal
 from chaos.simulation.roles import Roles
 from reference_broker.simulation.cluster import CLIENT, SimulatedCluster
-from reference_broker.simulation.network import Condition, Link
-from reference_broker.simulation.network import Cut as NetworkCut
+from reference_broker.simulation.links import Condition, Link
+from reference_broker.simulation.links import Cut as NetworkCut
 
 _CUTS = {Keeps.BYTES: NetworkCut.HOLD, Keeps.NOTHING: NetworkCut.LOSE}
 _LISTENERS = {None: None, Listener.REPLICATION: "REPLICATION", Listener.CONTROLLER: "CONTROLLER"}

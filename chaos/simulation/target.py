@@ -27,7 +27,7 @@ from reference_broker.simulation.cluster import (
     SimulatedCluster,
     host_of,
 )
-from reference_broker.simulation.network import Condition, Cut, Link
+from reference_broker.simulation.links import Condition, Cut, Link
 
 SHUTDOWN_MAX_MS = 60_000
 START_MS = 1_000

@@ -21,7 +21,8 @@ from reference_broker.core.layout import Layout
 from reference_broker.core.node import Node
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.machine import Machine
-from reference_broker.simulation.network import End, Network, Pipe
+from reference_broker.simulation.network import Network
+from reference_broker.simulation.pipe import End, Pipe
 from reference_broker.simulation.scheduler import Scheduler
 from reference_broker.simulation.trace import Trace
 

@@ -24,7 +24,8 @@ from reference_broker.core.quorum.election_state import QuorumStateFileError
 from reference_broker.core.quorum.states import QuorumStateError
 from reference_broker.simulation.clock import MachineClock
 from reference_broker.simulation.disk import PowerFailureError, SimulatedDisk
-from reference_broker.simulation.network import End, Network, Pipe
+from reference_broker.simulation.network import Network
+from reference_broker.simulation.pipe import End, Pipe
 from reference_broker.simulation.scheduler import Scheduler
 from reference_broker.simulation.trace import Trace
 

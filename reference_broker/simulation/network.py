@@ -19,13 +19,12 @@ How a connection ends, and who hears of it:
 An attempt to connect is repeated as TCP repeats it, for `CONNECT_TIMEOUT_MS`; where nobody listens it is refused.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from enum import Enum, StrEnum, auto
 from functools import partial
 from random import Random
 
+from reference_broker.simulation.links import WELL, Condition, Cut, Link, worst
+from reference_broker.simulation.pipe import Accept, End, Parcel, Pipe, Side, Sign, is_passable
 from reference_broker.simulation.scheduler import Scheduler
 from reference_broker.simulation.trace import Trace
 
@@ -33,135 +32,6 @@ CONNECT_TIMEOUT_MS = 10_000
 """How long an attempt to connect goes on (`socket.connection.setup.timeout.ms`)."""
 _FIRST_RETRY_MS = 1_000
 """After which a connection is asked for again, then after twice that, and so on (RFC 6298)."""
-
-
-class Cut(StrEnum):
-    """What becomes of bytes on a link that is cut."""
-
-    HOLD = "hold"
-    LOSE = "lose"
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One direction between two places: `1`, `2`, `client`. Null stands for every one.
-
-    :param listener: only connections to this listener.
-    :param opener: only connections that this place opened.
-    """
-
-    source: str | None
-    destination: str | None
-    listener: str | None = None
-    opener: str | None = None
-
-    def has(self, source: str, destination: str, listener: str, opener: str) -> bool:
-        """Whether bytes of such a connection go over it."""
-        return (
-            self.source in (None, source)
-            and self.destination in (None, destination)
-            and self.listener in (None, listener)
-            and self.opener in (None, opener)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What a link does from now on, beside what every link does.
-
-    :param bytes_per_ms: of each connection.
-    """
-
-    cut: Cut | None = None
-    delay_ms: int = 0
-    jitter_ms: int = 0
-    bytes_per_ms: int | None = None
-
-
-_WELL = Condition()
-
-
-@dataclass(eq=False, slots=True)
-class End:
-    """One end of a connection.
-
-    :param place: a node or a client.
-    :param received: takes a frame, its length first.
-    :param closed: the other end, or the network, has ended it. Nothing comes afterwards.
-    """
-
-    place: str
-    received: Callable[[bytes], None]
-    closed: Callable[[], None]
-
-
-class _Sign(Enum):
-    """What goes over a connection beside its bytes."""
-
-    CONNECTED = auto()
-    CLOSED = auto()
-    RESET = auto()
-
-
-@dataclass(eq=False, slots=True)
-class _Parcel:
-    """Bytes, or a sign, on the way.
-
-    :ivar at_ms: when it arrives; null while it is held.
-    """
-
-    content: bytes | _Sign
-    number: int = 0
-    at_ms: int | None = None
-
-
-@dataclass(eq=False, slots=True)
-class _Side:
-    """One end, and the way to it.
-
-    :ivar end: null until the connection is taken.
-    :ivar is_gone: it closed, was told, or lost its power.
-    :ivar way: all that is on the way to it, in order.
-    :ivar has_lost: bytes to it were lost: nothing that is sent to it will arrive.
-    :ivar is_missed: bytes have reached it in vain, without an answer.
-    """
-
-    place: str
-    end: End | None
-    is_gone: bool = False
-    condition: Condition = _WELL
-    way: deque[_Parcel] = field(default_factory=deque)
-    last_ms: int = 0
-    free_ms: int = 0
-    has_lost: bool = False
-    is_missed: bool = False
-
-
-@dataclass(eq=False, slots=True)
-class Pipe:
-    """A connection.
-
-    :ivar is_established: the opener has heard that it was taken.
-    """
-
-    opener: _Side
-    acceptor: _Side
-    listener: str
-    accept: "Accept"
-    is_established: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its opener may use it, as far as that one knows."""
-        return not self.opener.is_gone
-
-    def other(self, side: _Side) -> _Side:
-        """Who is at the other end."""
-        return self.acceptor if side is self.opener else self.opener
-
-
-Accept = Callable[[Pipe], End | None]
-"""How a place takes a connection; null: nobody listens."""
 
 
 class Network:
@@ -224,11 +94,11 @@ class Network:
 
     def _condition(self, *way: str) -> Condition:
         found = [condition for link, condition in self._conditions if link.has(*way)]
-        return _worst(found) if found else _WELL
+        return worst(found) if found else WELL
 
-    def _release(self, pipe: Pipe, side: _Side) -> None:
+    def _release(self, pipe: Pipe, side: Side) -> None:
         """Let pass what was held, in order, and behind it what was sent later."""
-        if side.condition.cut or not _is_passable(pipe, side):
+        if side.condition.cut or not is_passable(pipe, side):
             return
         now_ms = side.last_ms = self._scheduler.now_ms
         is_held = False
@@ -244,11 +114,11 @@ class Network:
 
     def connect(self, opener: End, place: str, listener: str, accept: Accept) -> Pipe:
         """Open a connection; what is sent into it meanwhile follows. Its opener is told (`closed`) if that fails."""
-        pipe = Pipe(_Side(opener.place, opener), _Side(place, None), listener, accept)
+        pipe = Pipe(Side(opener.place, opener), Side(place, None), listener, accept)
         self._pipes[pipe] = None
         self._set_conditions(pipe)
         self._trace.add(self._scheduler.now_ms, "connect", opener.place, place, listener)
-        if place in self._dark or any(side.condition is not _WELL for side in (pipe.opener, pipe.acceptor)):
+        if place in self._dark or any(side.condition is not WELL for side in (pipe.opener, pipe.acceptor)):
             self._watch(pipe)
         self._ask(pipe, _FIRST_RETRY_MS)
         return pipe
@@ -277,7 +147,7 @@ class Network:
         else:
             pipe.acceptor.end = end = pipe.accept(pipe)
             pipe.acceptor.is_gone = end is None
-            self._put(pipe, pipe.opener, _Parcel(_Sign.RESET if end is None else _Sign.CONNECTED))
+            self._put(pipe, pipe.opener, Parcel(Sign.RESET if end is None else Sign.CONNECTED))
 
     def _give_up(self, pipe: Pipe) -> None:
         if not pipe.is_established and not pipe.opener.is_gone:
@@ -300,7 +170,7 @@ class Network:
         )
         for watch in self.sent:
             watch(pipe, data, from_opener)
-        self._put(pipe, destination, _Parcel(data, self._numbers))
+        self._put(pipe, destination, Parcel(data, self._numbers))
 
     def close(self, pipe: Pipe, *, by_opener: bool) -> None:
         """One end closes; the other hears of it, behind what was sent before."""
@@ -340,7 +210,7 @@ class Network:
             if {pipe.opener.place, pipe.acceptor.place} == {one, other}:
                 self._reset(pipe, [pipe.opener] * tells[0] + [pipe.acceptor] * tells[1])
 
-    def _reset(self, pipe: Pipe, told: Iterable[_Side]) -> None:
+    def _reset(self, pipe: Pipe, told: Iterable[Side]) -> None:
         for side in (pipe.opener, pipe.acceptor):
             self._lose(pipe, side)
             side.has_lost = False
@@ -349,27 +219,27 @@ class Network:
 
     # The way of a parcel
 
-    def _put(self, pipe: Pipe, side: _Side, parcel: _Parcel) -> None:
+    def _put(self, pipe: Pipe, side: Side, parcel: Parcel) -> None:
         """Bring something on its way to a side."""
         side.way.append(parcel)
         if side.has_lost or side.condition.cut is Cut.LOSE:
             side.has_lost = True
             self._lose(pipe, side)
-        elif side.condition.cut is None and _is_passable(pipe, side):
+        elif side.condition.cut is None and is_passable(pipe, side):
             self._schedule(pipe, side, parcel)
 
-    def _lose(self, pipe: Pipe, side: _Side) -> None:
+    def _lose(self, pipe: Pipe, side: Side) -> None:
         """All that is on the way to a side is gone."""
         for parcel in side.way:
             if parcel.number:
                 self._note(pipe, side, "drop", parcel)
         side.way.clear()
 
-    def _note(self, pipe: Pipe, side: _Side, kind: str, parcel: _Parcel) -> None:
+    def _note(self, pipe: Pipe, side: Side, kind: str, parcel: Parcel) -> None:
         source = pipe.other(side).place
         self._trace.add(self._scheduler.now_ms, kind, source, side.place, pipe.listener, number=parcel.number)
 
-    def _schedule(self, pipe: Pipe, side: _Side, parcel: _Parcel) -> None:
+    def _schedule(self, pipe: Pipe, side: Side, parcel: Parcel) -> None:
         condition, at_ms = side.condition, self._scheduler.now_ms
         if condition.bytes_per_ms and isinstance(parcel.content, bytes):
             at_ms = side.free_ms = max(at_ms, side.free_ms) + -(-len(parcel.content) // condition.bytes_per_ms)
@@ -381,7 +251,7 @@ class Network:
         delay_ms = self._delay_ms + condition.delay_ms
         return delay_ms + self._random.randrange(jitter_ms + 1) if jitter_ms else delay_ms
 
-    def _arrive(self, pipe: Pipe, side: _Side, parcel: _Parcel) -> None:
+    def _arrive(self, pipe: Pipe, side: Side, parcel: Parcel) -> None:
         way = side.way
         if not way or way[0] is not parcel or parcel.at_ms != self._scheduler.now_ms:
             return  # lost meanwhile, or held: it comes later
@@ -389,11 +259,11 @@ class Network:
             if side.condition.cut is Cut.LOSE:
                 side.has_lost = True
                 self._lose(pipe, side)
-            if parcel.content is _Sign.CONNECTED:
+            if parcel.content is Sign.CONNECTED:
                 self._watch(pipe)
             return
         way.popleft()
-        if isinstance(parcel.content, _Sign):
+        if isinstance(parcel.content, Sign):
             self._arrive_sign(pipe, side, parcel.content)
         elif side.is_gone:
             self._refuse(pipe, side)
@@ -401,8 +271,8 @@ class Network:
             self._note(pipe, side, "deliver", parcel)
             side.end.received(parcel.content)
 
-    def _arrive_sign(self, pipe: Pipe, side: _Side, sign: _Sign) -> None:
-        if sign is not _Sign.CONNECTED:
+    def _arrive_sign(self, pipe: Pipe, side: Side, sign: Sign) -> None:
+        if sign is not Sign.CONNECTED:
             self._tell(pipe, side)
         elif side.is_gone:
             self._tell(pipe, pipe.acceptor)
@@ -410,48 +280,32 @@ class Network:
             pipe.is_established = True
             self._release(pipe, pipe.acceptor)
 
-    def _refuse(self, pipe: Pipe, side: _Side) -> None:
+    def _refuse(self, pipe: Pipe, side: Side) -> None:
         """Bytes came for an end that is gone."""
         other = pipe.other(side)
         if side.place in self._dark:
             side.is_missed = True
-        elif not other.is_gone and not any(parcel.content is _Sign.RESET for parcel in other.way):
-            self._put(pipe, other, _Parcel(_Sign.RESET))
+        elif not other.is_gone and not any(parcel.content is Sign.RESET for parcel in other.way):
+            self._put(pipe, other, Parcel(Sign.RESET))
 
-    def _tell(self, pipe: Pipe, side: _Side) -> None:
+    def _tell(self, pipe: Pipe, side: Side) -> None:
         """One end hears that it is over."""
         if not side.is_gone:
             self._leave(pipe, side)
             if side.end is not None:
                 side.end.closed()
 
-    def _end(self, pipe: Pipe, side: _Side) -> None:
+    def _end(self, pipe: Pipe, side: Side) -> None:
         """One end ends it."""
         if not side.is_gone:
             if pipe.is_established or side is pipe.acceptor:
-                self._put(pipe, pipe.other(side), _Parcel(_Sign.CLOSED))
+                self._put(pipe, pipe.other(side), Parcel(Sign.CLOSED))
             self._leave(pipe, side)
 
-    def _leave(self, pipe: Pipe, side: _Side) -> None:
+    def _leave(self, pipe: Pipe, side: Side) -> None:
         side.is_gone = True
         if pipe.other(side).is_gone:
             self._forget(pipe)
 
     def _forget(self, pipe: Pipe) -> None:
         self._pipes.pop(pipe, None)
-
-
-def _worst(conditions: list[Condition]) -> Condition:
-    cuts = {condition.cut for condition in conditions}
-    rates = [condition.bytes_per_ms for condition in conditions if condition.bytes_per_ms is not None]
-    return Condition(
-        cut=Cut.LOSE if Cut.LOSE in cuts else Cut.HOLD if Cut.HOLD in cuts else None,
-        delay_ms=max(condition.delay_ms for condition in conditions),
-        jitter_ms=max(condition.jitter_ms for condition in conditions),
-        bytes_per_ms=min(rates, default=None),
-    )
-
-
-def _is_passable(pipe: Pipe, side: _Side) -> bool:
-    """Whether bytes may go there already: those of the opener wait until it knows that it is connected."""
-    return pipe.is_established or side is pipe.opener

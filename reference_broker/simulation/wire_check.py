@@ -14,7 +14,8 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from reference_broker.simulation.network import Network, Pipe
+from reference_broker.simulation.network import Network
+from reference_broker.simulation.pipe import Pipe
 
 _REQUEST = struct.Struct(">ihhi")
 _ANSWER = struct.Struct(">ii")

@@ -21,7 +21,7 @@ from reference_broker.core.node import Node
 from reference_broker.simulation.clock import MachineClock
 from reference_broker.simulation.cluster import CLIENT, CONTROLLER, ClientConnection, SimulatedCluster
 from reference_broker.simulation.disk import SimulatedDisk
-from reference_broker.simulation.network import Condition, Cut, Link
+from reference_broker.simulation.links import Condition, Cut, Link
 from tests.reference_broker.requests import request
 
 CLOSED = "closed"

@@ -9,7 +9,7 @@ import pytest
 
 from reference_broker.protocol import messages
 from reference_broker.simulation.cluster import SimulatedCluster
-from reference_broker.simulation.network import Condition, Cut, Link
+from reference_broker.simulation.links import Condition, Cut, Link
 from reference_broker.simulation.wire_check import WireCheck, WireError
 
 ROOT = Path(__file__).parents[3]

@@ -9,8 +9,8 @@ from reference_broker.core.lifecycle import BrokerState
 from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import REPLICATION, SimulatedCluster
 from reference_broker.simulation.disk import Failure
+from reference_broker.simulation.links import Condition, Cut, Link
 from reference_broker.simulation.machine import Machine
-from reference_broker.simulation.network import Condition, Cut, Link
 
 SESSION_MS = 3_000
 PROPERTIES = {

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_broker.simulation.network import CONNECT_TIMEOUT_MS, Condition, Cut, End, Link, Network, Pipe
+from reference_broker.simulation.links import Condition, Cut, Link
+from reference_broker.simulation.network import CONNECT_TIMEOUT_MS, Network
+from reference_broker.simulation.pipe import End, Pipe
 from reference_broker.simulation.scheduler import Scheduler
 from reference_broker.simulation.trace import Trace
 

@@ -19,7 +19,7 @@ from reference_broker.simulation.cluster import ClientConnection, SimulatedClust
 from reference_broker.simulation.coverage import Coverage
 from reference_broker.simulation.disk import Failure
 from reference_broker.simulation.invariants import Invariants, InvariantViolation, converged
-from reference_broker.simulation.network import Condition, Cut, Link
+from reference_broker.simulation.links import Condition, Cut, Link
 from tests.reference_broker.requests import batch, request
 
 PROPERTIES = {

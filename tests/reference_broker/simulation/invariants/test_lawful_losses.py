@@ -7,7 +7,7 @@ import pytest
 from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import REPLICATION, SimulatedCluster
 from reference_broker.simulation.invariants import Invariants, InvariantViolation, converged
-from reference_broker.simulation.network import Condition, Cut, Link
+from reference_broker.simulation.links import Condition, Cut, Link
 from tests.reference_broker.requests import batch, request
 from tests.reference_broker.simulation.invariants.storm import PROPERTIES, Client
 

@@ -1,0 +1,62 @@
+"""Links: directions between two places, and what can be the matter with them. What they mean is told in `network`."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Cut(StrEnum):
+    """What becomes of bytes on a link that is cut."""
+
+    HOLD = "hold"
+    LOSE = "lose"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One direction between two places: `1`, `2`, `client`. Null stands for every one.
+
+    :param listener: only connections to this listener.
+    :param opener: only connections that this place opened.
+    """
+
+    source: str | None
+    destination: str | None
+    listener: str | None = None
+    opener: str | None = None
+
+    def has(self, source: str, destination: str, listener: str, opener: str) -> bool:
+        """Whether bytes of such a connection go over it."""
+        return (
+            self.source in (None, source)
+            and self.destination in (None, destination)
+            and self.listener in (None, listener)
+            and self.opener in (None, opener)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a link does from now on, beside what every link does.
+
+    :param bytes_per_ms: of each connection.
+    """
+
+    cut: Cut | None = None
+    delay_ms: int = 0
+    jitter_ms: int = 0
+    bytes_per_ms: int | None = None
+
+
+WELL = Condition()
+
+
+def worst(conditions: list[Condition]) -> Condition:
+    """All of them at once: of each kind the worst."""
+    cuts = {condition.cut for condition in conditions}
+    rates = [condition.bytes_per_ms for condition in conditions if condition.bytes_per_ms is not None]
+    return Condition(
+        cut=Cut.LOSE if Cut.LOSE in cuts else Cut.HOLD if Cut.HOLD in cuts else None,
+        delay_ms=max(condition.delay_ms for condition in conditions),
+        jitter_ms=max(condition.jitter_ms for condition in conditions),
+        bytes_per_ms=min(rates, default=None),
+    )
