@@ -1,0 +1,53 @@
+"""What a broker answers is held against the question and against what the broker has: a defect of each kind is seen."""
+
+import pytest
+
+from chaos.defects.registry import defect
+from chaos.faults import Kill, Role, ShutDown, Timed
+from chaos.simulation.run import run
+from chaos.simulation.script import (
+    AskEnd,
+    AskEpochEnd,
+    AskMetadata,
+    DeleteRecords,
+    Producer,
+    RawClient,
+    ReadAt,
+    Rest,
+    Script,
+    Send,
+    SendOnce,
+    Topic,
+)
+
+WRITES = Producer(steps=(Send(batches=12, pause_ms=500),), idempotent=False)
+SCRIPTS = {
+    ("believe-any-leader-epoch", "answer-in-epoch"): Script(
+        clients=(RawClient(steps=(SendOnce(), ReadAt(epoch_ahead=1))),)
+    ),
+    ("tell-zero-for-the-start", "answer-of-end"): Script(
+        clients=(RawClient(steps=(SendOnce(), DeleteRecords(), AskEnd(timestamp=-2))),)
+    ),
+    ("tell-the-log-end-for-every-epoch", "answer-of-epoch"): Script(
+        clients=(WRITES, RawClient(steps=(Rest(4_000), AskMetadata(), AskEpochEnd(epochs_ago=1)))),
+        schedule=(Timed(500, ShutDown(Role.LEADER), 2_000),),
+    ),
+    ("count-sequences-without-end", "answer-in-sequence"): Script(
+        clients=(RawClient(steps=(SendOnce(idempotent=True), SendOnce(idempotent=True)), first_sequence=2**31 - 1),)
+    ),
+    ("demand-one-replica-too-many", "answer-of-isr"): Script(
+        topics=(Topic(replication_factor=3, properties=(("min.insync.replicas", "2"),)),),
+        clients=(WRITES,),
+        schedule=(Timed(0, Kill(Role.LAST_FOLLOWER), 12_000),),
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "violated"), SCRIPTS)
+def test_it_is_seen(name: str, violated: str) -> None:
+    script = SCRIPTS[name, violated]
+    with defect(name).seeded():
+        violation = run(script).violation
+    assert violation is not None
+    assert violation.name == violated
+    assert run(script).violation is None
