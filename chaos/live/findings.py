@@ -1,8 +1,8 @@
 """What chaos has to find by itself: what Kafka loses lawfully, and what it holds back, each with a round that shows it.
 
 Each finding fixes a configuration and what must be seen. Schedules that show it are drawn from seeds and shrunk
-(`search`); the round that stands here is such a one. Each must show on Apache Kafka and on the reference broker, and
-without any violation: what is lost here is lost within the promise.
+(`search_round`, `kafkatrial chaos --find`); the round that stands here is one to read and to run at any time. Each must
+show on Apache Kafka and on the reference broker, and without any violation: what is lost here is lost lawfully.
 """
 
 import difflib
@@ -26,7 +26,7 @@ class Finding:
 
     :ivar name: on the command line.
     :ivar text: what is seen.
-    :ivar round: the smallest round found that shows it.
+    :ivar round: one that shows it.
     :ivar is_seen: whether a round of this configuration, that violated nothing, has shown it.
     :ivar kinds: of faults from which schedules for it are drawn.
     :ivar is_of_all: every such round has to show it, not only some: that nothing is lost.
