@@ -9,6 +9,7 @@ from chaos.live.campaign import Plan
 from chaos.live.coverage import STATES
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.packets import as_option
 
 
 def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
@@ -19,11 +20,13 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
     for each in results.shrunk:
         text = Text(f"{each.failure.name} on {each.failure.target}\n", "bold red")
         text.append(f"{each.failure.text}\n", "")
-        text.append(f"kafkatrial chaos --again {each.directory}", "cyan")
+        text.append(f"kafkatrial chaos --again {each.directory}{as_option()}", "cyan")
         parts.append(text)
     code = results.exit_code
     again = " ".join(f"--target {target}" for target in plan.targets)
-    last = Text(f"seed {results.seed} (kafkatrial chaos {again} --seed {results.seed}), histories in {plan.out}: ")
+    last = Text(
+        f"seed {results.seed} (kafkatrial chaos {again} --seed {results.seed}{as_option()}), histories in {plan.out}: "
+    )
     parts.append(last.append(code.meaning, "green" if code is ExitCode.OK else "bold red"))
     return Group(*(line for part in parts for line in (Text(), part)))
 

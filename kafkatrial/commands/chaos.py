@@ -36,12 +36,19 @@ def chaos(  # noqa: PLR0917  a parameter is an option
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Run directory; .kafkatrial/chaos/<time>-<seed>.")
     ] = None,
+    packets: Annotated[
+        bool, typer.Option("--packets", help="Break links on packets, in a network namespace of its own.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
 ) -> ExitCode:
     """Break real clusters by drawn schedules of faults, and judge what their clients saw."""
     from kafkatrial.breaking import Breaking, Choices, plan_chaos, run_again
     from kafkatrial.findings import show_finding
 
+    if packets:
+        from kafkatrial.packets import enter_namespace
+
+        enter_namespace()
     targets = tuple(target or ("reference",))
     if again is not None:
         return run_again(again, target)

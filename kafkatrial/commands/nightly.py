@@ -17,6 +17,9 @@ def nightly(
     ] = None,
     minutes: Annotated[float, typer.Option(metavar="M", help="Begin no round after so many minutes.")] = MINUTES,
     keep_going: Annotated[bool, typer.Option("--keep-going", help="Go on after a violation.")] = False,
+    packets: Annotated[
+        bool, typer.Option("--packets", help="Break links on packets, in a network namespace of its own.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Run directory; .kafkatrial/chaos/<time>-<seed>.")
     ] = None,
@@ -24,5 +27,9 @@ def nightly(
     """Chaos through the night: rounds by rotating seeds on each target in turn, each history kept."""
     from kafkatrial.breaking import Breaking, Choices, installed_targets, plan_chaos
 
+    if packets:
+        from kafkatrial.packets import enter_namespace
+
+        enter_namespace()
     choices = Choices(tuple(target or installed_targets()), minutes, None, None, (), keep_going, 15.0, out)
     return Breaking(plan_chaos(choices), as_json=False).run()

@@ -1,0 +1,16 @@
+"""`--packets` where no namespace can be entered; where one can, `tests/fixtures/network/test_packets.py` is inside it."""
+
+import pytest
+
+from fixtures.network import namespace
+from fixtures.targets.target import NotInstalledError
+from kafkatrial.app import run_command
+from kafkatrial.packets import as_option
+
+
+@pytest.mark.parametrize("command", ["chaos", "nightly"])
+def test_what_is_missing_is_told_before_anything_starts(monkeypatch, command):
+    monkeypatch.setattr(namespace, "why_none_here", lambda: "iptables is missing")
+    with pytest.raises(NotInstalledError, match=r"^--packets: iptables is missing$"):
+        run_command([command, "--packets", "--minutes", "0"])
+    assert as_option() == ""
