@@ -1,4 +1,4 @@
-"""`--packets` where no namespace can be entered; where one can, `tests/fixtures/network/test_packets.py` is inside it."""
+"""`--packets` where no namespace can be entered; where one can, `fixtures/network/test_packets.py` is inside it."""
 
 import pytest
 
