@@ -26,6 +26,7 @@ from chaos.faults import (
     FileKind,
     FlipBit,
     Kill,
+    Node,
     Operation,
     Pause,
     PowerCut,
@@ -39,7 +40,7 @@ from conformance.concurrent.surroundings import Surroundings
 from fixtures.disk.faults import DiskError as Refusal
 from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
 from fixtures.faults.damage import Damage, damage, flip_bit, wipe
-from fixtures.targets.target import ClockControl, DiskControl, LogDirectories, ProcessSupervision
+from fixtures.targets.target import ClockControl, DiskControl, LogDirectories, ProcessSupervision, TargetError
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.history.recorder import Recorder
 
@@ -108,7 +109,7 @@ class Nodes:
         """Of all nodes."""
         return [node.id for node in self.surroundings.target.nodes]
 
-    def find(self, name: Any) -> int | None:
+    def find(self, name: Node) -> int | None:
         """The node of that name by now; null where there is none."""
         node = self.view.node(name)
         return node if node in self.ids else None
@@ -227,20 +228,24 @@ class Nodes:
         for node in nodes:
             self.keep_down(fault, node, lambda _: None)
             self._spoilt.add(node)
+        over = ExitStack()
+        for node in nodes:
+            over.callback(self._let_up, node)
+        try:
+            self._begin_power_cut(fault, nodes, over)
+        except TargetError:
+            over.close()
+            raise
+        return over.close
+
+    def _begin_power_cut(self, fault: PowerCut, nodes: Sequence[int], over: ExitStack) -> None:
         if fault.after_writes is None:
             self._lose_power(nodes)
-        else:
-            for node in nodes:
-                self.target.arm_power_cut(node, fault.after_writes)
-                self._note_loss(node)
-
-        def over() -> None:
-            if fault.after_writes is not None:
-                self._lose_power(nodes)
-            for node in nodes:
-                self._let_up(node)
-
-        return over
+            return
+        for node in nodes:
+            self.target.arm_power_cut(node, fault.after_writes)
+            self._note_loss(node)
+        over.callback(self._lose_power, nodes)
 
     def _lose_power(self, nodes: Sequence[int]) -> None:
         self.target.cut_power(nodes, Unflushed.TORN, self.seed)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +32,7 @@ from chaos.simulation.choice import chosen
 from chaos.simulation.fault_strategies import FAULT_KINDS, schedules
 from chaos.simulation.shape import Shape
 
+T = TypeVar("T")
 Properties = tuple[tuple[str, str], ...]
 
 SOON_MISSED: Final[Properties] = (("broker.heartbeat.interval.ms", "300"), ("broker.session.timeout.ms", "3000"))
@@ -92,7 +93,7 @@ def _lags() -> SearchStrategy[Properties]:
     return chosen(st.just(()), st.sampled_from(((("replica.lag.time.max.ms", "1000"),),)))
 
 
-def _some(of: tuple, least: int, most: int) -> SearchStrategy[tuple]:  # type: ignore[type-arg]
+def _some(of: tuple[T, ...], least: int, most: int) -> SearchStrategy[tuple[T, ...]]:
     return st.lists(st.sampled_from(of), min_size=least, max_size=min(most, len(of)), unique=True).map(tuple)
 
 

@@ -224,6 +224,15 @@ def test_power_goes_everywhere_at_one_moment(inject, target):
     assert {row[0] for row in ran.rows} == {"power"}
 
 
+def test_power_that_cannot_be_cut_leaves_no_node_down(inject, target, monkeypatch):
+    def refuse(nodes, unflushed, seed):
+        raise TargetError("node 1 has no disk of its own")
+
+    monkeypatch.setattr(target, "cut_power", refuse)
+    inject(Timed(0, PowerCut((1,)), 100), Timed(200, Kill(1), 100))
+    assert [each[1:] for each in target.done] == [("kill", 1), ("launch", 1)]
+
+
 def test_a_setting_is_taken_back(inject, target):
     inject(Timed(0, Configure("min.insync.replicas", "1"), 500))
     assert target.done == [
