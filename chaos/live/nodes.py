@@ -229,7 +229,7 @@ class Nodes:
             self.keep_down(fault, node, lambda _: None)
             self._spoilt.add(node)
         over = ExitStack()
-        for node in nodes:
+        for node in reversed(nodes):
             over.callback(self._let_up, node)
         try:
             self._begin_power_cut(fault, nodes, over)
