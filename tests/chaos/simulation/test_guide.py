@@ -5,6 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from chaos.defects.registry import DEFECTS
+from chaos.simulation.counterexample import operations_of
+from chaos.simulation.run import run
+from chaos.simulation.seeds import script_of
+
 GUIDE = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text(encoding="utf-8")
 
 
@@ -14,5 +19,19 @@ def test_the_program_in_the_guide_fails_as_it_says(tmp_path):
     file.write_text(program)
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
     violated = re.search(r"✘ violation (\S+)  at (\d+) ms", GUIDE)
-    assert done.stdout.startswith(f"{violated[1]} at ")
+    assert done.stdout.startswith(f"{violated[1]} at {violated[2]} ms: ")
     assert done.returncode == 1
+
+
+def test_the_seed_in_the_guide_fails_as_it_says():
+    seed, name, at_ms, text = re.search(
+        r"^seed (\d+) ✘ violation (\S+) at (\d+) ms: (.*)$", GUIDE, re.MULTILINE
+    ).groups()
+    (defect,) = set(re.findall(r"--seeds \S+ --defect (\S+)", GUIDE))
+    script = script_of(int(seed))
+    with DEFECTS[defect].seeded():
+        violation = run(script).violation
+    assert violation is not None
+    assert (violation.name, violation.at_ms, violation.text) == (name, int(at_ms), text)
+    size = f"{len(script.clients)} clients, {sum(map(operations_of, script.clients))} operations"
+    assert f"The script of seed {seed} has {size} and {len(script.schedule)} faults." in GUIDE
