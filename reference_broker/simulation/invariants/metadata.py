@@ -7,6 +7,7 @@ know. Each batch is judged by what it changes; each node's image is held against
 |-----------------------------|---------------------------------------------------------------------------------------|
 | `metadata-agree`            | two nodes that have applied the records up to one offset have the same image          |
 | `metadata-monotone`         | what a node has applied is never taken back, in one life                              |
+| `snapshot-is-image`         | the records that a node would put into a snapshot make the image that it has          |
 | `partition-epochs-grow`     | a partition's leader epoch and partition epoch never fall, in the log of the metadata;|
 |                             | another leader comes with a greater leader epoch                                      |
 | `leader-in-isr`             | a leader is in the ISR, all of whose members are replicas, once                       |
@@ -52,6 +53,7 @@ from reference_broker.protocol.metadata_records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
     decode_metadata_record,
+    encode_metadata_record,
 )
 from reference_broker.protocol.record_batch import BatchHeader
 from reference_broker.protocol.records import decode_batches
@@ -289,9 +291,18 @@ class MetadataInvariants:
                 self._compare_key(watched, key, to_offset)
 
     def compare_all(self, watched: Watched) -> None:
-        """Hold a whole image against what it should be."""
+        """Hold a whole image against what it should be, and what a snapshot of it would hold against the image."""
+        assert watched.node is not None
+        image, again = watched.node.metadata.image, MetadataImage()
+        for record in image.records():
+            read = decode_metadata_record(encode_metadata_record(record))
+            assert read is not None
+            again.apply(read)
         for key in self._versions:
             self._compare_key(watched, key, watched.metadata_offset)
+            if _value(again, key) != _value(image, key):
+                detail = f"node {watched.node_id}: {key} is {_value(image, key)}, in snapshots {_value(again, key)}"
+                raise InvariantViolation("snapshot-is-image", detail)
 
     def _compare_key(self, watched: Watched, key: Key, offset: int) -> None:
         assert watched.node is not None

@@ -64,6 +64,10 @@ def _always_leader(self, record):
     return Role.OFFLINE if record.leader == NO_LEADER else Role.LEADER
 
 
+def _drop_the_last(original):
+    return lambda self: original(self)[:-1]
+
+
 def _lose_the_partition_epoch(original):
     def isr_accepted(self, proposal, *, isr, leader_epoch, partition_epoch, now):
         original(self, proposal, isr=isr, leader_epoch=leader_epoch, partition_epoch=partition_epoch, now=now)
@@ -348,6 +352,9 @@ DEFECTS = (
     ),
     Defect("acknowledged-is-committed", Partition, "replication_of", _acknowledge_at_once, kinds=("isolate",)),
     Defect("metadata-agree", ClusterMetadata, "_apply", _around(ClusterMetadata, "_apply", _forget_a_record)),
+    Defect(
+        "snapshot-is-image", image.MetadataImage, "records", _around(image.MetadataImage, "records", _drop_the_last)
+    ),
     Defect("metadata-monotone", ClusterMetadata, "advance", _around(ClusterMetadata, "advance", _go_back)),
     Defect("partition-epochs-grow", image, "changed", _around(image, "changed", _keep_the_leader_epoch)),
     Defect("leader-in-isr", partition_changes, "_elect", _elect_anybody, kinds=("isolate", "kill"), faults=6),
