@@ -53,7 +53,7 @@ class Plan:
     :param defects: by name.
     :param first: the first seed.
     :param seconds: for each defect, of computing.
-    :param known_first: try the seed that is saved with a defect's counterexample before all others.
+    :param known_first: try the script that is saved as a defect's counterexample before those of seeds.
     """
 
     defects: tuple[str, ...]
@@ -88,7 +88,7 @@ class DefectTried(Event):
     """One defect.
 
     :param name: of what caught it: an invariant, an anomaly, a requirement; empty: missed.
-    :param seed: of the script that caught it; null where a requirement did.
+    :param seed: of the script that caught it; null where a requirement did, or the saved script.
     :param scripts: how many were run.
     :param seconds: of computing.
     """
@@ -201,17 +201,18 @@ class TryDefects:
         def try_at(place: int) -> DefectTried:
             defect = defect_of(self.names[place])
             saved = saved_counterexample(defect.name) if self.known_first else None
-            known = [saved.seed] if saved is not None and saved.seed is not None else []
-            return try_defect(defect, itertools.chain(known, itertools.count(self.first)), self.seconds)
+            known = None if saved is None else saved.script
+            return try_defect(defect, itertools.count(self.first), self.seconds, known=known)
 
         yield try_at
 
 
-def try_defect(defect: Defect, seeds: Iterable[int], seconds: float) -> DefectTried:
+def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: Script | None = None) -> DefectTried:
     """Look for what catches a defect.
 
     :param seeds: of the scripts, in this order.
     :param seconds: of computing; at least one script is run.
+    :param known: a script that has caught it, to be tried ahead of all others.
     """
     began_s = time.process_time()
     required = [name for name in defect.expected if "/" in name]
@@ -219,6 +220,10 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float) -> DefectTr
     if broken is not None:
         name, text = broken
         return DefectTried(defect.name, name, text, True, None, 0, time.process_time() - began_s)
+    caught = None if known is None else violation_of(known, defect)
+    if known is not None and caught is not None and violation_of(known) is None:
+        is_expected, spent_s = caught.name in defect.expected, time.process_time() - began_s
+        return DefectTried(defect.name, caught.name, caught.text, is_expected, None, 1, spent_s)
     false_alarms: list[FalseAlarm] = []
     scripts = 0
     for scripts, seed in enumerate(seeds, start=1):
@@ -228,8 +233,8 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float) -> DefectTr
             clean = violation_of(script)
             spent_s = time.process_time() - began_s
             if clean is None:
-                is_expected, caught = found.name in defect.expected, tuple(false_alarms)
-                return DefectTried(defect.name, found.name, found.text, is_expected, seed, scripts, spent_s, caught)
+                is_expected, alarms = found.name in defect.expected, tuple(false_alarms)
+                return DefectTried(defect.name, found.name, found.text, is_expected, seed, scripts, spent_s, alarms)
             false_alarms.append(FalseAlarm(seed, clean.name, clean.text))
         if time.process_time() - began_s >= seconds:
             break

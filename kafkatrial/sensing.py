@@ -148,8 +148,10 @@ def row_of(tried: DefectTried) -> DefectRow:
     saved = saved_counterexample(found.name)
     if tried.seed is not None:
         reproduce = f"kafkatrial simulate --seeds {tried.seed} --defect {found.name}"
-    else:  # holds it against its requirement first of all, with the same scripts
-        reproduce = f"kafkatrial sensitivity {found.name}" if tried.name else ""
+    elif tried.name:  # the same requirement, or the same saved script, comes before all else
+        reproduce = f"kafkatrial sensitivity {'' if '/' in tried.name else '--known-first '}{found.name}"
+    else:
+        reproduce = ""
     return DefectRow(
         name=found.name,
         area=found.area.value,

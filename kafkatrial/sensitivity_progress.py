@@ -104,7 +104,8 @@ def line_of(event: Event, results: Sensitivity) -> Text | None:
         case DefectTried(name=""):
             return _tried(event, results).append(" missed", "bold red").append(f" after {event.scripts:,} scripts")
         case DefectTried():
-            by = f"the script of seed {event.seed}" if event.seed is not None else "its requirement"
+            by = "its requirement" if "/" in event.name else "its saved script"
+            by = by if event.seed is None else f"the script of seed {event.seed}"
             return (
                 _tried(event, results)
                 .append(" caught", "green")

@@ -38,7 +38,7 @@ class DefectRow:
     :param sources: tickets, KIPs, reports; none where it is not known to have happened.
     :param place: the function that is replaced.
     :param caught_by: an invariant, an anomaly, a requirement; empty: missed.
-    :param seed: of the script that caught it; null where a requirement did, or nothing.
+    :param seed: of the script that caught it; null where a requirement did, the saved script, or nothing.
     :param seconds: of computing.
     :param program: the smallest script found that shows it, as a program; empty where none is saved.
     :param reproduce: the command line that shows it again.

@@ -19,7 +19,7 @@ def sensitivity(  # noqa: PLR0917  a parameter is an option
     ] = SECONDS,
     first_seed: Annotated[int, typer.Option("--first-seed", min=0, metavar="N", help="The first script's.")] = 0,
     known_first: Annotated[
-        bool, typer.Option("--known-first", help="Try the seed that caught a defect before, ahead of all others.")
+        bool, typer.Option("--known-first", help="Try the script that is saved as its counterexample, ahead of seeds.")
     ] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, max=512, metavar="N", help="Processes; one for each core, if not given.")

@@ -13,7 +13,7 @@ WORKERS = len(os.sched_getaffinity(0))
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_every_defect_is_caught_within_a_minute():
-    """Seeds that caught a defect before come first: what is new to the suite may need others."""
+    """Scripts that caught a defect before come first; whether seeds find it takes a night to see."""
     assert_all_caught(Plan(tuple(DEFECTS), seconds=60.0, workers=WORKERS, known_first=True))
 
 
