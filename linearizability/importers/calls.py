@@ -26,7 +26,7 @@ from typing import Any, Final
 from linearizability.importers.jepsen_log import Call as LoggedCall
 from linearizability.importers.jepsen_log import pair_rows
 from linearizability.importers.source import bad_line, read_lines, shown
-from linearizability.models.catalogue import DONE, Call, NamedModel
+from linearizability.models.catalogue import DONE, Call, NamedModel, Truth
 from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outcome
 
 _OPERATION: Final = frozenset({"op_id", "process", "input", "output", "invoke_ns", "complete_ns", "outcome"})
@@ -165,11 +165,13 @@ def _input(given: object, model: NamedModel) -> tuple[Call, tuple[Any, ...]]:
 
 
 def _value(given: Any, depth: int = 0) -> Any:
-    """With tuples for arrays, so that it can be compared and kept."""
+    """With tuples for arrays, and `Truth` for true and false, so that it can be compared and kept."""
     if isinstance(given, dict):
         raise ValueError(f"{shown(json.dumps(given))} is an object; a model takes arrays and plain values")
     if isinstance(given, str):
         return _text(given)
+    if isinstance(given, bool):
+        return Truth(given)
     if not isinstance(given, list | tuple):
         return _number(given) if isinstance(given, float) else given
     if depth == DEPTH_MAX:

@@ -12,7 +12,7 @@ The state holds the whole log: this model is for histories of some hundred recor
 from typing import Any
 
 from linearizability.model import Model, Refused
-from linearizability.models.call import describe_call, no_such_operation
+from linearizability.models.call import describe_call, no_such_operation, whole_from_zero
 from linearizability.operation import UNKNOWN
 
 _OTHER_BASE = Refused("the end of the log is at another offset than the one acknowledged")
@@ -38,6 +38,7 @@ def _read(state: State, offset: int, output: Any, *, linearizable: bool) -> Stat
         return state
     records, watermark = state
     values, seen = output
+    whole_from_zero("the offset read from", offset)
     if seen > len(records):
         return _ABOVE_END
     if seen < watermark:

@@ -6,10 +6,12 @@ A file has no tuples. It gives an operation's name and arguments, and its answer
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 from linearizability.model import Model
 from linearizability.models.append_log import append_log
+from linearizability.models.call import brief, whole_from_zero
 from linearizability.models.committed_offset import committed_offset
 from linearizability.models.compare_and_set import compare_and_set
 from linearizability.models.fenced_producer import fenced_producer
@@ -24,13 +26,86 @@ DONE: Final = "true or false"
 """The answer of what was accepted, or was not."""
 
 
+class Truth(Enum):
+    """True and false as values of a file, which there are no numbers: Python's True equals 1."""
+
+    TRUE = True
+    FALSE = False
+
+    def __repr__(self) -> str:
+        return str(self.value).lower()
+
+
 def _as_it_is(answer: Any) -> Any:
     return answer
 
 
-def _ownership(answer: Any) -> tuple[Any, frozenset[Any]]:
-    generation, owners = answer
-    return generation, frozenset(owners)
+def _done(answer: Any) -> bool:
+    if answer not in list(Truth) and type(answer) is not bool:
+        raise ValueError
+    return bool(answer.value) if isinstance(answer, Truth) else bool(answer)
+
+
+def _known(answer: Any) -> Any:
+    if answer is None:
+        raise ValueError
+    return answer
+
+
+def _members(answer: Any) -> frozenset[Any]:
+    return frozenset(_array(answer))
+
+
+def _array(answer: Any) -> tuple[Any, ...]:
+    if not isinstance(answer, tuple):
+        raise TypeError
+    return answer
+
+
+def _whole(answer: Any) -> int:
+    whole_from_zero("it", answer)
+    return int(answer)
+
+
+def _whole_or_none(answer: Any) -> int | None:
+    return None if answer is None else _whole(answer)
+
+
+def _pair(answer: Any) -> tuple[Any, Any]:
+    first, second = _array(answer)
+    return first, second
+
+
+def _id_and_epoch(answer: Any) -> tuple[int, int]:
+    producer_id, epoch = _pair(answer)
+    return _whole(producer_id), _whole(epoch)
+
+
+def _values_and_watermark(answer: Any) -> tuple[tuple[Any, ...], int]:
+    values, watermark = _pair(answer)
+    return _array(values), _whole(watermark)
+
+
+def _ownership(answer: Any) -> tuple[int, frozenset[Any]]:
+    generation, owners = _pair(answer)
+    return _whole(generation), frozenset(map(_pair, _array(owners)))
+
+
+def _element_or_empty(answer: Any) -> Any:
+    """Most clients of a queue answer null where there is nothing."""
+    return EMPTY if answer is None else answer
+
+
+def _refuse_argument(parameter: str, value: Any) -> None:
+    """Raise ValueError for an argument that the parameter of that name does not take."""
+    if parameter in ("offset", "producer id", "epoch", "generation"):
+        whole_from_zero(parameter, value)
+    elif parameter == "values" and not isinstance(value, tuple):
+        raise ValueError(f"{parameter} is {brief(value)}, not an array")
+    elif parameter == "text" and not isinstance(value, str):
+        raise ValueError(f"{parameter} is {brief(value)}, not a text")
+    elif parameter == "element" and value in (None, EMPTY):
+        raise ValueError(f"{parameter} is {brief(value)}, which is the answer of an empty queue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +125,11 @@ class Call:
         """The model's input. Raises ValueError for another number of arguments."""
         if len(arguments) != len(self.parameters):
             raise ValueError(f"{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}: {self}")
+        for parameter, argument in zip(self.parameters, arguments, strict=True):
+            try:
+                _refuse_argument(parameter, argument)
+            except ValueError as error:
+                raise ValueError(f"{self.name}: {error}") from None
         return (self.name, *arguments)
 
     def output(self, answer: Any) -> Any:
@@ -57,7 +137,7 @@ class Call:
         try:
             return self.read(answer) if self.answer else None
         except (TypeError, ValueError):
-            raise ValueError(f"{self.name} is answered by {self.answer}, not {answer!r}") from None
+            raise ValueError(f"{self.name} is answered by {self.answer}, not {brief(answer)}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +152,32 @@ class NamedModel:
         """One of its operations. Raises ValueError naming those there are."""
         found = next((call for call in self.calls if call.name == name), None)
         if found is None:
-            raise ValueError(f"no such operation: {name!r}; there are {', '.join(map(str, self.calls))}")
+            raise ValueError(f"no such operation: {brief(name)}; there are {', '.join(map(str, self.calls))}")
         return found
 
 
 _READ: Final = Call("read", (), "value")
 _WRITE: Final = Call("write", ("value",))
 _LOG: Final = (
-    Call("append", ("partition", "values"), "base offset"),
-    Call("read", ("partition", "offset"), "[values, high watermark]"),
+    Call("append", ("partition", "values"), "base offset", _whole),
+    Call("read", ("partition", "offset"), "[values, high watermark]", _values_and_watermark),
 )
 
 MODELS: Final[dict[str, NamedModel]] = {
     "register": NamedModel(register, "one value", (_READ, _WRITE)),
     "compare-and-set": NamedModel(
-        compare_and_set, "one value, also written on condition", (_READ, _WRITE, Call("cas", ("expected", "new"), DONE))
+        compare_and_set,
+        "one value, also written on condition",
+        (_READ, _WRITE, Call("cas", ("expected", "new"), DONE, _done)),
     ),
     "key-value": NamedModel(
         key_value,
         "strings by key; a key that is not there holds the empty one",
-        (Call("get", ("key",), "value"), Call("put", ("key", "value")), Call("append", ("key", "value"))),
+        (
+            Call("get", ("key",), 'value, of an unset key ""', _known),
+            Call("put", ("key", "value")),
+            Call("append", ("key", "text")),
+        ),
     ),
     "set": NamedModel(
         value_set,
@@ -99,14 +185,14 @@ MODELS: Final[dict[str, NamedModel]] = {
         (
             Call("add", ("value",)),
             Call("remove", ("value",)),
-            Call("contains", ("value",), DONE),
-            Call("read", (), "values", frozenset),
+            Call("contains", ("value",), DONE, _done),
+            Call("read", (), "values", _members),
         ),
     ),
     "queue": NamedModel(
         fifo_queue,
-        f"first in, first out; {EMPTY!r} is the answer where there is nothing",
-        (Call("enqueue", ("value",)), Call("dequeue", (), "value")),
+        f"first in, first out; {EMPTY!r}, or null, is the answer where there is nothing",
+        (Call("enqueue", ("element",)), Call("dequeue", (), "element", _element_or_empty)),
     ),
     "append-log": NamedModel(append_log, "a partition's log and its high watermark", _LOG),
     "linearizable-log": NamedModel(
@@ -115,14 +201,14 @@ MODELS: Final[dict[str, NamedModel]] = {
     "committed-offset": NamedModel(
         committed_offset,
         "a group's offset of a partition; a key is whatever names one",
-        (Call("commit", ("key", "offset")), Call("fetch", ("key",), "offset or null")),
+        (Call("commit", ("key", "offset")), Call("fetch", ("key",), "offset or null", _whole_or_none)),
     ),
     "fenced-producer": NamedModel(
         fenced_producer,
         "transactional ids; the newest epoch fences those before",
         (
-            Call("init", ("transactional id",), "[producer id, epoch]"),
-            Call("produce", ("transactional id", "producer id", "epoch"), DONE),
+            Call("init", ("transactional id",), "[producer id, epoch]", _id_and_epoch),
+            Call("produce", ("transactional id", "producer id", "epoch"), DONE, _done),
         ),
     ),
     "group-membership": NamedModel(
@@ -130,17 +216,17 @@ MODELS: Final[dict[str, NamedModel]] = {
         "groups; the newest generation says who owns what",
         (
             Call("rebalance", ("group",), "[generation, [[partition, member], ...]]", _ownership),
-            Call("act", ("group", "member", "generation", "partition"), DONE),
+            Call("act", ("group", "member", "generation", "partition"), DONE, _done),
         ),
     ),
     "leadership-lease": NamedModel(
         leadership_lease,
         "resources; one holder at a time, each with an epoch",
         (
-            Call("acquire", ("resource", "holder"), "epoch or null"),
+            Call("acquire", ("resource", "holder"), "epoch or null", _whole_or_none),
             Call("release", ("resource", "epoch")),
             Call("expire", ("resource", "epoch")),
-            Call("act", ("resource", "epoch"), DONE),
+            Call("act", ("resource", "epoch"), DONE, _done),
         ),
     ),
 }

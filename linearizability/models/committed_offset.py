@@ -7,7 +7,7 @@ names one committed offset, such as (group, topic, partition). An offset may go 
 from typing import Any
 
 from linearizability.model import Model, Refused
-from linearizability.models.call import no_such_operation
+from linearizability.models.call import brief, no_such_operation, whole_from_zero
 from linearizability.operation import UNKNOWN
 
 _OTHER = Refused("another offset was committed last")
@@ -15,8 +15,11 @@ _OTHER = Refused("another offset was committed last")
 
 def _step(state: int | None, given: tuple[Any, ...], output: Any) -> Any:
     if given[0] == "fetch":
+        if output is not UNKNOWN and output is not None:
+            whole_from_zero("the offset fetched", output)
         return state if output == state or output is UNKNOWN else _OTHER
     if given[0] == "commit":
+        whole_from_zero("the offset committed", given[2])
         return given[2]
     raise no_such_operation(given, "commit", "fetch")
 
@@ -24,8 +27,8 @@ def _step(state: int | None, given: tuple[Any, ...], output: Any) -> Any:
 def _describe(given: tuple[Any, ...], output: Any) -> str:
     """A fetch that answers None found no offset."""
     if given[0] == "commit":
-        return f"commit({given[1]!r}, {given[2]})"
-    return f"fetch({given[1]!r}) -> {'no offset' if output is None else output}"
+        return f"commit({brief(given[1])}, {given[2]})"
+    return f"fetch({brief(given[1])}) -> {'no offset' if output is None else output}"
 
 
 def committed_offset() -> Model:

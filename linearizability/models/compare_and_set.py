@@ -7,7 +7,7 @@ False if the register held another value.
 from typing import Any
 
 from linearizability.model import Model, Refused
-from linearizability.models.call import describe_call, no_such_operation
+from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
 _OTHER = Refused("the register holds another value")
@@ -33,4 +33,11 @@ def _pure(given: tuple[Any, ...], output: Any) -> bool:
 
 def compare_and_set(initial: Any = None) -> Model:
     """The model of one register that first holds `initial`."""
-    return Model(name="compare-and-set", init=lambda: initial, step=_step, pure=_pure, describe_operation=describe_call)
+    return Model(
+        name="compare-and-set",
+        init=lambda: initial,
+        step=_step,
+        pure=_pure,
+        describe_operation=describe_call,
+        describe_state=brief,
+    )

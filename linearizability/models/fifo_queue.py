@@ -1,12 +1,12 @@
 """A queue: what is put in first comes out first.
 
-Inputs: `("enqueue", value)` -> None; `("dequeue",)` -> the value, or `EMPTY`.
+Inputs: `("enqueue", value)` -> None; `("dequeue",)` -> the value, or `EMPTY`, which therefore is no value to put in.
 """
 
 from typing import Any, Final
 
 from linearizability.model import Model, Refused
-from linearizability.models.call import describe_call, no_such_operation
+from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
 EMPTY: Final = "(empty)"
@@ -19,6 +19,8 @@ _OTHER = Refused("another value is first in the queue")
 
 def _step(state: tuple[Any, ...], given: tuple[Any, ...], output: Any) -> Any:
     if given[0] == "enqueue":
+        if given[1] == EMPTY:
+            raise ValueError(f"{EMPTY} is the answer of an empty queue, and no value to enqueue")
         return (*state, given[1])
     if given[0] != "dequeue":
         raise no_such_operation(given, "enqueue", "dequeue")
@@ -37,4 +39,5 @@ def fifo_queue() -> Model:
         step=_step,
         pure=lambda given, output: bool(given[0] == "dequeue" and output == EMPTY),
         describe_operation=describe_call,
+        describe_state=brief,
     )

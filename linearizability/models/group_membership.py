@@ -10,7 +10,7 @@ After a rebalance that nobody saw the answer of, the owners are not known: every
 from typing import Any
 
 from linearizability.model import Model, Refused
-from linearizability.models.call import describe_call, no_such_operation
+from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
 _NOT_NEWER = Refused("a rebalance answers a generation that is not newer than the last")
@@ -54,7 +54,7 @@ def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Refused:
 
 
 def _describe_state(state: State) -> str:
-    owners = ", ".join(f"{partition!r}: {member!r}" for partition, member in sorted(state[2], key=repr))
+    owners = ", ".join(f"{brief(partition)}: {brief(member)}" for partition, member in sorted(state[2], key=repr))
     return f"generation {state[0]}{' or newer' if state[1] else ''}, owners {{{owners}}}"
 
 

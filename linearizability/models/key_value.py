@@ -7,7 +7,7 @@ The state is one key's value.
 from typing import Any
 
 from linearizability.model import Model, Refused
-from linearizability.models.call import describe_call, no_such_operation
+from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
 _OTHER = Refused("the key holds another value")
@@ -33,4 +33,5 @@ def key_value() -> Model:
         pure=lambda given, _output: bool(given[0] == "get"),
         partition=lambda given: given[1],
         describe_operation=describe_call,
+        describe_state=brief,
     )

@@ -7,7 +7,7 @@ history of any length.
 from typing import Any
 
 from linearizability.model import Model, Refused
-from linearizability.models.call import describe_call, no_such_operation
+from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
 _OTHER = Refused("the register holds another value")
@@ -29,4 +29,5 @@ def register(initial: Any = None) -> Model:
         step=_step,
         pure=lambda given, _output: bool(given[0] == "read"),
         describe_operation=describe_call,
+        describe_state=brief,
     )

@@ -7,7 +7,7 @@ frozenset.
 from typing import Any
 
 from linearizability.model import Model, Refused
-from linearizability.models.call import describe_call, no_such_operation
+from linearizability.models.call import SHOWN_MAX, brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
 _OTHER = Refused("the set holds other values")
@@ -27,7 +27,8 @@ def _step(state: frozenset[Any], given: tuple[Any, ...], output: Any) -> Any:
 
 
 def _describe_state(state: frozenset[Any]) -> str:
-    return "{" + ", ".join(sorted(map(repr, state))) + "}"
+    members = ", ".join(sorted(map(brief, state)))
+    return "{" + (members if len(members) <= SHOWN_MAX else members[:SHOWN_MAX] + "…") + "}"
 
 
 def value_set() -> Model:

@@ -200,11 +200,10 @@ def test_bad_events_are_named(tmp_path, rows, message):
 
 def test_what_a_model_does_not_take_is_an_error_of_the_file(tmp_path):
     path = tmp_path / "log"
-    path.write_text(lines({**READ, "input": ["append", 0, 3], "output": 0}))
-    with pytest.raises(
-        HistoryError, match=r"log: model append-log, state .*, operation append\(0, 3\) -> 0: TypeError"
-    ):
-        judge_file(path, model="append-log")
+    put, append = {**WRITE, "input": ["put", "k", 3]}, {**READ, "input": ["append", "k", "x"]}
+    path.write_text(lines(put, append, {**READ, "op_id": 3, "input": ["get", "k"], "output": "x"}))
+    with pytest.raises(HistoryError, match=r"log: model key-value, state 3, operation append\('k', 'x'\)"):
+        judge_file(path, model="key-value")
     path.write_text(lines({**READ, "output": 5}))
     with pytest.raises(HistoryError, match=r"log, line 1: read is answered by values, not 5"):
         judge_file(path, model="set")
@@ -214,3 +213,60 @@ def test_models_are_told_with_their_operations():
     text = models_text()
     assert all(f"{name}: " in text for name in MODELS)
     assert "    cas(expected, new) -> true or false" in text
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "output", "message"),
+    [
+        ("append-log", ["read", 0, -2], [[1], 2], "read: offset is -2, not a whole number from 0"),
+        ("append-log", ["read", 0, 0], [[1], -1], "read is answered by [values, high watermark], not ((1,), -1)"),
+        ("append-log", ["append", 0, [1]], None, "append is answered by base offset, not None"),
+        ("append-log", ["append", 0, 1], 0, "append: values is 1, not an array"),
+        ("committed-offset", ["commit", "k", -1], None, "commit: offset is -1, not a whole number from 0"),
+        ("committed-offset", ["commit", "k", True], None, "commit: offset is true, not a whole number from 0"),
+        ("committed-offset", ["fetch", "k"], -1, "fetch is answered by offset or null, not -1"),
+        ("compare-and-set", ["cas", 1, 2], None, "cas is answered by true or false, not None"),
+        ("compare-and-set", ["cas", 1, 2], "no", "cas is answered by true or false, not 'no'"),
+        ("compare-and-set", ["cas", 1, 2], 0, "cas is answered by true or false, not 0"),
+        ("fenced-producer", ["produce", "t", 1, 0], "false", "produce is answered by true or false, not 'false'"),
+        ("fenced-producer", ["init", "t"], "ab", "init is answered by [producer id, epoch], not 'ab'"),
+        ("set", ["contains", 1], None, "contains is answered by true or false, not None"),
+        ("set", ["read"], "a", "read is answered by values, not 'a'"),
+        ("group-membership", ["rebalance", "g"], [1, ["ab"]], "rebalance is answered by [generation, [[partition, "),
+        ("queue", ["enqueue", "(empty)"], None, "enqueue: element is '(empty)', which is the answer of an empty queue"),
+        ("queue", ["enqueue", None], None, "enqueue: element is None, which is the answer of an empty queue"),
+        ("key-value", ["get", "k"], None, 'get is answered by value, of an unset key "", not None'),
+        ("key-value", ["append", "k", 1], None, "append: text is 1, not a text"),
+    ],
+)
+def test_what_an_operation_does_not_take_or_answer_is_refused(tmp_path, model, given, output, message):
+    path = tmp_path / "log"
+    path.write_text(lines({**READ, "input": given, "output": output}))
+    with pytest.raises(HistoryError) as error:
+        judge_file(path, model=model)
+    assert f"{path}, line 1: {message}" in str(error.value)
+
+
+def in_turn(*calls):
+    rows = []
+    for at, (given, output) in enumerate(calls):
+        rows.append({"op_id": at, "input": given, "output": output, "invoke_ns": 10 * at, "complete_ns": 10 * at + 5})
+    return lines(*rows)
+
+
+def test_values_that_look_like_a_models_own_are_values(verdict_of):
+    taken = ["acquire", "r", None], 0
+    assert verdict_of(in_turn(taken, (["acquire", "r", "b"], 1)), "leadership-lease") is Verdict.VIOLATION
+    assert verdict_of(in_turn(taken, (["acquire", "r", "b"], None)), "leadership-lease") is Verdict.OK
+    assert verdict_of(in_turn((["write", 1], None), (["read"], True)), "register") is Verdict.VIOLATION
+    assert verdict_of(in_turn((["write", [True]], None), (["read"], [True])), "register") is Verdict.OK
+    assert verdict_of(in_turn((["dequeue"], None), (["enqueue", 1], None), (["dequeue"], 1)), "queue") is Verdict.OK
+    assert verdict_of(in_turn((["enqueue", 1], None), (["dequeue"], None)), "queue") is Verdict.VIOLATION
+
+
+def test_long_values_are_told_by_their_beginning(tmp_path):
+    path = tmp_path / "log"
+    path.write_text(in_turn((["write", "x" * 9_000], None), (["read"], "y" * 9_000)))
+    found = judge_file(path, model="register")
+    assert found.judgement.verdict is Verdict.VIOLATION
+    assert len(found.explanation) + len(found.judgement.anomalies[0].evidence[0].text) < 3_000
