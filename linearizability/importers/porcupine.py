@@ -1,95 +1,112 @@
 """The two kinds of log that porcupine's own tests read: Jepsen's runs against etcd, and runs of a key-value store.
 
-Inputs and outputs are those of `models.compare_and_set` and `models.key_value`, which judge them.
+Inputs and outputs are those of `models.compare_and_set` and `models.key_value`, which judge them. A completion repeats
+what was invoked, but for the answer, and is refused if it does not. Lines of the nemesis, and of other loggers, are
+passed over; a line of a client that cannot be read is refused, since it may be what matters.
 """
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from linearizability.importers.source import bad_line, read_lines, shown
+from linearizability.models.call import describe_call
 from linearizability.operation import Event, EventKind
 
-_ETCD = re.compile(r"INFO\s+jepsen\.util\s+-\s+(\d+)\s+:(invoke|ok|fail|info)\s+:(read|write|cas)\s+(.*?)\s*$")
-_KEY_VALUE = re.compile(
-    r'\{:process (\d+), :type :(invoke|ok), :f :(get|put|append), :key "(.*?)", :value (?:nil|"(.*)")\}\s*$'
+_ETCD: Final = re.compile(r"INFO\s+jepsen\.util\s+-\s+(\d+)\s+:(invoke|ok|fail|info)\s+:(read|write|cas)\s+(.*?)\s*$")
+_ETCD_FOREIGN: Final = re.compile(
+    r"(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s+(?:(?!jepsen\.util\s)[\w.$-]+\s+-\s|jepsen\.util\s+-\s+:nemesis\s)"
 )
-_PAIR = re.compile(r"\[(\d+)\s+(\d+)\]$")
+_KEY_VALUE: Final = re.compile(
+    r'\{:process (\d+), :type :(invoke|ok|fail|info), :f :(get|put|append), :key "(.*?)", :value (?:nil|"(.*)")\}\s*$'
+)
+_KEY_VALUE_FOREIGN: Final = re.compile(r"\{:process :nemesis,")
+_NUMBER: Final = re.compile(r"-?[0-9]+$")
+_PAIR: Final = re.compile(r"\[(-?[0-9]+)\s+(-?[0-9]+)\]$")
+_TIMED_OUT: Final = ":timed-out"
 
-Line = tuple[str, EventKind, Any]
-"""A process, what it did, and the input or output."""
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What a client's line says: of an invocation the input, of a completion the same without what is only answered.
+
+    `asked` is None where a completion does not repeat it. `output` is that of one that is ok.
+    """
+
+    process: str
+    kind: EventKind
+    f: str
+    asked: tuple[Any, ...] | None
+    output: Any = None
 
 
 def read_etcd_log(path: Path) -> list[Event]:
     """A log of one register. Raises HistoryError naming the line that cannot be read."""
-    return _read(path, _etcd_line)
+    return list(_events(path, _etcd_line, _ETCD_FOREIGN))
 
 
 def read_key_value_log(path: Path) -> list[Event]:
     """A log of a store with get, put and append. Raises HistoryError naming the line that cannot be read."""
-    return _read(path, _key_value_line)
+    return list(_events(path, _key_value_line, _KEY_VALUE_FOREIGN))
 
 
-def _read(path: Path, parse: Callable[[str], Line | None]) -> list[Event]:
-    return list(_events(path, parse))
-
-
-def _events(path: Path, parse: Callable[[str], Line | None]) -> Iterator[Event]:
+def _events(path: Path, parse: Callable[[str], _Line | None], foreign: re.Pattern[str]) -> Iterator[Event]:
     """Events with ids in order of invocation: in these logs a process has one operation at a time."""
-    running: dict[str, int] = {}
+    running: dict[str, tuple[int, int, tuple[Any, ...]]] = {}
     invoked = 0
     for number, text in read_lines(path):
-        if not text.strip():
+        if not text.strip() or foreign.match(text):
             continue
         line = parse(text)
         if line is None:
             raise bad_line(path, number, f"not a line of such a log: {shown(text)}")
-        process, kind, value = line
+        process, kind, value = line.process, line.kind, line.output
         if kind is EventKind.INVOKE and process in running:
             raise bad_line(path, number, f"process {process} invokes, but what it invoked before has not ended")
         if kind is EventKind.INVOKE:
-            running[process], invoked = invoked, invoked + 1
-            op_id = running[process]
+            assert line.asked is not None
+            op_id, invoked, value = invoked, invoked + 1, line.asked
+            running[process] = op_id, number, line.asked
         elif process in running:
-            op_id = running.pop(process)
+            op_id, begun, asked = running.pop(process)
+            if line.f != asked[0] or line.asked not in (None, asked):
+                told = describe_call(line.asked or (line.f,), None)
+                what = f"process {process} completes {told}, but invoked {describe_call(asked, None)} on line {begun}"
+                raise bad_line(path, number, what)
         else:
             raise bad_line(path, number, f"process {process} completes what it did not invoke")
         yield Event(kind=kind, op_id=op_id, value=value, process=process)
 
 
-def _etcd_line(text: str) -> Line | None:
+def _etcd_line(text: str) -> _Line | None:
     """A compare-and-set that failed was answered: it is ok, with the answer False."""
     found = _ETCD.match(text)
     if found is None:
         return None
     process, kind, f, rest = found[1], EventKind(found[2]), found[3], found[4]
-    if rest == ":timed-out":
-        return process, kind, None
-    pair = _PAIR.match(rest)
-    given: tuple[Any, ...] | None = None
-    if f == "read" and (rest == "nil" or rest.isdecimal()):
-        given = ("read",)
-    elif f == "write" and rest.isdecimal():
-        given = ("write", int(rest))
-    elif f == "cas" and pair is not None:
-        given = ("cas", int(pair[1]), int(pair[2]))
-    if given is None:
-        return None
-    if kind is EventKind.INVOKE:
-        return process, kind, given
-    if f == "read":
-        return process, kind, None if rest == "nil" else int(rest)
-    if f == "cas":
-        return process, EventKind.OK, kind is EventKind.OK
-    return process, kind, None
+    if rest == _TIMED_OUT:
+        return _Line(process, kind, f, None) if kind in (EventKind.FAIL, EventKind.INFO) else None
+    pair, is_number = _PAIR.match(rest), _NUMBER.match(rest) is not None
+    if f == "read" and (rest == "nil" or is_number):
+        return _Line(process, kind, f, ("read",), int(rest) if is_number else None)
+    if f == "write" and is_number:
+        return _Line(process, kind, f, ("write", int(rest)))
+    if f == "cas" and pair is not None:
+        asked = ("cas", int(pair[1]), int(pair[2]))
+        if kind in (EventKind.OK, EventKind.FAIL):
+            return _Line(process, EventKind.OK, f, asked, kind is EventKind.OK)
+        return _Line(process, kind, f, asked)
+    return None
 
 
-def _key_value_line(text: str) -> Line | None:
+def _key_value_line(text: str) -> _Line | None:
     found = _KEY_VALUE.match(text)
     if found is None:
         return None
     process, kind, f, key, value = found[1], EventKind(found[2]), found[3], found[4], found[5]
-    if kind is EventKind.INVOKE:
-        return process, kind, ("get", key) if f == "get" else (f, key, value)
-    return process, kind, value if f == "get" else None
+    if f == "get":
+        is_read = value is not None or kind is not EventKind.OK
+        return _Line(process, kind, f, ("get", key), value) if is_read else None
+    return None if value is None else _Line(process, kind, f, (f, key, value))

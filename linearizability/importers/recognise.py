@@ -27,8 +27,9 @@ class Form(Enum):
 
 
 _SIGNS: Final = (
-    (Form.ETCD_LOG, re.compile(r"INFO\s+jepsen\.util\s")),
-    (Form.KEY_VALUE_LOG, re.compile(r"\{:process [^\n]*:f :(get|put|append), :key ")),
+    # Before the first line of a client there may be those of other loggers, and of the nemesis.
+    (Form.ETCD_LOG, re.compile(r"(?:(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s[^\n]*\n\s*)*?INFO\s+jepsen\.util\s")),
+    (Form.KEY_VALUE_LOG, re.compile(r"(?:\{:process :nemesis,[^\n]*\n)*\{:process [^\n]*:f :(get|put|append), :key ")),
     (Form.NDJSON, re.compile(r'\{[^\n]*"table"\s*:')),
     (Form.OPERATIONS, re.compile(r'\{[^\n]*"(input|kind)"\s*:')),
     (Form.JEPSEN_JSON, re.compile(r'[\[\s]*\{[\s\S]{0,4000}?"(type|process)"\s*:')),

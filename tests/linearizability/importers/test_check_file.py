@@ -140,7 +140,7 @@ def test_what_runs_out_of_time_is_unknown(tmp_path):
     ("text", "message"),
     [
         (REGISTER + "INFO  jepsen.util - 0\t:ok\t:read\t4\n", "line 7: process 0 completes what it did not invoke"),
-        (REGISTER + "INFO  jepsen.core - over\n", "line 7: not a line of such a log: INFO jepsen.core - over"),
+        (REGISTER + "INFO  jepsen.util - over\n", "line 7: not a line of such a log: INFO jepsen.util - over"),
         (STORE + "{:process 0, :type :invoke, :f :inc}", "line 7: not a line of such a log"),
         (STORE + STORE.splitlines()[0] + "\n" + STORE.splitlines()[0], "line 8: process 0 invokes, but what"),
     ],

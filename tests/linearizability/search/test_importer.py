@@ -2,6 +2,7 @@
 
 import pytest
 
+from linearizability.check_file import judge_file
 from linearizability.history.errors import HistoryError
 from linearizability.importers.porcupine import read_etcd_log, read_key_value_log
 from linearizability.judgement import Verdict
@@ -74,3 +75,76 @@ def test_what_is_no_such_log(tmp_path, text, message):
     log.write_text(text)
     with pytest.raises(HistoryError, match=message):
         read_etcd_log(log)
+
+
+@pytest.fixture
+def verdict_of(tmp_path):
+    def judge(text):
+        log = tmp_path / "log"
+        log.write_text(text)
+        return judge_file(log).judgement.verdict
+
+    return judge
+
+
+def etcd(*lines):
+    return "".join(f"INFO  jepsen.util - {line.replace(' :', chr(9) + ':')}\n" for line in lines)
+
+
+def test_a_completion_is_of_what_was_invoked_and_of_its_outcome(verdict_of):
+    begun = ("0 :invoke :write\t1", "0 :ok :write\t1", "1 :invoke :cas\t[1 2]")
+    # One that failed was answered "another value", which it was not.
+    for end, may_read in ((":info", {1, 2}), (":ok", {2}), (":fail", set())):
+        for value in (1, 2):
+            text = etcd(*begun, f"1 {end} :cas\t[1 2]", "2 :invoke :read\tnil", f"2 :ok :read\t{value}")
+            lawful = value in may_read
+            assert verdict_of(text) is (Verdict.OK if lawful else Verdict.VIOLATION), (end, value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "message"),
+    [
+        (":write\t1", ":ok :read\t7", r"line 2: process 0 completes read\(\), but invoked write\(1\) on line 1"),
+        (":write\t1", ":ok :write\t2", r"line 2: process 0 completes write\(2\), but invoked write\(1\) on line 1"),
+        (":cas\t[1 2]", ":ok :cas\t[7 9]", r"line 2: process 0 completes cas\(7, 9\), but invoked cas\(1, 2\)"),
+        (":cas\t[1 2]", ":info :write\t:timed-out", r"line 2: process 0 completes write\(\), but invoked cas\(1, 2\)"),
+        (":read\tnil", ":ok :read\t:timed-out", "line 2: not a line of such a log"),
+        (":write\t1", ":ok :write\t:timed-out", "line 2: not a line of such a log"),
+        (":write\t:timed-out", ":ok :write\t1", "line 1: not a line of such a log"),
+    ],
+)
+def test_a_completion_of_something_else_is_refused(verdict_of, asked, told, message):
+    with pytest.raises(HistoryError, match=message):
+        verdict_of(etcd(f"0 :invoke {asked}", f"0 {told}"))
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        (':ok, :f :put, :key "1", :value "a"', r"completes put\('1', 'a'\), but invoked put\('0', 'a'\) on line 1"),
+        (':ok, :f :get, :key "0", :value "a"', r"completes get\('0'\), but invoked put\('0', 'a'\) on line 1"),
+        (':ok, :f :put, :key "0", :value nil', "not a line of such a log"),
+    ],
+)
+def test_in_a_store_too(verdict_of, end, message):
+    invoked = '{:process 0, :type :invoke, :f :put, :key "0", :value "a"}\n'
+    with pytest.raises(HistoryError, match=f"line 2: .*{message}"):
+        verdict_of(f"{invoked}{{:process 0, :type {end}}}\n")
+
+
+def test_what_other_loggers_and_the_nemesis_wrote_is_passed_over(verdict_of):
+    foreign = "INFO  jepsen.core - Worker 0 starting\nINFO  jepsen.util - :nemesis\t:info\t:start\tnil\n"
+    text = foreign + etcd("0 :invoke :write\t-3", "0 :ok :write\t-3") + foreign + etcd("1 :invoke :read\tnil")
+    assert verdict_of(text + etcd("1 :ok :read\t-3")) is Verdict.OK
+    assert verdict_of(text + etcd("1 :ok :read\t3")) is Verdict.VIOLATION
+
+
+@pytest.mark.parametrize(("end", "lawful"), [("info", {"", "a"}), ("fail", {""}), ("ok", {"a"})])
+def test_a_store_with_calls_of_unknown_outcome(verdict_of, end, lawful):
+    put = ':f :put, :key "k", :value "a"}\n'
+    for value in ("", "a"):
+        text = f"{{:process 0, :type :invoke, {put}{{:process 0, :type :{end}, {put}"
+        text = "{:process :nemesis, :type :info, :f :start, :value nil}\n" + text
+        text += '{:process 1, :type :invoke, :f :get, :key "k", :value nil}\n'
+        text += f'{{:process 1, :type :ok, :f :get, :key "k", :value "{value}"}}\n'
+        assert verdict_of(text) is (Verdict.OK if value in lawful else Verdict.VIOLATION), value
