@@ -125,7 +125,7 @@ class _Operations:
 
     def index(self, op_ids: Ints) -> Ints:
         """Which operation each is."""
-        if len(self.op_id) and self.op_id[-1] - self.op_id[0] == len(self.op_id) - 1:
+        if len(self.op_id) and int(self.op_id[-1]) - int(self.op_id[0]) == len(self.op_id) - 1:
             return op_ids - int(self.op_id[0])
         index: Ints = np.searchsorted(self.op_id, op_ids).astype(np.int64)
         return index

@@ -2,12 +2,19 @@
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from linearizability.history.errors import HistoryError, one_line
-from linearizability.history.schema import SCHEMAS
+from linearizability.history.schema import COLUMNS, SCHEMAS
+
+_UNKNOWN: Final = {
+    name: {column.name: column.unknown for column in columns if column.unknown is not None}
+    for name, columns in COLUMNS.items()
+}
+"""By table and column."""
 
 
 def check_schema(name: str, path: Path, found: pa.Schema) -> None:
@@ -39,7 +46,23 @@ def conform(name: str, path: Path, table: pa.Table, first_row: int) -> pa.Table:
         table[field.name] if table[field.name].type == field.type else _cast(name, path, table, field, first_row)
         for field in fields
     ]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    return without_unknown(name, pa.Table.from_arrays(columns, schema=pa.schema(fields)))
+
+
+def without_unknown(name: str, table: pa.Table) -> pa.Table:
+    """The same rows, with null for what Kafka's protocol writes where it knows no offset, watermark or epoch.
+
+    Whoever writes down answers as they came writes -1, and a last stable offset of -1 would lie below every record.
+    """
+    for place, column in enumerate(table.column_names):
+        unknown = _UNKNOWN[name].get(column)
+        if unknown is None or not table.num_rows:
+            continue
+        told = pc.equal(table[column], unknown)
+        if pc.any(told).as_py():
+            field = table.schema.field(place)
+            table = table.set_column(place, field, pc.if_else(told, pa.scalar(None, field.type), table[column]))
+    return table
 
 
 def _stands_for(given: pa.DataType, wanted: pa.DataType) -> bool:

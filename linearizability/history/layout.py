@@ -17,8 +17,11 @@ While our writer runs, and after it was killed, there is also `history/_journal/
 A run that ended has no journal.
 """
 
+import os
 from pathlib import Path
 from typing import Final
+
+from linearizability.history.errors import HistoryError
 
 HISTORY_FOLDER: Final = "history"
 JOURNAL_FOLDER: Final = "_journal"
@@ -54,17 +57,34 @@ def journal_files(history_dir: Path, name: str) -> list[Path]:
 
 
 def table_files(history_dir: Path, name: str) -> list[Path]:
-    """The closed files of a table that count, in the order they were written."""
+    """The closed files of a table that count, in the order they were written.
+
+    Raises HistoryError for what stands in a table's place and is none.
+    """
     single = table_file(history_dir, name)
     # A folder `NAME.parquet` is what Spark writes; its closed files are the table's just as well.
-    whole = _closed(single) if single.is_dir() else [single] if single.exists() else []
-    parts = _closed(history_dir / name)
+    # A link that leads nowhere is a table that cannot be read, not one that is absent: hence lexists.
+    whole = _of_spark(single) if single.is_dir() else [single] if os.path.lexists(single) else []
+    folder = history_dir / name
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise HistoryError(
+            f"{folder}: neither a table's folder nor a link to one; a table in one file is {single.name}"
+        )
+    parts = _closed(folder)
     if not has_journal(history_dir):
         return whole + parts
     if whole:
         return whole
     last = _last_whole_flush(history_dir)
     return [path for path in parts if last is None or path.stem <= last]
+
+
+def _of_spark(folder: Path) -> list[Path]:
+    """The files in a folder `NAME.parquet`; Spark leaves a mark where it wrote none."""
+    files = _closed(folder)
+    if not files and not (folder / "_SUCCESS").exists():
+        raise HistoryError(f"{folder}: a folder without Parquet files; a table without rows is left out")
+    return files
 
 
 def _last_whole_flush(history_dir: Path) -> str | None:

@@ -1,11 +1,13 @@
 """Opens a history, ours or a foreign one, finished or cut short, and gives its tables as Arrow.
 
 Lenient in what changes no meaning: the order of columns, columns of other names, a narrower or wider integer,
-dictionaries, large strings, a column of nulls only. Strict in the rest: a missing column, a wrong type, a file that
-cannot be read, a number that does not fit are each one clear line. Rows are judged by `validate`.
+dictionaries, large strings, a column of nulls only, Kafka's -1 for an unknown offset or epoch. Strict in the rest: a
+missing column, a wrong type, a file that cannot be read, a number that does not fit are each one clear line. Rows are
+judged by `validate`.
 """
 
 import itertools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from linearizability.history import layout
-from linearizability.history.conform import check_schema, conform, has_types_of
+from linearizability.history.conform import check_schema, conform, has_types_of, without_unknown
 from linearizability.history.errors import HistoryError, NotARunError, one_line
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS, empty_table
@@ -63,7 +65,7 @@ class History:
         yield self.unfinished(name).select(wanted)
 
     def dataset(self, name: str) -> "ds.Dataset":
-        """A table to query, with exactly the types of `SCHEMAS`."""
+        """A table to query, with exactly the types of `SCHEMAS`, and Kafka's -1 for unknown where a tool wrote it."""
         import pyarrow.dataset as ds  # which imports pandas, where there is one: a second that most runs need not spend
 
         schema = SCHEMAS[name]
@@ -86,7 +88,7 @@ def open_history(run_dir: Path) -> History:
     """
     run = RunInfo.read(run_dir)
     history_dir = run_dir / layout.HISTORY_FOLDER
-    if history_dir.exists() and not history_dir.is_dir():
+    if os.path.lexists(history_dir) and not history_dir.is_dir():
         raise HistoryError(f"{history_dir}: not a directory")
     files = {name: tuple(layout.table_files(history_dir, name)) for name in SCHEMAS}
     for name, paths in files.items():
@@ -100,7 +102,8 @@ def open_history(run_dir: Path) -> History:
 
 def history_of_tables(source: Path, run: RunInfo, tables: Mapping[str, pa.Table]) -> History:
     """A history in memory, from `source`, whose tables have exactly the types of `SCHEMAS`; one left out is absent."""
-    return History(source, run, dict.fromkeys(SCHEMAS, ()), dict(tables))
+    known = {name: without_unknown(name, table) for name, table in tables.items()}
+    return History(source, run, dict.fromkeys(SCHEMAS, ()), known)
 
 
 def _unfinished(history: History, history_dir: Path) -> dict[str, pa.Table]:

@@ -33,6 +33,17 @@ class Piece:
         if row >= 0:
             raise self.broken_row(row, f"{column} is {_shown(self[column][row].as_py())}; {rule}")
 
+    def check_text(self, column: str) -> None:
+        """Raise HistoryError for the first text that is not UTF-8: Parquet does not hold its writer to it."""
+        try:
+            self[column].validate(full=True)
+        except pa.ArrowInvalid:
+            for row, value in enumerate(self[column]):
+                try:
+                    value.as_py()
+                except UnicodeDecodeError:
+                    raise broken_row(self.name, self.first_row + row, {}, f"{column} is not UTF-8") from None
+
     def broken_row(self, row: int, what: str) -> "BrokenRowError":
         """The one line; `row` is the place in this piece."""
         keys = {key: self[key][row].as_py() for key in _KEYS if key in self.table.column_names}

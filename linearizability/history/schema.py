@@ -35,6 +35,8 @@ class Column:
     """All values there are, where the set is closed."""
     minimum: int | None = None
     """No row is below."""
+    unknown: int | None = None
+    """What Kafka's protocol writes where it knows none: the reader gives it as null."""
 
 
 def _required(
@@ -43,13 +45,18 @@ def _required(
     return Column(name, kind, meaning, required=True, values=values, minimum=minimum)
 
 
+def _answered(name: str, kind: pa.DataType, meaning: str) -> Column:
+    """An offset, watermark, epoch or generation as Kafka told it, or did not tell it: -1 is its word for unknown."""
+    return Column(name, kind, meaning, minimum=0, unknown=-1)
+
+
 _TOPIC: Final = _required("topic", pa.string(), "topic name")
 _TOPIC_ID: Final = Column("topic_id", pa.string(), "topic id; null where unknown")
 _PARTITION: Final = _required("partition", pa.int32(), "partition of the topic, from 0", minimum=0)
 _OP_ID: Final = _required("op_id", pa.int64(), "the operation it belongs to")
-_HIGH_WATERMARK: Final = Column("high_watermark", pa.int64(), "as the answer said; null where unknown")
-_LAST_STABLE_OFFSET: Final = Column("last_stable_offset", pa.int64(), "as the answer said; null where unknown")
-_LOG_START_OFFSET: Final = Column("log_start_offset", pa.int64(), "as the answer said; null where unknown")
+_HIGH_WATERMARK: Final = _answered("high_watermark", pa.int64(), "as the answer said; null where unknown")
+_LAST_STABLE_OFFSET: Final = _answered("last_stable_offset", pa.int64(), "as the answer said; null where unknown")
+_LOG_START_OFFSET: Final = _answered("log_start_offset", pa.int64(), "as the answer said; null where unknown")
 
 OPERATIONS: Final = (
     _required("op_id", pa.int64(), "unique in the run, ascending by invocation"),
@@ -64,18 +71,27 @@ OPERATIONS: Final = (
     Column("attempts", pa.int16(), "how often the request was sent; null if unknown"),
     Column("txn_id", pa.string(), "transactional id"),
     Column("txn_seq", pa.int64(), "the transaction of that process it belongs to, its begin and end included"),
-    Column("producer_id", pa.int64(), "as used, or as handed out; null: not idempotent; -1: idempotent, id not known"),
-    Column("producer_epoch", pa.int16(), "as used, or as handed out"),
+    Column(
+        "producer_id",
+        pa.int64(),
+        "as used, or as handed out; null: not idempotent; -1: idempotent, id not known",
+        minimum=-1,
+    ),
+    _answered("producer_epoch", pa.int16(), "as used, or as handed out"),
     Column("group", pa.string(), "consumer group"),
     Column("member_id", pa.string(), "member of the group"),
     Column("instance_id", pa.string(), "`group.instance.id` of a static member"),
-    Column("generation", pa.int32(), "generation, or member epoch"),
+    _answered("generation", pa.int32(), "generation, or member epoch"),
     Column("isolation", pa.string(), "isolation level of a read", values=ISOLATIONS),
     Column("acks", pa.int16(), "of a produce; -1 is all"),
     Column("topic", pa.string(), "topic it was about, where that is one"),
     Column("topic_id", pa.string(), "id of that topic"),
     Column("partition", pa.int32(), "partition it was about, where that is one"),
-    Column("offset", pa.int64(), "offset it was about, where that is one (delete_records: the new log start)"),
+    Column(
+        "offset",
+        pa.int64(),
+        "offset it was about, as asked (delete_records: the new log start, -1: the high watermark)",
+    ),
 )
 
 RECORDS: Final = (
@@ -85,10 +101,12 @@ RECORDS: Final = (
     _TOPIC,
     Column("topic_id", pa.string(), "topic id; null where unknown. A topic created again has another id"),
     _PARTITION,
-    Column("offset", pa.int64(), "acknowledged or read offset; null if unknown", minimum=0),
+    _answered("offset", pa.int64(), "acknowledged or read offset; null if unknown"),
     Column("value", pa.int64(), "unique among the sends of a partition; null: a tombstone"),
     Column("key", pa.string(), "record key; null if none"),
-    Column("leader_epoch", pa.int32(), "read: from its batch. send: in which `node` acknowledged; null unless known"),
+    _answered(
+        "leader_epoch", pa.int32(), "read: from its batch. send: in which `node` acknowledged; null unless known"
+    ),
     Column("timestamp_ms", pa.int64(), "record timestamp; null if unknown"),
     Column(
         "intact",
@@ -118,7 +136,7 @@ OFFSETS: Final = (
     _TOPIC,
     _TOPIC_ID,
     _PARTITION,
-    Column("offset", pa.int64(), "group offset; null: none", minimum=0),
+    _answered("offset", pa.int64(), "group offset; null: none"),
     _required("direction", pa.string(), "written by the operation, or answered to it", OFFSET_DIRECTIONS),
 )
 
@@ -128,7 +146,7 @@ ASSIGNMENTS: Final = (
     Column("group", pa.string(), "consumer group"),
     Column("member_id", pa.string(), "member of the group"),
     Column("instance_id", pa.string(), "`group.instance.id` of a static member"),
-    Column("generation", pa.int32(), "generation, or member epoch"),
+    _answered("generation", pa.int32(), "generation, or member epoch"),
     _TOPIC,
     _TOPIC_ID,
     _PARTITION,
@@ -154,12 +172,12 @@ STATES: Final = (
     _TOPIC_ID,
     Column("partition", pa.int32(), "partition of the topic, from 0", minimum=0),
     Column("leader", pa.int32(), "node that leads, as the answer said"),
-    Column("leader_epoch", pa.int32(), "its leader epoch, as the answer said"),
+    _answered("leader_epoch", pa.int32(), "its leader epoch, as the answer said"),
     Column("isr", pa.list_(pa.field("element", pa.int32())), "in-sync replicas, as the answer said"),
-    Column("high_watermark", pa.int64(), "for list_offsets under read_uncommitted: the end it answered"),
-    Column("last_stable_offset", pa.int64(), "for list_offsets under read_committed: the end it answered"),
+    _answered("high_watermark", pa.int64(), "for list_offsets under read_uncommitted: the end it answered"),
+    _answered("last_stable_offset", pa.int64(), "for list_offsets under read_committed: the end it answered"),
     _LOG_START_OFFSET,
-    Column("log_end_offset", pa.int64(), "of the replica asked"),
+    _answered("log_end_offset", pa.int64(), "of the replica asked"),
     Column("error", pa.string(), "Kafka error name; null if none"),
 )
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from linearizability.history.reader import History
-from linearizability.history.rows import Numbers, integers
+from linearizability.history.rows import Numbers, Piece, integers
 from linearizability.history.schema import SCHEMAS
 
 _TABLES: Final = tuple(name for name, schema in SCHEMAS.items() if "topic_id" in schema.names)
@@ -29,7 +29,12 @@ class TopicIds:
         """Gather them from every table. Raises HistoryError."""
         pairs: set[tuple[str | None, str | None]] = set()
         for name in _TABLES:
+            first_row = 0
             for batch in history.batches(name, ["topic", "topic_id"]):
+                piece = Piece(name, batch, first_row)
+                piece.check_text("topic")
+                piece.check_text("topic_id")
+                first_row += batch.num_rows
                 distinct = batch.group_by(["topic", "topic_id"]).aggregate([])
                 pairs.update(zip(*(column.to_pylist() for column in distinct.columns), strict=True))
         ids: dict[str, tuple[str, ...]] = {topic: () for topic, _ in pairs if topic is not None}

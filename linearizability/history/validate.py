@@ -25,6 +25,8 @@ from linearizability.history.topic_ids import TopicIds
 
 SHARE_ROWS: Final = 10_000_000
 """About so many records are held against each other at a time."""
+FARTHEST_NS: Final = 2**62
+"""Two times within it of 0 have a difference that fits 64 bits."""
 
 
 def validate(history: History) -> None:
@@ -92,27 +94,22 @@ def _check_columns(piece: Piece) -> None:
         if column.required and values.null_count:
             piece.refuse_where(pc.is_null(values), column.name, "it may not be")
         if pa.types.is_string(column.type):
-            _check_text(piece, column.name)
+            piece.check_text(column.name)
         if column.values is not None:
             foreign = pc.and_(pc.is_valid(values), pc.invert(pc.is_in(values, value_set=pa.array(column.values))))
             piece.refuse_where(foreign, column.name, f"known are {', '.join(column.values)}")
         if column.minimum is not None:
-            piece.refuse_where(pc.less(values, column.minimum), column.name, f"it is never below {column.minimum}")
+            rule = f"it is never below {column.minimum}" + (", but for -1, unknown" if column.unknown == -1 else "")
+            piece.refuse_where(pc.less(values, column.minimum), column.name, rule)
+        if column.name.endswith("_ns"):
+            far = pc.or_(pc.less(values, -FARTHEST_NS), pc.greater(values, FARTHEST_NS))
+            piece.refuse_where(far, column.name, f"times lie within {FARTHEST_NS} of 0, a century and a half")
+    if piece.name == "operations":
+        endless = pc.and_(pc.equal(piece["outcome"], "ok"), pc.is_null(piece["complete_ns"]))
+        piece.refuse_where(endless, "complete_ns", "an operation that is ok has returned")
     if piece.name in _PERIODS:
         begin, end = _PERIODS[piece.name]
         piece.refuse_where(pc.less(piece[end], piece[begin]), end, f"that is before its {begin}")
-
-
-def _check_text(piece: Piece, column: str) -> None:
-    """Parquet does not hold its writer to UTF-8."""
-    try:
-        piece[column].validate(full=True)
-    except pa.ArrowInvalid:
-        for row, value in enumerate(piece[column]):
-            try:
-                value.as_py()
-            except UnicodeDecodeError:
-                raise broken_row(piece.name, piece.first_row + row, {}, f"{column} is not UTF-8") from None
 
 
 def _check_row(piece: Piece, op_ids: Numbers, topic_ids: TopicIds) -> None:

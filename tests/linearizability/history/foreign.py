@@ -52,7 +52,7 @@ def lawful_tables() -> Tables:
         ],
         "positions": [
             position(4, a, 0, 0, "assign"),
-            position(5, a, 0, 3, "read", high_watermark=-1),
+            position(5, a, 0, 3, "read", high_watermark=3),
         ],
         "offsets": [{"op_id": 7, "group": "g", **a, "offset": 3, "direction": "commit"}],
         "assignments": [{"at_ns": 16, "process": 3, **a, "event": "assigned"}],

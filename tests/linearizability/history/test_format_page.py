@@ -22,6 +22,7 @@ def columns_of(name):
         null = "never" if column.required else "may be"
         rules = [f"one of {', '.join(f'`{value}`' for value in column.values)}"] if column.values else []
         rules += [f"never below {column.minimum}"] if column.minimum is not None else []
+        rules += [f"{column.unknown} is read as null"] if column.unknown is not None else []
         lines.append(f"| `{column.name}` | {kind} | {null} | {'; '.join([column.meaning, *rules])} |")
     return "\n".join(lines)
 

@@ -192,3 +192,37 @@ def test_history_that_is_a_file(run_dir):
     (run_dir / "history").touch()
     with pytest.raises(HistoryError, match="history: not a directory"):
         open_history(run_dir)
+
+
+@pytest.mark.parametrize("target", ["nowhere.parquet", "records.parquet"])
+@pytest.mark.parametrize("name", ["records", "faults"])
+def test_a_link_that_leads_nowhere_is_no_absent_table(run_dir, name, target):
+    path = run_dir / "history" / f"{name}.parquet"
+    path.unlink()
+    path.symlink_to(target if name == "records" else "nowhere.parquet")
+    with pytest.raises(HistoryError, match=rf"{name}\.parquet: not a readable Parquet file: "):
+        open_history(run_dir)
+
+
+def test_a_folder_in_a_table_s_place_that_holds_none(run_dir):
+    path = run_dir / "history" / "records.parquet"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(HistoryError, match=r"records\.parquet: a folder without Parquet files"):
+        open_history(run_dir)
+    (path / "_SUCCESS").touch()
+    assert open_history(run_dir).table("records").num_rows == 0
+
+
+def test_a_table_s_folder_that_is_none(run_dir):
+    (run_dir / "history" / "records").symlink_to("nowhere")
+    with pytest.raises(HistoryError, match=r"records: neither a table's folder nor a link to one"):
+        open_history(run_dir)
+
+
+def test_a_history_that_leads_nowhere(tmp_path, run_dir):
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "run.json").write_text((run_dir / "run.json").read_text())
+    (tmp_path / "linked" / "history").symlink_to("nowhere")
+    with pytest.raises(HistoryError, match=r"history: not a directory"):
+        open_history(tmp_path / "linked")

@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from linearizability.history import reader
-from linearizability.history.reader import HistoryError, open_history
+from linearizability.history.reader import HistoryError, history_of_tables, open_history
 from linearizability.history.rows import first_repeat
 from linearizability.history.schema import COLUMNS
-from linearizability.history.validate import validate
-from tests.linearizability.history.foreign import lawful_tables, operation, record, write_history
+from linearizability.history.validate import checks, validate
+from tests.linearizability.history.foreign import arrow, lawful_tables, operation, record, write_history
 from tests.linearizability.history.oracle import is_lawful
 
 A = {"topic": "orders", "topic_id": "ID-A", "partition": 0}
@@ -81,15 +81,61 @@ BOUNDED = [(name, column.name) for name, columns in COLUMNS.items() for column i
 
 @pytest.mark.parametrize(("name", "column"), BOUNDED)
 def test_a_number_below_the_lowest(tmp_path, name, column):
-    said = refusal(tmp_path, changed(name, 0, **{column: -1}))
+    below = -2 if (name, column) in [*UNKNOWN, ("operations", "producer_id")] else -1
+    said = refusal(tmp_path, changed(name, 0, **{column: below}))
     assert said.startswith(f"table {name}, row 0 (")
-    assert said.endswith(f"): {column} is -1; it is never below 0")
+    assert f"): {column} is {below}; it is never below " in said
+
+
+UNKNOWN = [(name, column.name) for name, columns in COLUMNS.items() for column in columns if column.unknown is not None]
+
+
+@pytest.mark.parametrize(("name", "column"), UNKNOWN)
+def test_kafkas_minus_one_is_unknown(tmp_path, name, column):
+    tables = changed(name, 0, **{column: -1})
+    history = open_history(write_history(tmp_path / "run", tables))
+    validate(history)
+    assert is_lawful(tables)
+    assert history.table(name, [column])[column][0].as_py() is None
+    arrows = {table: arrow(table, rows) for table, rows in tables.items()}
+    in_memory = history_of_tables(tmp_path, history.run, arrows)
+    assert all(in_memory.table(table).equals(history.table(table)) for table in tables)
+
+
+def test_every_offset_watermark_and_epoch_that_may_be_null_has_that_unknown():
+    told = {"offset", "leader_epoch", "producer_epoch", "generation"}
+    wanted = {
+        (name, column.name)
+        for name, columns in COLUMNS.items()
+        for column in columns
+        if not column.required and (column.name in told or column.name.endswith(("watermark", "_offset")))
+    }
+    # What an operation was about is a question: delete_records asks for -1, the high watermark.
+    assert set(UNKNOWN) == wanted - {("operations", "offset")}
 
 
 BROKEN = [
     (
         changed("operations", 0, complete_ns=9),
         "table operations, row 0 (op_id 1, process 1): complete_ns is 9; that is before its invoke_ns",
+    ),
+    (
+        changed("operations", 0, complete_ns=None),
+        "table operations, row 0 (op_id 1, process 1): complete_ns is null; an operation that is ok has returned",
+    ),
+    (
+        changed("operations", 0, invoke_ns=-9 * 10**18),
+        (
+            "table operations, row 0 (op_id 1, process 1): invoke_ns is -9000000000000000000; times lie within "
+            "4611686018427387904 of 0, a century and a half"
+        ),
+    ),
+    (
+        changed("faults", 1, heal_ns=9 * 10**18),
+        (
+            "table faults, row 1 (fault_id 2): heal_ns is 9000000000000000000; times lie within "
+            "4611686018427387904 of 0, a century and a half"
+        ),
     ),
     (
         changed("states", 1, answered_ns=89),
@@ -171,7 +217,9 @@ def test_a_rule_that_is_broken(tmp_path, tables, said):
         changed("records", 7, seq=5),  # gaps are no harm
         changed("operations", 5, complete_ns=70),  # ends as the next begins
         changed("operations", 0, complete_ns=10_000),  # produces are pipelined
-        changed("operations", 0, complete_ns=None),
+        changed("operations", 0, complete_ns=None, outcome="info"),
+        changed("operations", 0, invoke_ns=-(2**62)),
+        changed("operations", 2, complete_ns=2**62),
         changed("operations", 0, f="share_fetch_of_tomorrow", invoke_ns=1, complete_ns=2),
         changed("operations", 0, invoke_ns=-5),
         changed("operations", 0, partition=-1, offset=-1),
@@ -257,6 +305,24 @@ def test_text_that_is_not_utf8(tmp_path):
     pq.write_table(table.set_column(table.column_names.index("key"), "key", keys), path)
     with pytest.raises(HistoryError, match=r"^table records, row 2: key is not UTF-8$"):
         validate(open_history(run_dir))
+
+
+@pytest.mark.parametrize("column", ["topic", "topic_id"])
+def test_a_topic_that_is_not_utf8_whichever_check_sees_it_first(tmp_path, column):
+    run_dir = write_history(tmp_path / "run", lawful_tables())
+    path = run_dir / "history" / "records.parquet"
+    table = pq.read_table(path)
+    topics = pa.chunked_array([pa.array([*[b"orders"] * 7, b"\xff"], pa.binary()).view(pa.string())])
+    pq.write_table(table.set_column(table.column_names.index(column), column, topics), path)
+    history = open_history(run_dir)
+    refused = []
+    for check in checks(history):
+        try:
+            check()
+        except HistoryError as error:
+            refused.append(str(error))
+    assert set(refused) == {f"table records, row 7: {column} is not UTF-8"}
+    assert len(refused) > 1
 
 
 edges = st.sampled_from([-(2**63), -(2**62), -1, 0, 1, 2**31, 2**62, 2**63 - 1])
