@@ -124,9 +124,14 @@ class _Reader:
         if len(forms) % 2:
             raise bad_line(self._path, begun, "a map whose last key has no value")
         try:
-            return dict(zip(forms[::2], forms[1::2], strict=True))
+            found = dict(zip(forms[::2], forms[1::2], strict=True))
         except TypeError:
             raise bad_line(self._path, begun, "a map whose key is a map") from None
+        if 2 * len(found) < len(forms):
+            keys = forms[::2]
+            twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+            raise bad_line(self._path, begun, f"a map that has the key {shown(twice)} twice")
+        return found
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
 """The log that Jepsen keeps of a test: a row for each invocation and completion, put together to calls.
 
 `history.edn` has a map a line; the same rows as JSON objects, a line each or in one array, are read as well. A row has
-`process` (a number, or the name of a nemesis), `type` (invoke, ok, fail, info), `f`, `value`, and `time` in
-nanoseconds; where no row has a time, the order of rows is the clock.
+`process` (a number, or the name of a nemesis, whose rows all are info; some JSON calls it -1), `type` (invoke, ok, fail,
+info), `f`, `value`, and `time` in nanoseconds; where no row has a time, the order of rows is the clock.
 """
 
 import json
@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from linearizability.importers.edn import read_forms
-from linearizability.importers.source import bad_line, read_lines, shown
+from linearizability.importers.source import RepeatedMemberError, bad_line, no_member_twice, read_lines, shown
 from linearizability.operation import EventKind
 
 _BETWEEN: Final = re.compile(r"[\s,\[\]]*")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _PROCESS_MAX: Final = 2**31 - 1
+_NEMESIS: Final = -1
 Row = Mapping[str, Any]
 
 
@@ -62,7 +63,7 @@ def read_edn_rows(path: Path) -> Iterator[tuple[int, Any]]:
 def read_json_rows(path: Path) -> Iterator[tuple[int, Any]]:
     """The rows of a file of JSON objects, a line each or in one array. Raises HistoryError naming the line."""
     text = "".join(line for _, line in read_lines(path))
-    decoder, line, at = json.JSONDecoder(), 1, 0
+    decoder, line, at = json.JSONDecoder(object_pairs_hook=no_member_twice), 1, 0
     while at < len(text):
         begin = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
         line += text.count("\n", at, begin)
@@ -70,6 +71,8 @@ def read_json_rows(path: Path) -> Iterator[tuple[int, Any]]:
             return
         try:
             row, at = decoder.raw_decode(text, begin)
+        except RepeatedMemberError as error:
+            raise bad_line(path, line, str(error)) from None
         except (ValueError, RecursionError) as error:
             where = error.lineno if isinstance(error, json.JSONDecodeError) else line
             raise bad_line(path, where, f"not JSON: {shown(text[begin:])}") from None
@@ -121,7 +124,7 @@ class _Pairing:
             raise bad_line(self._path, line, f"an operation has a type (invoke, ok, fail, info) and an f: {shown(row)}")
         now_ns = self._time_ns(line, row)
         number, self._count = self._count, self._count + 1
-        if isinstance(process, str):
+        if isinstance(process, str) or (kind == EventKind.INFO and type(process) is int and process == _NEMESIS):
             self.nemesis.append(NemesisRow(line, now_ns, f, row.get("value")))
             return
         if type(process) is not int or not 0 <= process <= _PROCESS_MAX:

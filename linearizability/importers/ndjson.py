@@ -22,7 +22,7 @@ from linearizability.history.rows import BrokenRowError
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
 from linearizability.history.validate import validate
-from linearizability.importers.source import bad_line, read_lines, shown
+from linearizability.importers.source import RepeatedMemberError, bad_line, no_member_twice, read_lines, shown
 
 TABLE: Final = "table"
 RUN: Final = "run"
@@ -80,7 +80,9 @@ def read_ndjson(path: Path) -> History:
 
 def _object(path: Path, line: int, text: str) -> tuple[str, dict[str, Any]]:
     try:
-        row = json.loads(text)
+        row = json.loads(text, object_pairs_hook=no_member_twice)
+    except RepeatedMemberError as error:
+        raise bad_line(path, line, str(error)) from None
     except (ValueError, RecursionError) as error:
         raise bad_line(path, line, f"not JSON: {error}") from None
     name = row.pop(TABLE, None) if isinstance(row, dict) else None

@@ -2,9 +2,9 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from linearizability.history.errors import HistoryError
 
@@ -28,6 +28,20 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise bad_line(path, number + 1, f"the compressed file is damaged: {error}") from None
     except OSError as error:
         raise HistoryError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+class RepeatedMemberError(ValueError):
+    """An object that has a member twice: which of them is meant, nobody knows."""
+
+
+def no_member_twice(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of its members, for JSON's `object_pairs_hook`. Raises RepeatedMemberError."""
+    found = dict(members)
+    if len(found) < len(members):
+        names = [name for name, _ in members]
+        name = next(name for place, name in enumerate(names) if name in names[:place])
+        raise RepeatedMemberError(f"an object has the member {shown(name)!r} twice")
+    return found
 
 
 def bad_line(path: Path, number: int, what: str) -> HistoryError:

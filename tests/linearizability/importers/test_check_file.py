@@ -167,3 +167,35 @@ def test_only_kafka_histories_have_tables(tmp_path):
     path.write_text(STORE)
     with pytest.raises(NotARunError, match="a log of a key-value store with append, which is no Kafka history"):
         import_history(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "message"),
+    [
+        (
+            '{"op_id": 1, "input": ["read"], "invoke_ns": 0, "outcome": "ok", "outcome": "fail"}',
+            "register",
+            "'outcome'",
+        ),
+        (TABLES + '{"table": "operations", "op_id": 1, "op_id": 2}', None, "'op_id'"),
+        ('{"type": "invoke", "process": 0, "f": "poll", "value": [["poll", {"0": [], "0": []}]]}', None, "'0'"),
+        ("{:process 0, :type :ok, :f :poll, :value [[:poll {0 [[0 1]], 0 [[1 7]]}]]}", None, "the key 0 twice"),
+    ],
+)
+def test_a_member_that_is_there_twice_is_refused(tmp_path, text, model, message):
+    path = tmp_path / "log"
+    path.write_text(text)
+    with pytest.raises(HistoryError, match=rf"^{path}, line \d: .* has the (member|key).*twice") as error:
+        judge_file(path, model=model)
+    assert message in str(error.value)
+
+
+def test_json_may_call_the_nemesis_minus_one(tmp_path):
+    path = tmp_path / "log"
+    rows = [{"process": -1, "type": "info", "f": "start", "value": None}]
+    rows += [{"process": 0, "type": kind, "f": "write", "value": 1} for kind in ("invoke", "ok")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert judge_file(path, model="register").judgement.verdict is Verdict.OK
+    path.write_text(path.read_text().replace("-1", "-2"))
+    with pytest.raises(HistoryError, match="line 1: process is -2, neither a number nor a nemesis"):
+        judge_file(path, model="register")
