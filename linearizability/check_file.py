@@ -13,13 +13,14 @@ from linearizability.check import judge_history
 from linearizability.check_object import KAFKA_OBJECTS, judge_kafka_object, judge_operations
 from linearizability.history.errors import HistoryError, NotARunError
 from linearizability.history.reader import History
-from linearizability.importers.calls import as_calls_of, read_jepsen_calls, read_operations
+from linearizability.importers.calls import OwnLines, as_calls_of, read_jepsen_calls, read_operations
 from linearizability.importers.jepsen import import_jepsen, is_of_kafka
 from linearizability.importers.jepsen_log import read_edn_rows, read_json_rows
 from linearizability.importers.ndjson import read_ndjson
 from linearizability.importers.porcupine import read_etcd_log, read_key_value_log
 from linearizability.importers.recognise import Form, recognise
 from linearizability.judgement import Judgement
+from linearizability.model import Model
 from linearizability.models.catalogue import MODELS, NamedModel
 from linearizability.operation import Event, Operation
 from linearizability.verify import Budget, Verification
@@ -61,14 +62,15 @@ def judge_file(path: Path, budget: Budget | None = None, model: str | None = Non
         if named is None:
             known = ", ".join(MODELS)
             raise NotARunError(f"{path}: {form.value}; name the model that it is to be held against (--model): {known}")
-        return _judge_operations(path, form, read_operations(path, named), named, budget)
+        history, lines = read_operations(path, named)
+        return _judge_operations(path, form, history, named.make(), budget, lines=lines)
     if form in _JEPSEN and named is not None:
         rows = list(_JEPSEN[form](path))
         if model not in KAFKA_OBJECTS or not is_of_kafka(rows):
-            return _judge_operations(path, form, read_jepsen_calls(path, rows, named), named, budget)
-    history = import_history(path)
-    judgement = judge_history(history) if model is None else judge_kafka_object(history, model, budget)
-    return FileJudgement(form, judgement, history=history)
+            return _judge_operations(path, form, *read_jepsen_calls(path, rows, named), budget)
+    kafka = import_history(path)
+    judgement = judge_history(kafka) if model is None else judge_kafka_object(kafka, model, budget)
+    return FileJudgement(form, judgement, history=kafka)
 
 
 def import_history(path: Path) -> History:
@@ -89,16 +91,30 @@ def _judge_log(path: Path, form: Form, named: NamedModel | None, budget: Budget 
             events = as_calls_of(events, named)
         except ValueError as error:
             raise NotARunError(f"{path}: {form.value}, and of another object: {error}") from None
-    return _judge_operations(path, form, events, named or MODELS[own], budget)
+    return _judge_operations(path, form, events, (named or MODELS[own]).make(), budget)
 
 
 def _judge_operations(
-    path: Path, form: Form, history: Sequence[Any], named: NamedModel, budget: Budget | None
+    path: Path,
+    form: Form,
+    history: Sequence[Any],
+    model: Model,
+    budget: Budget | None,
+    *,
+    lines: OwnLines | None = None,
 ) -> FileJudgement:
     calls: Sequence[Operation] | Sequence[Event] = history
     try:
-        judgement, verification, explanation = judge_operations(calls, named.make(), budget)
+        judgement, verification, explanation = judge_operations(calls, model, budget)
     except HistoryError as error:
-        raise type(error)(f"{path}: {error}") from error
+        raise type(error)(f"{path}{_line_of(str(error), lines or {})}: {error}") from error
     text = explanation.text() if explanation is not None else ""
     return FileJudgement(form, judgement, text, verification=verification)
+
+
+def _line_of(error: str, lines: OwnLines) -> str:
+    """Where the operation stands that an error begins with: of two that overlap the one that was invoked too early."""
+    for op_id, own in lines.items():
+        if error.startswith((f"operation {op_id!r}: ", f"operation {op_id!r} ")):
+            return f", line {own[0] if ' is invoked while ' in error else own[-1]}"
+    return ""

@@ -13,7 +13,9 @@ or, in the order in which they happened:
 They have the members of `Operation` and `Event`, and what is left out has their default.
 
 In a log of Jepsen's `f` is the operation's name and `value` its argument, or a vector of its arguments; when it is ok,
-`value` is the answer. A compare-and-set that is ok was done, one that failed is left out.
+`value` is the answer. A compare-and-set that is ok was done, one that failed is left out. A log of independent keys has
+the pair of a key and that as each `value`, also of what is invoked without an argument (`[0 nil]`): by that it is
+known, and inputs are those of `models.each_key`.
 """
 
 import json
@@ -26,7 +28,9 @@ from typing import Any, Final
 from linearizability.importers.jepsen_log import Call as LoggedCall
 from linearizability.importers.jepsen_log import pair_rows
 from linearizability.importers.source import RepeatedMemberError, bad_line, no_member_twice, read_lines, shown
+from linearizability.model import Model
 from linearizability.models.catalogue import DONE, Call, NamedModel, Truth
+from linearizability.models.each_key import each_key
 from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outcome
 
 _OPERATION: Final = frozenset({"op_id", "process", "input", "output", "invoke_ns", "complete_ns", "outcome"})
@@ -34,26 +38,39 @@ _EVENT: Final = frozenset({"op_id", "process", "kind", "value", "time_ns"})
 DEPTH_MAX: Final = 50
 """Of arrays inside each other."""
 Row = Mapping[str, Any]
+OwnLines = Mapping[Hashable, Sequence[int]]
+"""The lines that tell of an operation, by its op_id."""
 
 
-def read_operations(path: Path, model: NamedModel) -> list[Operation] | list[Event]:
-    """What a file of operations, or of events, says. Raises HistoryError naming the line."""
+def read_operations(path: Path, model: NamedModel) -> tuple[list[Operation] | list[Event], OwnLines]:
+    """What a file of operations, or of events, says, and on which lines. Raises HistoryError naming the line."""
     rows = [(line, _row(path, line, text)) for line, text in read_lines(path) if text.strip()]
+    history: list[Any]
     if rows and "kind" in rows[0][1]:
-        return _events(path, rows, model)
-    return [_told(path, line, _operation, row, model) for line, row in rows]
+        history = _events(path, rows, model)
+    else:
+        history = [_told(path, line, _operation, row, model) for line, row in rows]
+    lines: dict[Hashable, list[int]] = {}
+    for (line, _), one in zip(rows, history, strict=True):
+        lines.setdefault(one.op_id, []).append(line)
+    return history, lines
 
 
-def read_jepsen_calls(path: Path, rows: Iterable[tuple[int, Any]], model: NamedModel) -> list[Event]:
-    """The calls of all clients that a log of Jepsen's tells, numbered by invocation. Raises HistoryError."""
+def read_jepsen_calls(path: Path, rows: Iterable[tuple[int, Any]], model: NamedModel) -> tuple[list[Event], Model]:
+    """The calls of all clients that a log of Jepsen's tells, numbered by invocation, and the model they are judged by.
+
+    Raises HistoryError naming the line.
+    """
     calls, _ = pair_rows(path, rows)
+    has_keys = _has_keys(path, calls, model)
     moments: list[tuple[int, Event]] = []
     for number, call in enumerate(calls):
-        begin, end = _told(path, call.line, _logged, call, model, number)
+        begin, end = _told(path, call.line, _logged, call, model, number, has_keys)
         moments.append((call.begin, begin))
         if end is not None:
             moments.append((call.end, end))
-    return [event for _, event in sorted(moments, key=lambda moment: moment[0])]
+    events = [event for _, event in sorted(moments, key=lambda moment: moment[0])]
+    return events, each_key(model.make()) if has_keys else model.make()
 
 
 def as_calls_of(events: Sequence[Event], model: NamedModel) -> list[Event]:
@@ -193,17 +210,55 @@ def _text(given: str) -> str:
     return given
 
 
-def _logged(call: LoggedCall, model: NamedModel, number: int) -> tuple[Event, Event | None]:
+def _has_keys(path: Path, calls: Sequence[LoggedCall], model: NamedModel) -> bool:
+    """Whether a log is one of independent keys. Raises HistoryError for one that nobody can tell of."""
+    asked = [
+        _told(path, call.line, lambda call: (model.call(call.f), _value(call.asked.get("value"))), call)
+        for call in calls
+    ]
+    if any(not kind.parameters and _is_pair(value) and value[1] is None for kind, value in asked):
+        return True
+    all_pairs = all(_is_pair(value) for _, value in asked)
+    objects = any(not kind.parameters for kind in model.calls)
+    for call, (kind, value) in zip(calls, asked, strict=True):
+        if len(kind.parameters) == 1 and kind.answer and _is_pair(value) and value[1] is None:
+            what = f"{kind} is invoked with {shown(value)}, as of independent keys, which this model has itself"
+            raise bad_line(path, call.line, what)
+        if all_pairs and objects and len(kind.parameters) == 2 and _is_pair(value[1]) and not _is_pair(value[0]):
+            what = f"{kind} with {shown(value)} may be of one object, or of independent keys; no read tells"
+            raise bad_line(path, call.line, what)
+    return False
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) == 2
+
+
+def _of_key(call: LoggedCall, value: Any, key: Any = UNKNOWN) -> tuple[Any, Any]:
+    """A key, which may be given, and what is said of it."""
+    if not _is_pair(value):
+        raise ValueError(f"{call.f} has the value {shown(value)}, no pair of a key and a value as others have")
+    if key is not UNKNOWN and value[0] != key:
+        raise ValueError(f"{call.f} is invoked for key {shown(key)}, and answered for key {shown(value[0])}")
+    return value[0], value[1]
+
+
+def _logged(call: LoggedCall, model: NamedModel, number: int, has_keys: bool) -> tuple[Event, Event | None]:
     """The two events of a call."""
     kind, asked = model.call(call.f), _value(call.asked.get("value"))
+    key, asked = _of_key(call, asked) if has_keys else (None, asked)
     arguments = asked if len(kind.parameters) > 1 and isinstance(asked, tuple) else (asked,)
     given = kind.input(arguments if kind.parameters else ())
+    if has_keys:
+        given = (key, given)
     begin = Event(kind=EventKind.INVOKE, op_id=number, value=given, process=call.process, time_ns=call.invoke_ns)
     if call.answered is None:
         return begin, None
     value: Any = None
     if call.outcome == Outcome.OK:
         answer = _value(call.answered.get("value"))
+        if has_keys and kind.answer:
+            _, answer = _of_key(call, answer, key)
         value = kind.output(True if kind.answer == DONE and answer == asked else answer)
     end = EventKind(call.outcome)
     return begin, Event(kind=end, op_id=number, value=value, process=call.process, time_ns=call.complete_ns)

@@ -1,8 +1,8 @@
 """The log that Jepsen keeps of a test: a row for each invocation and completion, put together to calls.
 
 `history.edn` has a map a line; the same rows as JSON objects, a line each or in one array, are read as well. A row has
-`process` (a number, or the name of a nemesis, whose rows all are info; some JSON calls it -1), `type` (invoke, ok, fail,
-info), `f`, `value`, and `time` in nanoseconds; where no row has a time, the order of rows is the clock.
+`process` (a number, or the name of a nemesis, whose rows all are info; some JSON calls it -1), `type` (invoke, ok,
+fail, info), `f`, `value`, and `time` in nanoseconds; where no row has a time, the order of rows is the clock.
 """
 
 import json

@@ -137,8 +137,9 @@ def test_how_a_file_is_recognised(tmp_path):
 def test_what_is_left_out_has_its_default(tmp_path):
     path = tmp_path / "log"
     path.write_text("\n" + lines({"op_id": "x", "input": ["read"], "invoke_ns": -5, "outcome": "info"}))
-    (operation,) = read_operations(path, MODELS["register"])
+    (operation,), own_lines = read_operations(path, MODELS["register"])
     assert (operation.process, operation.complete_ns, operation.output) == (None, None, UNKNOWN)
+    assert own_lines == {"x": [2]}
 
 
 @pytest.mark.parametrize(
@@ -150,11 +151,14 @@ def test_what_is_left_out_has_its_default(tmp_path):
         ({**READ, "op_id": None}, "line 2: op_id is missing"),
         ({**READ, "op_id": [1]}, "line 2: op_id is [1], neither a whole number nor a text"),
         ({**READ, "op_id": True}, "line 2: op_id is true, neither"),
-        ({**READ, "op_id": 1}, "operation 1 is there twice; ids must be unique"),
-        ({**READ, "process": "a"}, "operation 2 of process 'a' is invoked while its operation 1 is still running"),
+        ({**READ, "op_id": 1}, "line 2: operation 1 is there twice; ids must be unique"),
+        (
+            {**READ, "process": "a"},
+            "line 2: operation 2 of process 'a' is invoked while its operation 1 is still running",
+        ),
         ({**READ, "process": 1.5}, "line 2: process is 1.5, neither"),
-        ({**READ, "complete_ns": 4}, "operation 2: it completes at 4, before it was invoked at 5"),
-        ({**READ, "complete_ns": None}, "operation 2: it is ok and has no completion"),
+        ({**READ, "complete_ns": 4}, "line 2: operation 2: it completes at 4, before it was invoked at 5"),
+        ({**READ, "complete_ns": None}, "line 2: operation 2: it is ok and has no completion"),
         ({**READ, "invoke_ns": None}, "line 2: invoke_ns is missing"),
         ({**READ, "invoke_ns": 0.5}, "line 2: invoke_ns is 0.5, not whole nanoseconds"),
         ({**READ, "outcome": "done"}, "line 2: outcome is done, none of ok, fail, info"),
@@ -181,11 +185,11 @@ def test_a_bad_line_is_named(tmp_path, row, message):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{"kind": "ok", "op_id": 1}], "operation 1 completes and was never invoked"),
-        ([{"kind": "invoke", "op_id": 1, "value": ["read"]}] * 2, "operation 1 is invoked twice"),
+        ([{"kind": "ok", "op_id": 1}], "line 1: operation 1 completes and was never invoked"),
+        ([{"kind": "invoke", "op_id": 1, "value": ["read"]}] * 2, "line 2: operation 1 is invoked twice"),
         (
             [{"kind": "invoke", "op_id": 1, "value": ["read"], "time_ns": 5}, {"kind": "ok", "op_id": 1, "time_ns": 4}],
-            "operation 1: its ok at 4 goes back in time, behind 5",
+            "line 2: operation 1: its ok at 4 goes back in time, behind 5",
         ),
         ([{"kind": "begin", "op_id": 1}], "line 1: kind is begin, none of invoke, ok, fail, info"),
     ],
@@ -270,3 +274,44 @@ def test_long_values_are_told_by_their_beginning(tmp_path):
     found = judge_file(path, model="register")
     assert found.judgement.verdict is Verdict.VIOLATION
     assert len(found.explanation) + len(found.judgement.anomalies[0].evidence[0].text) < 3_000
+
+
+def of_jepsen(*calls):
+    """One after the other: (f, as invoked, as answered)."""
+    for at, (f, asked, told) in enumerate(calls):
+        yield {"process": at, "type": "invoke", "f": f, "value": asked}
+        yield {"process": at, "type": "ok", "f": f, "value": told}
+
+
+def test_independent_keys_are_judged_apart(verdict_of):
+    writes = ("write", [0, 3], [0, 3]), ("write", [1, 4], [1, 4])
+    assert verdict_of(lines(*of_jepsen(*writes, ("read", [0, None], [0, 3]))), "register") is Verdict.OK
+    assert verdict_of(lines(*of_jepsen(*writes, ("read", [0, None], [0, 4]))), "register") is Verdict.VIOLATION
+    cas = *writes, ("cas", [0, [3, 5]], [0, [3, 5]])
+    assert verdict_of(lines(*of_jepsen(*cas, ("read", [0, None], [0, 5]))), "compare-and-set") is Verdict.OK
+    assert verdict_of(lines(*of_jepsen(*cas, ("read", [1, None], [1, 5]))), "compare-and-set") is Verdict.VIOLATION
+    pairs = ("write", [0, 3], [0, 3]), ("read", None, [0, 3])
+    assert verdict_of(lines(*of_jepsen(*pairs)), "register") is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("calls", "model", "message"),
+    [
+        ([("read", [0, None], [1, 3])], "register", "line 1: read is invoked for key 0, and answered for key 1"),
+        ([("read", [0, None], [0, 3]), ("write", 3, 3)], "register", "line 3: write has the value 3, no pair of a key"),
+        ([("read", [0, None], 3)], "register", "line 1: read has the value 3, no pair of a key and a value"),
+        (
+            [("write", [0, 1], [0, 1]), ("cas", [0, [1, 2]], [0, [1, 2]])],
+            "compare-and-set",
+            "line 3: cas(expected, new) -> true or false with (0, (1, 2)) may be of one object, or of independent keys",
+        ),
+        ([("get", [0, None], [0, 3])], "key-value", "is invoked with (0, None), as of independent keys, which this"),
+        ([("cas", [0, 1], None)], "compare-and-set", "line 1: cas is answered by true or false, not None"),
+    ],
+)
+def test_keys_that_do_not_fit_are_refused(tmp_path, calls, model, message):
+    path = tmp_path / "log"
+    path.write_text(lines(*of_jepsen(*calls)))
+    with pytest.raises(HistoryError) as error:
+        judge_file(path, model=model)
+    assert message in str(error.value)
