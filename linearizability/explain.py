@@ -71,7 +71,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _call(self, operation: Operation) -> str:
-        return self.model.describe_operation(operation.input, operation.output)
+        return self.model.tell_operation(operation.input, operation.output)
 
 
 def explain(prepared: Prepared, timeline: Timeline, model: Model, blocked: int, steps: int) -> Explanation:
@@ -112,9 +112,7 @@ def _longest(
         operations = tuple(prepared.operations[timeline.origins[op]] for op in path)
         reason = model.reason(state, kind.input, kind.output) or "it is possible here, but came too late"
         begun = search.states.states[first[0] & STATE_MASK]
-        found.append(
-            PartialLinearization(operations, model.describe_state(state), reason, begun, length - len(operations))
-        )
+        found.append(PartialLinearization(operations, model.tell_state(state), reason, begun, length - len(operations)))
     return tuple(found)
 
 

@@ -15,10 +15,10 @@ Budgets hold: steps to within one configuration, time and memory (an estimate of
 piece of an engine's work, which is kept near twenty milliseconds.
 """
 
-import sys
+import math
 import time
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, fields
 
 from linearizability.explain import Explanation, explain
 from linearizability.judgement import Verdict
@@ -38,11 +38,21 @@ FIRST_TURN_STEPS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a check may use in all; None is no limit. The memory is that of the searches, not of the history."""
+    """What a check may use in all; None and infinity are no limit.
 
-    steps: int | None = None
+    The memory is that of the searches, not of the history. Raises ValueError for what is neither None nor a number
+    from 0 on.
+    """
+
+    steps: float | None = None
     time_s: float | None = 60.0
-    memory_mb: int | None = 1024
+    memory_mb: float | None = 1024
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if value is not None and not (isinstance(value, int | float) and value >= 0):
+                raise ValueError(f"the budget's {limit.name} is {value!r}, neither a number from 0 on nor None")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +108,7 @@ class Verification:
 
 
 def check(
-    history: Sequence[Operation] | Sequence[Event],
+    history: Iterable[Operation] | Iterable[Event],
     model: Model,
     budget: Budget | None = None,
     *,
@@ -128,9 +138,10 @@ class _Scheduler:
         self._first_only = first_only
         self._begin_ns = self._now_ns = clock()
         self._steps = self._held_bytes = 0
-        self._most_steps = budget.steps if budget.steps is not None else sys.maxsize
-        self._most_ns = int(budget.time_s * 1e9) if budget.time_s is not None else sys.maxsize
-        self._most_bytes = budget.memory_mb << 20 if budget.memory_mb is not None else sys.maxsize
+        self._most_steps = math.inf if budget.steps is None else budget.steps
+        # Products of a float that are too large are infinite, which is right; as an int they would be an error.
+        self._most_ns = math.inf if budget.time_s is None else budget.time_s * 10**9
+        self._most_bytes = math.inf if budget.memory_mb is None else budget.memory_mb * 2**20
 
     def run(self) -> dict[int, str]:
         """Why those that stay undecided do, by the identity of their contest."""
@@ -156,7 +167,7 @@ class _Scheduler:
         """Let a contest take so many steps, a piece at a time; say which budget is used up, if one is."""
         enough = contest.steps + turn
         while contest.finding is None and not contest.exhausted:
-            left = min(enough - contest.steps, self._most_steps - self._steps)
+            left = math.ceil(min(enough - contest.steps, self._most_steps - self._steps))
             if self._steps >= self._most_steps:
                 return f"the budget of {self._budget.steps} steps was used up"
             if self._now_ns - self._begin_ns >= self._most_ns:
@@ -202,6 +213,6 @@ def _outcome(prepared: Prepared, model: Model, contest: Contest, reasons: dict[i
     if finding.blocked is None:
         return Outcome(timeline.key, Verdict.OK, size, *used, contest.winner)
     blocked = prepared.operation(timeline.origins[finding.blocked])
-    text = model.describe_operation(blocked.input, blocked.output)
+    text = model.tell_operation(blocked.input, blocked.output)
     reason = f"operation {blocked.op_id!r}, {text}, cannot be placed: no order explains what completed up to then"
     return Outcome(timeline.key, Verdict.VIOLATION, size, *used, contest.winner, blocked, reason)

@@ -93,7 +93,7 @@ class _Drawing:
         )
 
     def _call(self, op: Operation) -> str:
-        text = self._model.describe_operation(op.input, op.output if op.outcome is Outcome.OK else UNKNOWN)
+        text = self._model.tell_operation(op.input, op.output if op.outcome is Outcome.OK else UNKNOWN)
         return text.replace(repr(UNKNOWN), "?")
 
     def _order(self, path: PartialLinearization) -> Order:
@@ -113,7 +113,7 @@ class _Drawing:
         return Order(short(path.state), short(path.reason), len(path), tuple(steps))
 
     def _told(self, states: Iterable[object]) -> str:
-        return short(" or ".join(short(self._model.describe_state(state)) for state in states))
+        return short(" or ".join(short(self._model.tell_state(state)) for state in states))
 
     def _statement(self) -> str:
         blocked = self._explanation.blocked

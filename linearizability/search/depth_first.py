@@ -20,8 +20,8 @@ from typing import Any
 
 from linearizability.model import Model, ModelError, Refused, State
 from linearizability.search.engine import Finding, Progress
-from linearizability.search.states import weight_bytes
 from linearizability.search.timeline import Timeline
+from linearizability.search.weight import Weight
 
 ENTRY_BYTES = 190
 """One remembered configuration: a tuple, its place in the set, an int of some words."""
@@ -36,6 +36,7 @@ class DepthFirstSearch:
         self._model = model
         self._progress = progress
         self._timeline = timeline
+        self._weight = Weight()
         self._completing, self._admitted = _barriers(timeline)
         self._bits, self._barrier_bit = _bits(timeline, self._completing, self._admitted)
 
@@ -59,6 +60,7 @@ class DepthFirstSearch:
         passes = [self._barrier_bit - bit for bit in waits]
         last = len(waits)
         seen: set[tuple[int, State]] = set()
+        weight = self._weight
         stack: list[tuple[Iterator[int], int, State, int, list[int], list[int]]] = []
         placed = barrier = furthest = number = 0
         steps = progress.steps
@@ -94,7 +96,7 @@ class DepthFirstSearch:
                         else:
                             placed += bits[number]
                 if barrier == last:
-                    self._note(steps, len(seen), state)
+                    self._note(steps, len(seen))
                     return Finding(linearizable=True)
                 furthest = max(furthest, barrier)
                 untried = reversed(choices)
@@ -114,26 +116,31 @@ class DepthFirstSearch:
                             break
                     else:
                         if not stack:
-                            self._note(steps, len(seen), state)
+                            self._note(steps, len(seen))
                             return Finding(linearizable=False, blocked=self._completing[furthest])
                         untried, placed, state, barrier, choices, reads = stack.pop()
                         continue
                     break
+                # Asked here first, since a call would cost more than the rest of the step.
+                if after is Refused or (after.__class__ is tuple and len(after) == 2 and after[0] is False):
+                    model.refuse_slip(state, inputs[number], outputs[number], after)
+                if known >= weight.look_at:
+                    weight.look(known, after, state, inputs[number], outputs[number])
                 stack.append((untried, placed, state, barrier, choices, reads))
                 choices = [other for other in choices if other != number]
                 placed, state = reached, after
                 if steps > progress.allowance:
-                    self._note(steps, len(seen), state)
+                    self._note(steps, len(seen))
                     yield
         except ModelError:
             raise
         except Exception as error:
             raise model.error(state, inputs[number], outputs[number], error) from error
 
-    def _note(self, steps: int, entries: int, state: State) -> None:
+    def _note(self, steps: int, entries: int) -> None:
         self._progress.steps = steps
         unknown = len(self._timeline.twins) // 7
-        self._progress.hold(entries * (ENTRY_BYTES + unknown + weight_bytes(state)))
+        self._progress.hold(entries * (ENTRY_BYTES + unknown) + self._weight.bytes(entries))
 
 
 def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:

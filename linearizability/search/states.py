@@ -1,14 +1,16 @@
 """States by numbers, so that a search compares and stores small ints; and what the states weigh."""
 
-import sys
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from linearizability.model import Model, ModelError, Refused, State
+from linearizability.search.weight import Weight
 
 STATE_BITS = 32
 """A state's number fits in so many bits: more states than memory holds."""
+ENTRY_BYTES = 120
+"""One state's place in the list and in the dictionary, and its number."""
 
 
 @dataclass(slots=True)
@@ -31,6 +33,7 @@ class States:
         self.model = model
         self.states: list[State] = []
         self._numbers: dict[State, int] = {}
+        self._weight = Weight()
         self.first = self.numbers(model.first_states())
 
     def numbers(self, states: tuple[State, ...]) -> tuple[int, ...]:
@@ -67,25 +70,29 @@ class States:
     def move(self, kind: OperationClass, number: int) -> tuple[int, ...]:
         """Where an operation that is not pure leads from a state; remembered with its class."""
         model, state = self.model, self.states[number]
-        if model.nondeterministic:
-            moves = self.numbers(model.next_states(state, kind.input, kind.output, pure=False))
-        else:
-            try:
+        before = len(self.states)
+        try:
+            if model.nondeterministic:
+                moves = self.numbers(model.next_states(state, kind.input, kind.output, pure=False))
+            else:
                 after = model.step(state, kind.input, kind.output)
                 moves = () if after.__class__ is Refused else (self._number(after),)
-            except Exception as error:
-                raise model.error(state, kind.input, kind.output, error) from error
+        except ModelError:
+            raise
+        except Exception as error:
+            raise model.error(state, kind.input, kind.output, error) from error
+        if len(self.states) > before:
+            self._look_at_new(before, state, kind)
         kind.moves[number] = moves
         return moves
 
+    def _look_at_new(self, first: int, before: State, kind: OperationClass) -> None:
+        for place in range(first, len(self.states)):
+            after = self.states[place]
+            self.model.refuse_slip(before, kind.input, kind.output, after)
+            if place >= self._weight.look_at:
+                self._weight.look(place, after, before, kind.input, kind.output)
+
     def bytes(self) -> int:
-        """About what they occupy, judged by the newest."""
-        return len(self.states) * (120 + weight_bytes(self.states[-1])) if self.states else 0
-
-
-def weight_bytes(state: Hashable) -> int:
-    """The bytes of a state with its tuples and sets; the values in these are the history's, and shared with it."""
-    size = sys.getsizeof(state)
-    if isinstance(state, tuple | frozenset):
-        size += sum(weight_bytes(part) for part in state if isinstance(part, tuple | frozenset))
-    return size
+        """About what they occupy."""
+        return len(self.states) * ENTRY_BYTES + self._weight.bytes(len(self.states))

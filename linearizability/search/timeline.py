@@ -5,11 +5,13 @@ Operations get small numbers in the order of their invocations. A timeline lists
 difference. An info operation has no completion.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from linearizability.history.errors import HistoryError
 from linearizability.model import Model, never_pipelined
@@ -17,6 +19,7 @@ from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outc
 from linearizability.search.states import OperationClass, States
 
 STATES_KEPT_MAX = 1_000
+Kind = TypeVar("Kind", bound=StrEnum)
 INVOKE, OK, FAIL = EventKind.INVOKE, EventKind.OK, EventKind.FAIL
 
 
@@ -71,14 +74,15 @@ class _Raw:
 class Prepared:
     """The timelines of a history, and its operations by their numbers."""
 
-    def __init__(self, history: Sequence[Operation] | Sequence[Event], model: Model) -> None:
+    def __init__(self, history: Iterable[Operation] | Iterable[Event], model: Model) -> None:
         self._operations: Sequence[Operation] = ()
         self._events: Sequence[Event] = ()
-        if history and isinstance(history[0], Event):
-            self._events = history  # type: ignore[assignment]
+        rows = _in_order(history)
+        if rows and isinstance(rows[0], Event):
+            self._events = _sound_events(rows)
             raw = _from_events(self._events, model)
         else:
-            self._operations = history  # type: ignore[assignment]
+            self._operations = _sound_operations(rows)
             raw = _from_operations(self._operations, model)
         self.timelines = _split(model, raw)
 
@@ -124,14 +128,23 @@ def _operation_of(events: Sequence[Event], begin: int, end: int | None) -> Opera
     )
 
 
+def _in_order(history: Iterable[Any]) -> Sequence[Any]:
+    if isinstance(history, Sequence):
+        return history
+    try:
+        return [*history]
+    except TypeError:
+        raise HistoryError(f"no history: {history!r}; give a list of operations or of events") from None
+
+
 def _from_events(events: Sequence[Event], model: Model) -> _Raw:
-    _refuse_damaged_events(events)
     raw = _Raw()
     order, inputs, outputs, failed = raw.order, raw.inputs, raw.outputs, raw.failed
     gave_up: set[int] = set()
     numbers: dict[Hashable, int] = {}
+    processes: list[Hashable] = []
     current: dict[Hashable, int] = {}
-    pipelined = None if model.pipelined is never_pipelined else model.pipelined
+    pipelined = None if model.pipelined is never_pipelined else model.may_overlap
     for event in events:
         op_id, kind, process = event.op_id, event.kind, event.process
         if kind is INVOKE:
@@ -139,6 +152,7 @@ def _from_events(events: Sequence[Event], model: Model) -> _Raw:
             if numbers.setdefault(op_id, number) != number:
                 raise HistoryError(f"operation {op_id!r} is invoked twice; ids must be unique")
             inputs.append(event.value)
+            processes.append(process)
             order.append(number)
             if process is not None and (pipelined is None or not pipelined(event.value)):
                 current[process] = number
@@ -156,25 +170,83 @@ def _from_events(events: Sequence[Event], model: Model) -> _Raw:
             gave_up.add(number)
             if kind is FAIL:
                 failed.add(number)
-        if process is None or current.get(process, number) == number:
+        invoked_by = processes[number]
+        if process is not None and process != invoked_by:
+            raise HistoryError(f"operation {op_id!r} is invoked by process {invoked_by!r} and completed by {process!r}")
+        if invoked_by is None or current.get(invoked_by, number) == number:
             continue
         if pipelined is None or not pipelined(inputs[number]):
-            later = list(numbers)[current[process]]
-            raise HistoryError(_overlap(later, op_id, process))
+            later = list(numbers)[current[invoked_by]]
+            raise HistoryError(_overlap(later, op_id, invoked_by))
     return raw
 
 
-def _refuse_damaged_events(events: Sequence[Event]) -> None:
-    strange = {*map(type, events)} - {Event}
+def _sound_events(rows: Sequence[Any]) -> Sequence[Event]:
+    """The same, with the kinds of the enum; HistoryError if one is no event, or damaged by itself."""
+    strange = {*map(type, rows)} - {Event}
     if strange:
-        place = next(place for place, event in enumerate(events) if type(event) in strange)
-        raise HistoryError(f"line {place}: {events[place]!r} is no Event; give all operations or all events")
+        place = next(place for place, row in enumerate(rows) if type(row) in strange)
+        raise HistoryError(f"line {place}: {rows[place]!r} is no Event; give all operations or all events")
+    events: Sequence[Event] = rows
+    _refuse_unhashable(events)
+    if {type(event.kind) for event in events} != {EventKind}:
+        events = [replace(event, kind=_member(EventKind, event.kind, "kind", event.op_id)) for event in events]
     timed = [(event.time_ns, event) for event in events if event.time_ns is not None]
+    for time_ns, event in timed:
+        if not isinstance(time_ns, int):
+            raise HistoryError(
+                f"operation {event.op_id!r}: its time {time_ns!r} must be whole nanoseconds, an int"
+            )
     for (before_ns, _), (time_ns, event) in pairwise(timed):
         if time_ns < before_ns:
             raise HistoryError(
                 f"operation {event.op_id!r}: its {event.kind} at {time_ns} goes back in time, behind {before_ns}"
             )
+    return events
+
+
+def _sound_operations(rows: Sequence[Any]) -> Sequence[Operation]:
+    """The same, with the outcomes of the enum; HistoryError if one is no operation, or damaged by itself."""
+    strange = {*map(type, rows)} - {Operation}
+    if strange:
+        number = next(number for number, row in enumerate(rows) if type(row) in strange)
+        raise HistoryError(f"row {number}: {rows[number]!r} is no Operation; give all operations or all events")
+    operations: Sequence[Operation] = rows
+    _refuse_unhashable(operations)
+    if {type(operation.outcome) for operation in operations} - {Outcome}:
+        operations = [replace(op, outcome=_member(Outcome, op.outcome, "outcome", op.op_id)) for op in operations]
+    for operation in operations:
+        _refuse_damaged(operation)
+    return operations
+
+
+def _refuse_unhashable(rows: Sequence[Operation] | Sequence[Event]) -> None:
+    named: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+        ("op_id", lambda row: row.op_id),
+        ("process", lambda row: row.process),
+    )
+    for name, of in named:
+        try:
+            deque(map(hash, map(of, rows)), maxlen=0)
+        except TypeError:
+            place, value = next((place, of(row)) for place, row in enumerate(rows) if not _is_hashable(of(row)))
+            raise HistoryError(f"row {place}: its {name} {value!r} cannot be hashed; name it by a value") from None
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _member(kind: type[Kind], given: Any, name: str, op_id: Hashable) -> Kind:
+    """The member of an enum that a text is equal to."""
+    try:
+        return kind(given)
+    except ValueError:
+        raise HistoryError(f"operation {op_id!r}: its {name} is {given!r}, none of {', '.join(kind)}") from None
 
 
 def _from_operations(operations: Sequence[Operation], model: Model) -> _Raw:
@@ -182,7 +254,6 @@ def _from_operations(operations: Sequence[Operation], model: Model) -> _Raw:
     moments: list[tuple[int, int, int]] = []
     seen: set[Hashable] = set()
     for number, operation in enumerate(operations):
-        _refuse_damaged(operation, number)
         if operation.op_id in seen:
             raise HistoryError(f"operation {operation.op_id!r} is there twice; ids must be unique")
         seen.add(operation.op_id)
@@ -259,12 +330,10 @@ def _key(model: Model, given: Any) -> Hashable:
     return key
 
 
-def _refuse_damaged(operation: Operation, number: int) -> None:
-    if type(operation) is not Operation:
-        raise HistoryError(f"row {number}: {operation!r} is no Operation; give all operations or all events")
+def _refuse_damaged(operation: Operation) -> None:
     name, begin, end = f"operation {operation.op_id!r}", operation.invoke_ns, operation.complete_ns
     if not _are_whole(begin, end):
-        raise HistoryError(f"{name}: its times {begin!r} and {end!r} must be whole nanoseconds")
+        raise HistoryError(f"{name}: its times {begin!r} and {end!r} must be whole nanoseconds, an int")
     if end is not None and end < begin:
         raise HistoryError(f"{name}: it completes at {end}, before it was invoked at {begin}")
     if end is None and operation.outcome is Outcome.OK:
@@ -277,7 +346,7 @@ def _are_whole(begin: object, end: object) -> bool:
 
 def _refuse_overlaps(operations: Sequence[Operation], model: Model) -> None:
     """Two operations of one process may touch (a clock may answer twice the same), not overlap."""
-    named = [op for op in operations if op.process is not None and not model.pipelined(op.input)]
+    named = [op for op in operations if op.process is not None and not model.may_overlap(op.input)]
     for operation, following in _neighbours(
         sorted(named, key=lambda op: (op.invoke_ns, op.complete_ns or op.invoke_ns))
     ):

@@ -1,5 +1,7 @@
 """What is no history is refused with the operation named; a model that raises is named with state and operation."""
 
+import math
+
 import pytest
 
 from linearizability.history.errors import HistoryError
@@ -51,6 +53,25 @@ def event(kind, op_id, value=READ, **more):
             [event("invoke", "a", process=1), event("invoke", "b", process=1), event("ok", "a", 0, process=1)],
             r"'b' of process 1 is invoked while its operation 'a'",
         ),
+        (
+            [event("invoke", "a", process=1), event("invoke", "b", process=1), event("ok", "a", 0)],
+            r"'b' of process 1 is invoked while its operation 'a'",
+        ),
+        (
+            [event("invoke", "a", process=1), event("ok", "a", 0, process=2)],
+            r"operation 'a' is invoked by process 1 and completed by 2",
+        ),
+        (
+            [event("invoke", "a", process=1, time_ns=5), event("ok", "a", 0, process=1, time_ns=math.nan)],
+            r"operation 'a': its time nan must be whole nanoseconds",
+        ),
+        ([event("invoke", "a", time_ns="x")], r"operation 'a': its time 'x' must be whole nanoseconds"),
+        ([op("a", 0, 1), op("b", 2, 3, outcome="bogus")], r"operation 'b': its outcome is 'bogus', none of ok, fail"),
+        ([Event(kind="done", op_id="a")], r"operation 'a': its kind is 'done', none of invoke, ok, fail, info"),
+        ([op("a", 0, 1), op(["b"], 2, 3)], r"row 1: its op_id \['b'\] cannot be hashed"),
+        ([event("invoke", ["a"])], r"row 0: its op_id \['a'\] cannot be hashed"),
+        ([op("a", 0, 1, process={})], r"row 0: its process {} cannot be hashed"),
+        (5, r"no history: 5; give a list"),
     ],
 )
 def test_no_history(history, message):
@@ -85,6 +106,22 @@ def test_values_that_cannot_be_hashed_are_judged():
     assert check(history, model).verdict is Verdict.VIOLATION
 
 
+def test_texts_that_equal_an_outcome_are_one():
+    """Both are enums of texts, so a text equal to a member is as good as the member."""
+    write, read = op(1, 0, 1, given=("write", 1), output=None), op(2, 2, 3, output=0)
+    assert check([write, read], register(0)).verdict is Verdict.VIOLATION
+    told = [op(1, 0, 1, given=("write", 1), output=None, outcome="ok"), op(2, 2, 3, output=0, outcome="ok")]
+    verification = check(told, register(0))
+    assert verification.verdict is Verdict.VIOLATION
+    assert verification.outcomes[0].blocked.outcome is Outcome.OK
+    failed = [op(1, 0, 1, given=("write", 1), output=None, outcome="fail"), op(2, 2, 3, output=1)]
+    assert check(failed, register(0)).verdict is Verdict.VIOLATION
+    events = [Event(kind="invoke", op_id=1, value=("write", 1)), Event(kind="ok", op_id=1)]
+    events += [Event(kind="invoke", op_id=2, value=READ), Event(kind="ok", op_id=2, value=0)]
+    assert check(events, register(0)).verdict is Verdict.VIOLATION
+    assert check((event for event in events), register(0)).verdict is Verdict.VIOLATION
+
+
 ENGINES = [(EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,)]
 
 
@@ -110,6 +147,82 @@ def test_a_pure_operation_that_is_none(engines):
         ModelError, match=r"model liar, state 0, operation .*: said to be pure, and changed the state to 1"
     ):
         check([op(1, 0, 1)], model, engines=engines)
+
+
+REFUSED = Refused("no")
+
+
+@pytest.mark.parametrize("engines", ENGINES)
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda state: Refused, "step gave the class Refused; give an instance"),
+        (lambda state: (False, state), r"step gave \(False, the state before\); to refuse give Refused"),
+    ],
+)
+def test_what_is_surely_meant_to_refuse_is_no_state(engines, pure, answer, message):
+    step = lambda state, given, output: answer(state)  # noqa: E731
+    model = Model(name="slip", init=lambda: "new", step=step, pure=lambda *_: pure)
+    with pytest.raises(ModelError, match=rf"^model slip, state 'new', operation .*: {message}"):
+        check([op(1, 0, 1), op(2, 2, 3)], model, engines=engines)
+
+
+@pytest.mark.parametrize("engines", ENGINES)
+@pytest.mark.parametrize(
+    ("init", "answer", "message"),
+    [
+        (("new",), (REFUSED,), r"operation .*: step gave Refused\(reason='no'\) as a state"),
+        (("new",), "other", r"operation .*: TypeError: .* gives a tuple of states, not a text"),
+        ((), (), "init: it gave no state to begin in"),
+        ((REFUSED,), (), "init: it gave Refused"),
+    ],
+)
+def test_states_that_a_nondeterministic_model_cannot_mean(engines, init, answer, message):
+    model = Model(name="slip", init=lambda: init, step=lambda *_: answer, nondeterministic=True)
+    with pytest.raises(ModelError, match=rf"^model slip.*{message}"):
+        check([op(1, 0, 1)], model, engines=engines)
+
+
+def test_refused_is_no_first_state_and_has_no_subclass():
+    with pytest.raises(ModelError, match="init: it gave Refused"):
+        check([op(1, 0, 1)], Model(name="slip", init=lambda: REFUSED, step=lambda *_: 0))
+    with pytest.raises(TypeError, match="Mine: Refused has no subclasses"):
+        type("Mine", (Refused,), {})
+
+
+@pytest.mark.parametrize("engines", ENGINES)
+def test_a_state_may_be_a_list_of_answers(engines):
+    """`(False, before)` is a lawful state of a model whose states are nothing, or an answer and what was before it."""
+    for first in ((), None):
+        model = Model(name="list", init=lambda first=first: first, step=lambda state, given, output: (False, state))
+        assert check([op(1, 0, 1), op(2, 2, 3)], model, engines=engines).verdict is Verdict.OK
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("in str")
+
+
+def test_a_model_whose_words_fail_keeps_its_verdict():
+    def fails(*_):
+        raise Mute
+
+    words = {"describe_operation": fails, "describe_state": fails}
+    verification = check([op(1, 0, 1)], Model(name="mute", init=lambda: 7, step=lambda *_: REFUSED, **words))
+    assert verification.outcomes[0].reason.startswith("operation 1, ('read',), 0, cannot be placed")
+    assert "in state 7, after 0 operations: no" in verification.explain().text()
+    with pytest.raises(ModelError, match=r"^model mute, state 7, .*: Mute: its text cannot be told$"):
+        check([op(1, 0, 1)], Model(name="mute", init=lambda: 7, step=fails, **words))
+    with pytest.raises(ModelError, match=r"^model mute: init: Mute: its text cannot be told$"):
+        check([op(1, 0, 1)], Model(name="mute", init=fails, step=fails))
+
+
+@pytest.mark.parametrize("history", [[op(1, 0, 1, process=1)], [event("invoke", 1, process=1)]])
+def test_pipelined_that_raises(history):
+    model = Model(name="fragile", init=lambda: 0, step=lambda state, *_: state, pipelined=lambda given: given.none)
+    with pytest.raises(ModelError, match=r"^model fragile: pipelined: input \('read',\): AttributeError: "):
+        check(history, model)
 
 
 @pytest.mark.parametrize("broken", ["init", "pure", "partition"])

@@ -1,11 +1,14 @@
 """Budgets hold, and what they leave undecided is unknown: never ok, never a violation."""
 
+import math
 import random
 import tracemalloc
+from dataclasses import dataclass
 
 import pytest
 
 from linearizability.judgement import Verdict
+from linearizability.model import Model, Refused
 from linearizability.models.compare_and_set import compare_and_set
 from linearizability.models.fifo_queue import fifo_queue
 from linearizability.models.key_value import key_value
@@ -59,6 +62,67 @@ def test_memory(engines):
     assert outcome.reason == "the memory budget of 16 MB was used up"
     assert 16 << 20 <= outcome.peak_bytes < 64 << 20
     assert peak_bytes / 2.5 < outcome.peak_bytes < peak_bytes * 2.5
+
+
+@dataclass(frozen=True)
+class Held:
+    texts: tuple[str, ...]
+
+
+@pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
+@pytest.mark.parametrize("box", [lambda texts: texts, Held, lambda texts: Held(texts) if len(texts) % 2 else texts])
+def test_memory_of_what_only_states_hold(engines, box):
+    """Each step makes a text of its own, in a tuple or deeper: it weighs, and what is shared with others does not."""
+
+    def step(state, given, output):
+        texts = state.texts if isinstance(state, Held) else state
+        return box((*texts, str(given) + "x" * 50_000)) if given else Refused("no")
+
+    history = [
+        Operation(op_id=number, input=number, output=None, invoke_ns=0, complete_ns=100 + number)
+        for number in range(24)
+    ]
+    model = Model(name="texts", init=tuple, step=step)
+    tracemalloc.start()
+    try:
+        outcome = check(history, model, Budget(memory_mb=30, time_s=None, steps=10**6), engines=engines).outcomes[0]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert outcome.reason == "the memory budget of 30 MB was used up"
+    assert peak_bytes / 2.5 < outcome.peak_bytes < peak_bytes * 2.5
+
+
+@pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
+def test_what_states_share_with_the_history_weighs_nothing(engines):
+    """Texts of a hundred megabytes in all, in every state, are the history's: the budget is not for these."""
+    texts = [str(number) + "x" * 5_000_000 for number in range(20)]
+    history = [
+        Operation(op_id=number, input=("enqueue", text), output=None, invoke_ns=9 * number, complete_ns=9 * number + 8)
+        for number, text in enumerate(texts)
+    ]
+    outcome = check(history, fifo_queue(), Budget(memory_mb=4, time_s=None), engines=engines).outcomes[0]
+    assert outcome.verdict is Verdict.OK
+    assert outcome.peak_bytes < 1 << 20
+
+
+@pytest.mark.parametrize("limit", ["steps", "time_s", "memory_mb"])
+@pytest.mark.parametrize("value", [math.nan, -1, "7"])
+def test_what_is_no_limit(limit, value):
+    with pytest.raises(ValueError, match=rf"the budget's {limit} is .*, neither a number from 0 on nor None"):
+        Budget(**{limit: value})
+
+
+@pytest.mark.parametrize("value", [math.inf, 1e300])
+def test_without_end(value):
+    history = [Operation(op_id=1, input=("get", "a"), output="?", invoke_ns=0, complete_ns=1)]
+    budget = Budget(steps=value, time_s=value, memory_mb=value)
+    assert check(history, key_value(), budget).verdict is Verdict.VIOLATION
+
+
+def test_a_part_of_a_megabyte():
+    outcome = check(hard_queue(), fifo_queue(), Budget(memory_mb=0.5, time_s=None)).outcomes[0]
+    assert outcome.reason == "the memory budget of 0.5 MB was used up"
 
 
 def test_the_other_engine_goes_on_when_one_has_used_the_memory():
