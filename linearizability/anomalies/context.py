@@ -55,6 +55,8 @@ class Context:
     log_start_requests: tuple[LogStartRequest, ...] = ()
     moves_ns: Mapping[int, Int64s] = field(default_factory=dict)
     """Per process, sorted, when it was assigned or sought."""
+    producers_opened: Mapping[int, Int64s] = field(default_factory=dict)
+    """Per process, sorted, the op_ids of its init_producer_id: what it sends afterwards is of another producer."""
     derives_positions: bool = False
     """The table `positions` is absent: what a read covered follows from what it returned."""
     clients: Mapping[int, Mapping[str, str]] = field(default_factory=dict)

@@ -19,7 +19,8 @@ _FENCED: Final = pa.array(
     ["FENCED_INSTANCE_ID", "FENCED_MEMBER_EPOCH", "ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"]
 )
 _LEAVES: Final = pa.array(["close", "crash", "leave_group", "unassign", "unsubscribe"])
-_DELETES: Final = "^delete.*(group|offsets)"
+DELETES_OFFSETS: Final = "(?i)^delete.*(group|offset)|^offset.*delete"
+"""Kafka has three requests: DeleteGroups, OffsetDelete, and what its clients call by other names."""
 _SHARES: Final = "share|^acknowledge"
 
 
@@ -53,7 +54,7 @@ class Groups:
 def groups_of(table: pa.Table) -> Groups:
     """Of rows of `operations` (GROUP_FIELDS)."""
     gone = pc.or_(pc.is_in(table["error"], value_set=_FENCED), pc.is_in(table["f"], value_set=_LEAVES))
-    deletes = pc.and_(pc.match_substring_regex(table["f"], _DELETES), pc.not_equal(table["outcome"], "fail"))
+    deletes = pc.and_(pc.match_substring_regex(table["f"], DELETES_OFFSETS), pc.not_equal(table["outcome"], "fail"))
     seen = pa.table([table["process"], pc.coalesce(table["complete_ns"], table["invoke_ns"])], names=["process", "at"])
     last = seen.group_by("process", use_threads=False).aggregate([("at", "max")])
     return Groups(

@@ -3,6 +3,10 @@
 A producer is (process, producer id, epoch) where it is idempotent, else the process. It sends in the order of (op_id,
 seq). Of two records out of order the one sent later is counted.
 
+Of an idempotent producer whose id nobody knows (-1) a process is one until its next init_producer_id. But a client that
+was not answered may have gone on under another id without a word, and what it had sent first come in late, lawfully:
+such a pair is a violation only if the first was ok.
+
 Choice: both must be sure to stand in the log at one time, or the pair is only permitted. Sure is one whose promise was
 never broken, or that was read after healing. Otherwise a record that was lawfully truncated (acks=1 to a deposed
 leader, an unclean election), and whose successors were written below it, would be a false alarm.
@@ -10,10 +14,11 @@ leader, an unclean election), and whose successors were written below it, would 
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Final
 
 import numpy as np
 
-from linearizability.anomalies.columns import NO_OFFSET, OK, Flags, Indexes
+from linearizability.anomalies.columns import NO_OFFSET, OK, Flags, Indexes, Int32s, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.anomalies.finding import Finding
@@ -21,6 +26,8 @@ from linearizability.anomalies.log import PartitionLog
 from linearizability.judgement import Verdict
 
 NAME = "producer-order"
+
+_ID_UNKNOWN: Final = -1
 
 
 class _Sent:
@@ -34,18 +41,33 @@ class _Sent:
         identity = (
             np.where(idempotent, operations.producer_epoch[operation], -1),
             np.where(idempotent, operations.producer_id[operation], -1),
+            _opened(log, operation),
             idempotent,
             operations.process[operation],
         )
         order = np.lexsort((log.rows.sends.seq[records.send[record]], operation, *identity))
         self.record, self.operation = record[order], operation[order]
         self.idempotent = idempotent[order]
+        acknowledged = operations.outcome[self.operation] == OK
         fresh = np.zeros(len(order), np.bool_)
         for column in identity:
             fresh[1:] |= column[order][1:] != column[order][:-1]
         self.producer = np.cumsum(fresh)
         self.offset = records.offset[self.record]
         self.settled = _settled(log)[self.record]
+        self.binding = self.settled & (acknowledged | (operations.producer_id[self.operation] != _ID_UNKNOWN))
+        """Whether a later record of an idempotent producer may not stand below."""
+
+
+def _opened(log: PartitionLog, operation: Int32s) -> Int64s:
+    """Of operations whose producer id is unknown, how many producers their process had opened before; else 0."""
+    operations = log.rows.operations
+    opened = np.zeros(len(operation), np.int64)
+    unknown = operations.idempotent[operation] & (operations.producer_id[operation] == _ID_UNKNOWN)
+    for process, op_ids in log.context.producers_opened.items():
+        own = unknown & (operations.process[operation] == process)
+        opened[own] = np.searchsorted(op_ids, operations.op_id[operation[own]])
+    return opened
 
 
 def find(log: PartitionLog) -> Iterable[Finding]:
@@ -57,7 +79,7 @@ def find(log: PartitionLog) -> Iterable[Finding]:
     overtook = _below_highest(sent, np.ones(len(sent.record), np.bool_))
     violation = np.zeros(len(sent.record), np.bool_)
     if overtook.any():
-        violation = overtook & sent.settled & sent.idempotent & _below_highest(sent, sent.settled)
+        violation = overtook & sent.settled & sent.idempotent & _below_highest(sent, sent.binding)
         acknowledged = sent.settled & (operations.outcome[sent.operation] == OK)
         violation |= overtook & sent.settled & ~sent.idempotent & _below_acknowledged(log, sent, acknowledged)
     for verdict, found in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, overtook & ~violation)):
@@ -115,7 +137,7 @@ def _show(log: PartitionLog, sent: _Sent, verdict: Verdict, record: int) -> Show
     invoke_ns = operations.invoke_ns[sent.operation[at]]
     above = (sent.producer == sent.producer[at]) & (sent.offset > sent.offset[at])
     if verdict is Verdict.VIOLATION:
-        above &= sent.settled
+        above &= sent.binding if sent.idempotent[at] else sent.settled
     if verdict is Verdict.VIOLATION and not sent.idempotent[at]:
         above &= (operations.outcome[sent.operation] == OK) & (operations.complete_ns[sent.operation] < invoke_ns)
     else:
@@ -135,8 +157,9 @@ PRODUCER_ORDER = Definition(
     name=NAME,
     text="Two records of one producer (process, producer id and epoch where it is idempotent, else process) stand in"
     " the log in another order than it sent them.",
-    levels="A violation with idempotence, or when the first was ok before the second was invoked; permitted otherwise,"
-    " and where either record may lawfully have gone before the other was there.",
+    levels="A violation with idempotence (if the producer's id is unknown: when the first was ok), or when the first"
+    " was ok before the second was invoked; permitted otherwise, and where either record may lawfully have gone before"
+    " the other was there.",
     counted="records: the one sent later, which stands lower",
     evidence="the lowest produce of a record that it overtook, and its own",
     find=find,

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from linearizability.anomalies.columns import Int64s
 from linearizability.anomalies.context import Context, Deletion, LogStartRequest
 from linearizability.anomalies.faults import NEVER_NS, faults_from_rows
 from linearizability.anomalies.finding import Finding, merge_findings
@@ -64,6 +65,8 @@ class Summary:
     """As `Context.moved` has it."""
     moves: tuple[tuple[int, int], ...] = ()
     """(process, when) of everything after which a consumer may read from elsewhere."""
+    producers_opened: tuple[tuple[int, int], ...] = ()
+    """(process, op_id) of every init_producer_id."""
 
 
 def summarise(name: str, table: pa.Table) -> Summary:
@@ -97,6 +100,7 @@ def merge_summaries(summaries: Iterable[Summary]) -> Summary:
         log_start_requests=tuple(request for part in parts for request in part.log_start_requests),
         moved=frozenset().union(*(part.moved for part in parts)),
         moves=tuple(move for part in parts for move in part.moves),
+        producers_opened=tuple(opened for part in parts for opened in part.producers_opened),
     )
 
 
@@ -110,9 +114,6 @@ def context_of(run: RunInfo, settings: Settings, summary: Summary) -> Context:
     ids: dict[str, list[str]] = defaultdict(list)
     for topic, topic_id in sorted(summary.topic_ids):
         ids[topic].append(topic_id)
-    moves: dict[int, list[int]] = defaultdict(list)
-    for process, at_ns in summary.moves:
-        moves[process].append(at_ns)
     return Context(
         complete=run.complete,
         settings=settings,
@@ -120,12 +121,21 @@ def context_of(run: RunInfo, settings: Settings, summary: Summary) -> Context:
         topic_ids={topic: tuple(own) for topic, own in ids.items()},
         deletions=summary.deletions,
         log_start_requests=summary.log_start_requests,
-        moves_ns={process: np.array(sorted(own), np.int64) for process, own in moves.items()},
+        moves_ns=_by_process(summary.moves),
+        producers_opened=_by_process(summary.producers_opened),
         derives_positions=not summary.positions,
         clients=run.clients,
         groups=summary.groups,
         moved=summary.moved,
     )
+
+
+def _by_process(pairs: Iterable[tuple[int, int]]) -> dict[int, Int64s]:
+    """Of (process, number), the numbers of each process, sorted."""
+    numbers: dict[int, list[int]] = defaultdict(list)
+    for process, number in pairs:
+        numbers[process].append(number)
+    return {process: np.array(sorted(own), np.int64) for process, own in numbers.items()}
 
 
 def judgement_of(summary: Summary, findings: Iterable[Finding]) -> Judgement:
@@ -140,6 +150,7 @@ def judgement_of(summary: Summary, findings: Iterable[Finding]) -> Judgement:
 
 def _of_operations(table: pa.Table) -> Summary:
     moves = table.filter(pc.is_in(table["f"], value_set=pa.array(MOVES)))
+    opened = table.filter(pc.equal(table["f"], "init_producer_id"))
     return Summary(
         operations=table.num_rows,
         topic_ids=_topic_ids(table),
@@ -159,6 +170,7 @@ def _of_operations(table: pa.Table) -> Summary:
         ),
         moved=frozenset(row["topic"] for row in _may_have_happened(table, _MOVES_REPLICAS)),
         moves=tuple(zip(moves["process"].to_pylist(), moves["invoke_ns"].to_pylist(), strict=True)),
+        producers_opened=tuple(zip(opened["process"].to_pylist(), opened["op_id"].to_pylist(), strict=True)),
     )
 
 

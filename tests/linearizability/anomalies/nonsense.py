@@ -320,6 +320,8 @@ def well_formed(tables):
             row["value"] = 100_000 + len(sent) if place in sent else row["value"]
             sent.add((row["topic_id"], row["partition"], row["value"]))
     for row in reversed(tables.rows["operations"]):
+        if row["complete_ns"] is None and row["outcome"] == "ok":
+            row["outcome"] = "info"
         if row["f"] != "produce":
             if row["complete_ns"] is not None:
                 row["complete_ns"] = min(row["complete_ns"], ends.get(row["process"], row["complete_ns"]))

@@ -129,7 +129,12 @@ class RecordAnomalies(LogFacts):
         o = self.o.op[op_id]
         if o["producer_id"] is None:
             return (o["process"],)
-        return (o["process"], o["producer_id"], o["producer_epoch"])
+        opened = [
+            one
+            for one, other in self.o.op.items()
+            if other["f"] == "init_producer_id" and other["process"] == o["process"] and one < op_id
+        ]
+        return (o["process"], o["producer_id"], o["producer_epoch"], len(opened) if o["producer_id"] == -1 else 0)
 
     def producer_order(self):
         sent = [r for r in self.all.values() if r["send"] and r["offset"] is not None]
@@ -141,6 +146,8 @@ class RecordAnomalies(LogFacts):
                 before = (early["op"], early["send"]["seq"]) < (late["op"], late["send"]["seq"])
                 known = early["acked"] and early["acked_at"] < self.o.invoke(late["op"])
                 strict = before if self.o.op[late["op"]]["producer_id"] is not None else known
+                if self.o.op[late["op"]]["producer_id"] == -1:
+                    strict = before and early["acked"]
                 if before:
                     verdicts["permitted"].append(early["op"])
                     if strict and self.settled(early) and self.settled(late):
