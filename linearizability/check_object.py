@@ -17,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from linearizability.anomalies.groups import DELETES_OFFSETS
 from linearizability.explain import Explanation
 from linearizability.history.errors import HistoryError, NotARunError
 from linearizability.history.reader import History, open_history
@@ -148,7 +149,7 @@ def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list
     deletion = ""
     for table in history.batches("operations"):
         calls |= {row["op_id"]: row for row in table.filter(pc.is_in(table["op_id"], value_set=wanted)).to_pylist()}
-        for op_id in table.filter(pc.is_in(table["f"], value_set=_DELETES))["op_id"].to_pylist():
+        for op_id in table.filter(pc.match_substring_regex(table["f"], _DELETES))["op_id"].to_pylist():
             deletion = deletion or f"operation {op_id} may have deleted the offset"
     found: dict[tuple[str, Place], tuple[list[Operation], str]] = defaultdict(lambda: ([], deletion))
     only_id = {row["topic"]: row["topic_id"] for row in rows if row["topic_id"] is not None}
@@ -164,7 +165,7 @@ def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list
     return found
 
 
-_DELETES: Final = pa.array(["delete_group", "delete_topic", "delete_offsets"])
+_DELETES: Final = f"{DELETES_OFFSETS}|^delete.*topic"
 
 
 def _offset_operation(row: Mapping[str, Any], call: Mapping[str, Any], key: object) -> Operation:

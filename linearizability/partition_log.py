@@ -3,7 +3,8 @@
 `search.log_order` says what is judged. The anomalies say more of a history, and allow what Kafka allows after faults;
 this says whether there is an order at all. Of a topic with retention, compaction or deleted records it is not asked
 whether reads returned all there was, and of a transaction that is not known to be committed not whether readers of
-committed records saw it. A log with tombstones, or of a topic that was created again, is refused.
+committed records saw it. A log with tombstones, or of a topic that was created again, is refused; so is one that was
+used after its topic was deleted, if no id tells which topic was meant.
 """
 
 from collections.abc import Sequence
@@ -33,12 +34,13 @@ from linearizability.search.log_order import (
 )
 from linearizability.search.zones import Ending
 
-_OPERATIONS: Final = ("op_id", "f", "invoke_ns", "complete_ns", "outcome", "isolation", "process", "txn_seq")
+_OPERATIONS: Final = ("op_id", "f", "invoke_ns", "complete_ns", "outcome", "isolation", "process", "txn_seq", "topic")
 _RECORDS: Final = ("op_id", "seq", "direction", "topic", "topic_id", "partition", "offset", "value")
 _POSITIONS: Final = ("op_id", "topic", "partition", "before", "after", "cause", "high_watermark")
 _ENDINGS: Final = pa.array(["ok", "fail", "info"])
 """In the order of `Ending`."""
-_DELETES: Final = pa.array(["delete_records", "delete_topic"])
+_DELETES: Final = "(?i)^delete.*(record|topic)"
+_DELETES_TOPIC: Final = "(?i)^delete.*topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,12 @@ class PartitionColumns:
 def partition_columns(history: History, topic: str, partition: int) -> PartitionColumns:
     """The columns of one partition. Raises HistoryError for what is not judged here, naming it."""
     operations = _operations(history)
-    sends, reads = _records(history, topic, partition, operations)
+    sends, reads, has_id = _records(history, topic, partition, operations)
     positions = _positions(history, topic, partition, operations)
+    if not has_id:
+        _refuse_deleted(operations, topic, np.concatenate([rows.operation for rows in (sends, reads, positions)]))
+    for rows, offsets in ((sends, (sends.offset,)), (reads, (reads.offset,)), (positions, positions.bounds)):
+        _refuse_last_offset(operations, rows.operation, offsets)
     reads = reads.take(operations.counts[reads.operation])
     nowhere = reads.operation[reads.offset == UNKNOWN_OFFSET]
     reads = reads.take(reads.offset != UNKNOWN_OFFSET)
@@ -122,6 +128,7 @@ class _Operations:
     """Whether it may leave out what is not committed: unless it says that it reads all."""
     deletes: bool
     """Whether any deletes a topic, or records."""
+    deletions: tuple["_Deletion", ...]
 
     def index(self, op_ids: Ints) -> Ints:
         """Which operation each is."""
@@ -129,6 +136,15 @@ class _Operations:
             return op_ids - int(self.op_id[0])
         index: Ints = np.searchsorted(self.op_id, op_ids).astype(np.int64)
         return index
+
+
+@dataclass(frozen=True, slots=True)
+class _Deletion:
+    """An operation that may have deleted a topic; without a name any."""
+
+    op_id: int
+    topic: str | None
+    invoke_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +162,22 @@ class _PositionRows(_Rows):
     after: Ints
     watermark: Ints
 
+    @property
+    def bounds(self) -> tuple[Ints, ...]:
+        """All columns of offsets."""
+        return self.before, self.after, self.watermark
+
 
 def _operations(history: History) -> _Operations:
     parts, deletes = [], False
+    deletions: list[_Deletion] = []
     for table in history.batches("operations", _OPERATIONS):
         f = table["f"]
-        deletes = deletes or bool(pc.any(pc.is_in(f, value_set=_DELETES)).as_py())
+        deletes = deletes or bool(pc.any(pc.match_substring_regex(f, _DELETES)).as_py())
+        if deletes:
+            may_be = pc.and_(pc.match_substring_regex(f, _DELETES_TOPIC), pc.not_equal(table["outcome"], "fail"))
+            rows = table.filter(may_be).select(["op_id", "topic", "invoke_ns"]).to_pylist()
+            deletions += [_Deletion(**row) for row in rows]
         ending = numbers(pc.index_in(table["outcome"], value_set=_ENDINGS), Ending.INFO).astype(np.int8)
         parts.append(
             (
@@ -170,7 +196,9 @@ def _operations(history: History) -> _Operations:
         columns = [column[order] for column in columns]
     op_id, invoke_ns, process, txn_seq, complete_ns, ending, counts, transactional, commits, committed_only = columns
     may_abort = transactional & ~_committed(process, txn_seq, transactional, commits)
-    return _Operations(op_id, invoke_ns, complete_ns, ending, counts, may_abort, committed_only, deletes)
+    return _Operations(
+        op_id, invoke_ns, complete_ns, ending, counts, may_abort, committed_only, deletes, tuple(deletions)
+    )
 
 
 def _committed(process: Ints, txn_seq: Ints, transactional: Bools, commits: Bools) -> Bools:
@@ -184,8 +212,10 @@ def _committed(process: Ints, txn_seq: Ints, transactional: Bools, commits: Bool
     return known
 
 
-def _records(history: History, topic: str, partition: int, operations: _Operations) -> tuple[_RecordRows, _RecordRows]:
-    """What was sent, and what was read."""
+def _records(
+    history: History, topic: str, partition: int, operations: _Operations
+) -> tuple[_RecordRows, _RecordRows, bool]:
+    """What was sent, what was read, and whether the topic's id is known."""
     sends: list[_RecordRows] = []
     reads: list[_RecordRows] = []
     topic_ids: set[str] = set()
@@ -202,7 +232,26 @@ def _records(history: History, topic: str, partition: int, operations: _Operatio
         reads.append(rows.take(~is_send))
     if len(topic_ids) > 1:
         raise HistoryError(f"topic {topic} was created more than once, and each of its ids has a log of its own")
-    return _together(sends), _together(reads)
+    return _together(sends), _together(reads), bool(topic_ids)
+
+
+def _refuse_deleted(operations: _Operations, topic: str, used: Ints) -> None:
+    """Of a topic without an id: what completed after it was deleted may be of another one by its name."""
+    known = used[operations.ending[used] == Ending.OK]
+    last_ns = int(np.max(operations.complete_ns[known], initial=np.iinfo(np.int64).min))
+    for deletion in operations.deletions:
+        if deletion.topic in (topic, None) and last_ns >= deletion.invoke_ns:
+            what = f"operation {deletion.op_id} may have deleted topic {topic}, and no id tells what came after it"
+            raise HistoryError(f"{what} from what came before")
+
+
+def _refuse_last_offset(operations: _Operations, used: Ints, offsets: Sequence[Ints]) -> None:
+    """The highest number of 64 bits is no offset: nothing could end behind it."""
+    for column in offsets:
+        wrong = np.flatnonzero(column == NEVER)
+        if len(wrong):
+            op_id = operations.op_id[used[wrong[0]]]
+            raise HistoryError(f"operation {op_id} has the offset {NEVER}, behind which no log could go on")
 
 
 def _positions(history: History, topic: str, partition: int, operations: _Operations) -> _PositionRows:

@@ -85,6 +85,16 @@ def test_commits_inside_transactions_are_not_judged():
     assert reason == "group g, t-0: operation 0 commits inside a transaction, which takes effect with it"
 
 
+@pytest.mark.parametrize(
+    "f", ["delete_groups", "delete_consumer_groups", "delete_consumer_group_offsets", "offset_delete", "delete_topics"]
+)
+def test_offsets_that_were_deleted_are_not_judged(f):
+    tables = commits(("commit_offsets", 5), ("fetch_offsets", None))
+    op_id = tables.op(7, f, 6, 9, group="g")
+    (reason,) = judged(tables, "committed-offset").reasons
+    assert reason == f"group g, t-0: operation {op_id} may have deleted the offset"
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_lawful_application_is_linearizable(seed):
     judgement = judged(Pipeline(random.Random(seed)).run(40), "committed-offset")

@@ -115,3 +115,41 @@ def test_what_is_not_judged_is_refused_in_a_line(tmp_path):
         row["topic_id"] = topic_id
     with pytest.raises(HistoryError, match="created more than once"):
         conflict_of(tables, tmp_path / "twice")
+
+
+@pytest.mark.parametrize(
+    ("deletion", "is_refused"),
+    [
+        (("delete_topic", 6, 8, "ok", TOPIC), True),
+        (("delete_topic", 6, 8, "info", None), True),
+        (("delete_topics", 6, 8, "ok", TOPIC), True),
+        (("delete_topic", 6, 8, "fail", TOPIC), False),
+        (("delete_topic", 6, 8, "ok", "another"), False),
+        (("delete_topic", 50, 60, "ok", TOPIC), False),
+    ],
+)
+def test_a_topic_that_may_have_been_created_again(deletion, is_refused):
+    """Two records at offset 0, which a topic of two lives has lawfully."""
+    f, begin_ns, end_ns, outcome, topic = deletion
+    tables = two_in_turn(0, 0, 1)
+    tables.rows["positions"].clear()
+    tables.rows["records"].pop()
+    tables.rows["records"][1]["value"] = 101
+    op_id = tables.op(5, f, begin_ns, end_ns, outcome, topic=topic)
+    if is_refused:
+        with pytest.raises(HistoryError, match=f"operation {op_id} may have deleted topic {TOPIC}, and no id tells"):
+            partition_columns(tables.in_memory("made-up"), TOPIC, 0)
+        tables.rows["records"][0]["topic_id"] = "A"
+    assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict() is not None
+
+
+def test_the_extremes_of_numbers():
+    tables = two_in_turn(0, 1, 1)
+    tables.rows["records"][1]["offset"] = 2**63 - 1
+    with pytest.raises(HistoryError, match="operation 1 has the offset 9223372036854775807"):
+        partition_columns(tables.in_memory("made-up"), TOPIC, 0)
+    tables = two_in_turn(1, 0, 2)
+    for table in tables.rows.values():
+        for row in table:
+            row["op_id"] = {0: -(2**63), 1: 5, 2: 2**63 - 2}[row["op_id"]]
+    assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict() is not None
