@@ -8,6 +8,7 @@ looked at often, later ones each `STRIDE_MAX`-th, and a state stands for those s
 
 import gc
 import sys
+from collections.abc import Container
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ class Weight:
 
         The caller keeps the state: what was counted is known by its identity from then on.
         """
-        found = _reachable(state, {*_reachable(known, set()), *self._shared})
+        found = _reachable(state, _reachable(known), self._shared)
         self._latest = sum([sys.getsizeof(one, 0) for one in found.values()])
         self._shared.update(found)
         stride = place - self._looked_at
@@ -47,7 +48,7 @@ class Weight:
         return self._bytes + self._latest * max(0, count - 1 - self._looked_at)
 
 
-def _reachable(value: Any, known: set[int]) -> dict[int, Any]:
+def _reachable(value: Any, *known: Container[int]) -> dict[int, Any]:
     """Everything that a value refers to, and itself, by identity; nothing of what is known, or behind that."""
     found: dict[int, Any] = {}
     level = [value]
@@ -55,7 +56,7 @@ def _reachable(value: Any, known: set[int]) -> dict[int, Any]:
         new = {
             id(one): one
             for one in level
-            if id(one) not in known and id(one) not in found and not isinstance(one, _NOT_FOLLOWED)
+            if id(one) not in found and not any(id(one) in of for of in known) and not isinstance(one, _NOT_FOLLOWED)
         }
         found.update(new)
         level = gc.get_referents(*new.values())

@@ -1,6 +1,7 @@
 """`kafkatrial check --model`: any object, in a file or a run directory."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -37,6 +38,11 @@ def test_what_a_budget_leaves_undecided_is_inconclusive(capsys, operations, limi
     assert "budget" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("limit", ["inf", "1e300"])
+def test_a_time_limit_without_end(operations, limit):
+    assert exit_code(["check", operations, "--model", "register", "--time-limit", limit]) is ExitCode.VIOLATION
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -52,6 +58,24 @@ def test_what_cannot_be_asked_is_one_line(capsys, operations, more, message):
     assert exit_code(["check", operations, *more]) is ExitCode.USAGE
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
+
+
+def test_what_is_neither_a_file_nor_a_directory(tmp_path, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in ("/dev/null", str(pipe)):
+        assert exit_code(["check", path]) is ExitCode.USAGE
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"{path}: neither a file nor a directory; a history is read twice" in line
+
+
+def test_long_values_do_not_fill_the_terminal(tmp_path, capsys):
+    path = tmp_path / "operations.ndjson"
+    path.write_text(json.dumps({**WRITE, "input": ["write", "x" * 700_000]}) + "\n" + json.dumps(READ) + "\n")
+    assert exit_code(["check", str(path), "--model", "register"]) is ExitCode.VIOLATION
+    shown = capsys.readouterr().out
+    assert "xxx" in shown
+    assert len(shown) < 5_000
 
 
 def test_models_are_listed(capsys):
