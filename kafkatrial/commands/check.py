@@ -80,6 +80,8 @@ def check(
             made = "make it one with `kafkatrial export`"
             raise UsageError(f"{history}: Spark judges run directories; leave --engine out, or {made}")
         return _check_file(history, model, budget, as_json=as_json, picture=picture)
+    if history.exists() and not history.is_dir():
+        raise UsageError(f"{history}: neither a file nor a directory; a history is read twice, so save it in a file")
     histories = histories_in(history)
     judgements = judge_each(histories, str(engine), model, budget)
     combined = combine(judgements)
