@@ -87,7 +87,12 @@ def test_spark_judges_many_small_histories_as_the_local_engine_does(spark, tmp_p
 
 def test_broken_history_is_refused_with_the_line_of_the_local_engine(spark, tmp_path):
     for number, (table, row, column, value) in enumerate(
-        [("operations", 9, "op_id", 8), ("records", 7, "op_id", 10_000), ("records", 7, "direction", "sideways")]
+        [
+            ("operations", 9, "op_id", 8),
+            ("records", 7, "op_id", 10_000),
+            ("records", 7, "direction", "sideways"),
+            ("records", 7, "leader_epoch", -2),
+        ]
     ):
         tables = Simulation(random.Random(1)).run(30)
         tables.rows[table][row][column] = value
@@ -98,6 +103,28 @@ def test_broken_history_is_refused_with_the_line_of_the_local_engine(spark, tmp_
             judge_with_spark(run)
         assert str(remote.value) == str(local.value)
         assert f"table {table}, row {row} " in str(local.value)
+
+
+def test_what_kafka_writes_for_unknown_and_text_that_is_none_are_the_same_to_both(spark, tmp_path):
+    tables = Tables()
+    for process, offset in ((1, 0), (2, 1)):
+        op = tables.op(process, "produce", 10 * process, 10 * process + 5, acks=-1, producer_id=-1)
+        tables.record(op, 0, "send", "t", 0, offset, offset, leader_epoch=-1)
+    op = tables.op(3, "poll", 30, 35, isolation="read_committed")
+    tables.record(op, 0, "read", "t", 0, 1, 1, leader_epoch=-1)
+    position = {"before": 0, "after": 2, "cause": "read", "last_stable_offset": -1, "high_watermark": -1}
+    tables.add("positions", op_id=op, topic="t", partition=0, **position)
+    run = tables.write(tmp_path / "run")
+    expected = judge(run)
+    assert [anomaly.name for anomaly in expected.anomalies] == ["lost-write"]
+    assert judge_with_spark(run) == expected
+    path = run / "history" / "records.parquet"
+    table = pq.read_table(path)
+    topics = pa.chunked_array([pa.array([b"t", b"t", b"\xff"], pa.binary()).view(pa.string())])
+    pq.write_table(table.set_column(table.column_names.index("topic"), "topic", topics), path)
+    for engine in (judge, judge_with_spark):
+        with pytest.raises(HistoryError, match=r"^table records, row 2: topic is not UTF-8$"):
+            engine(run)
 
 
 def test_killed_run_is_judged_as_the_local_engine_does(spark, tmp_path):
