@@ -28,7 +28,12 @@ class Form(Enum):
 
 _SIGNS: Final = (
     # Before the first line of a client there may be those of other loggers, and of the nemesis.
-    (Form.ETCD_LOG, re.compile(r"(?:(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s[^\n]*\n\s*)*?INFO\s+jepsen\.util\s")),
+    (
+        Form.ETCD_LOG,
+        re.compile(
+            r"(?:(?!INFO\s+jepsen\.util\s)(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)[ \t][^\n]*\n\s*)*+INFO\s+jepsen\.util\s"
+        ),
+    ),
     (Form.KEY_VALUE_LOG, re.compile(r"(?:\{:process :nemesis,[^\n]*\n)*\{:process [^\n]*:f :(get|put|append), :key ")),
     (Form.NDJSON, re.compile(r'\{[^\n]*"table"\s*:')),
     (Form.OPERATIONS, re.compile(r'\{[^\n]*"(input|kind)"\s*:')),

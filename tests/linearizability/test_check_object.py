@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from linearizability.check import judge_history
 from linearizability.check_object import KAFKA_OBJECTS, judge_kafka_object, judge_object
 from linearizability.history.errors import NotARunError
 from linearizability.judgement import Evidence, Verdict
@@ -93,6 +94,16 @@ def test_offsets_that_were_deleted_are_not_judged(f):
     op_id = tables.op(7, f, 6, 9, group="g")
     (reason,) = judged(tables, "committed-offset").reasons
     assert reason == f"group g, t-0: operation {op_id} may have deleted the offset"
+
+
+@pytest.mark.parametrize("f", ["delete_groups", "delete_consumer_group_offsets", "offset_delete", "describe_groups"])
+def test_offsets_that_were_deleted_are_not_lost(f):
+    tables = commits(("commit_offsets", 5), ("fetch_offsets", None), ("fetch_offsets", None))
+    for row in tables.rows["offsets"]:
+        row["topic_id"] = "A"
+    tables.op(7, f, 6, 9, group="g")
+    names = [anomaly.name for anomaly in judge_history(tables.in_memory("made-up")).anomalies]
+    assert ("commit-lost" in names) is (f == "describe_groups")
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -3,10 +3,11 @@
 import pytest
 
 from linearizability.judgement import Verdict
-from linearizability.model import Model
+from linearizability.model import Model, ModelError
 from linearizability.models.append_log import append_log
 from linearizability.models.committed_offset import committed_offset
 from linearizability.models.compare_and_set import compare_and_set
+from linearizability.models.each_key import each_key
 from linearizability.models.fenced_producer import fenced_producer
 from linearizability.models.fifo_queue import EMPTY, fifo_queue
 from linearizability.models.group_membership import group_membership
@@ -165,3 +166,33 @@ def test_neighbours(name: str):
     text = verification.explain().text()
     assert "cannot be placed" in text
     assert all(model.describe_operation(op.input, op.output) in text for op in verification.explain().shrunk)
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (append_log(), [(("append", 0, (1, 2)), 0, 0, 1), (("read", 0, -2), ((1,), 2), 2, 3)]),
+        (committed_offset(), [(("commit", "g", -1), None, 0, 1)]),
+        (committed_offset(), [(("fetch", "g"), -1, 0, 1)]),
+        (fifo_queue(), [(("enqueue", EMPTY), None, 0, 1)]),
+    ],
+)
+def test_what_would_be_taken_for_something_else_is_an_error(model, rows):
+    with pytest.raises(ModelError, match=r"ValueError: .*(is -[12], not a whole number from 0|no value to enqueue)"):
+        check(history(rows), model)
+
+
+def test_a_holder_may_be_anything():
+    taken = (("acquire", "r", None), 0, 0, 1)
+    assert check(history([taken, (("acquire", "r", "b"), None, 2, 3)]), leadership_lease()).verdict is Verdict.OK
+    assert check(history([taken, (("acquire", "r", "b"), 1, 2, 3)]), leadership_lease()).verdict is Verdict.VIOLATION
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_neighbours_with_a_key_each(name: str):
+    """The same under one key is judged the same, and what another key's object does makes no difference."""
+    model, lawful, unlawful = NEIGHBOURS[name]
+    for rows, verdict in ((lawful, Verdict.OK), (unlawful, Verdict.VIOLATION)):
+        keyed = [((key, given), *rest) for given, *rest in rows for key in ("k", "l")]
+        verification = check(history(keyed), each_key(model))
+        assert [outcome.verdict for outcome in verification.outcomes] == [verdict, verdict]
