@@ -94,6 +94,24 @@ def test_memory_of_what_only_states_hold(engines, box):
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
+def test_memory_of_sets_of_states_that_double_with_each_step(engines):
+    def step(state, given, output):
+        return ((*state, str(given) + "x" * 50_000), state) if given else ()
+
+    history = [Operation(op_id=n, input=n + 1, output=None, invoke_ns=n, complete_ns=100 + n) for n in range(24)]
+    history.append(Operation(op_id="never", input=0, output=None, invoke_ns=200, complete_ns=201))
+    model = Model(name="doubling", init=lambda: ((),), step=step, nondeterministic=True)
+    tracemalloc.start()
+    try:
+        outcome = check(history, model, Budget(memory_mb=10, time_s=None), engines=engines).outcomes[0]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert outcome.reason == "the memory budget of 10 MB was used up"
+    assert peak_bytes < 80 << 20
+
+
+@pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 def test_what_states_share_with_the_history_weighs_nothing(engines):
     """Texts of a hundred megabytes in all, in every state, are the history's: the budget is not for these."""
     texts = [str(number) + "x" * 5_000_000 for number in range(20)]
