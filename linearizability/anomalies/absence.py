@@ -6,8 +6,9 @@ stable offset or of a transaction still open.
 
 Choices. An answer counts from when it was asked, a request and a deletion from when they were invoked: each may have
 taken effect then. Retention is set by `retention.ms` below Kafka's default of 7 days, or `retention.bytes`, on topic or
-cluster (the default never strikes in a run); it removes from the log's start only, so it does not explain a gap above a
-record that the same read returned. Compaction may remove a record once a record of its key was sent, stands above it,
+cluster (the default is taken never to strike in a run: timestamps are not looked at, so whoever sends records dated
+more than 7 days back sets `retention.ms=-1`); it removes from the log's start only, so it does not explain a gap above
+a record that the same read returned. Compaction may remove a record once a record of its key was sent, stands above it,
 did not fail and was not aborted (also a second copy of itself), and any tombstone; keyless records stay. A read of
 unknown isolation is excused as a read_committed one would be.
 """
