@@ -42,6 +42,14 @@ def test_lawful_cluster_in_trouble_has_an_order_and_a_lost_record_takes_it_away(
     assert (conflict is not None) is acknowledged
 
 
+def test_op_ids_as_far_apart_as_they_can_be(tmp_path):
+    tables = two_in_turn(0, 1, 2)
+    for name in ("operations", "records", "positions"):
+        for row in tables.rows[name]:
+            row["op_id"] = (-(2**63), 0, 2**63 - 2)[row["op_id"]]
+    assert conflict_of(tables, tmp_path / "run") is None
+
+
 def test_offsets_against_time_are_a_conflict_of_two_operations(tmp_path):
     conflict = conflict_of(two_in_turn(1, 0, 2), tmp_path)
     assert conflict is not None
