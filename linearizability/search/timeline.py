@@ -194,9 +194,7 @@ def _sound_events(rows: Sequence[Any]) -> Sequence[Event]:
     timed = [(event.time_ns, event) for event in events if event.time_ns is not None]
     for time_ns, event in timed:
         if not isinstance(time_ns, int):
-            raise HistoryError(
-                f"operation {event.op_id!r}: its time {time_ns!r} must be whole nanoseconds, an int"
-            )
+            raise HistoryError(f"operation {event.op_id!r}: its time {time_ns!r} must be whole nanoseconds, an int")
     for (before_ns, _), (time_ns, event) in pairwise(timed):
         if time_ns < before_ns:
             raise HistoryError(
