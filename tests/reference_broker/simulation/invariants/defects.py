@@ -279,7 +279,7 @@ DEFECTS = (
         seed=1,
     ),
     Defect(
-        "log-matching",
+        "answer-of-epoch",
         PartitionReader,
         "diverging_epoch",
         staticmethod(_nothing),
