@@ -16,6 +16,7 @@ test: .venv/.synced     ## everything that CI runs
 
 nightly: .venv/.synced  ## what takes hours: hundreds of thousands of histories, and an hour of chaos
 	@$(BIN)/pytest -m nightly -o faulthandler_timeout=0
+	@$(BIN)/pytest -m chaos --target=reference --target=apache-kafka:4.3.1
 	@$(BIN)/kafkatrial nightly --minutes 60
 
 lint: .venv/.synced

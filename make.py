@@ -95,7 +95,6 @@ def test() -> None:
     step("pytest", *_deselecting(tools.deselected_markers))
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
     step("pytest", "-m", "conformance", *(f"--target={target}" for target in targets))
-    step("pytest", "-m", "chaos", "--target=reference")  # on Apache Kafka it takes longer than all the rest
 
 
 def install_kafka(target: str, *, needed: bool) -> bool:

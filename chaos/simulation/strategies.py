@@ -70,10 +70,6 @@ _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
     ),
     "short-sessions": ((), (("broker.session.timeout.ms", "2000"),)),
     "short-lag": ((), (("replica.lag.time.max.ms", "1000"),)),
-    "retention-by-size": (
-        (("retention.ms", "-1"), ("retention.bytes", "500"), ("segment.index.bytes", "12")),
-        (("log.retention.check.interval.ms", "300"),),
-    ),
 }
 """Settings of topics and of nodes that show something only together."""
 
@@ -153,7 +149,7 @@ def _swarms() -> SearchStrategy[Swarm]:
         faults=chosen(_NO_FAULTS, *(_some(tuple(SIMULATED_KINDS), 1, 4),) * 9),
         topic_settings=_some(tuple(_TOPIC_SETTINGS), 0, 4),
         cluster_settings=_some(tuple(_CLUSTER_SETTINGS), 0, 4),
-        together=st.sampled_from(((),) * 12 + (("short-metadata-log",), ("retention-by-size",))),
+        together=st.sampled_from(((),) * 13 + (("short-metadata-log",),)),
     )
 
 

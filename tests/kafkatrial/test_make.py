@@ -54,8 +54,8 @@ def run(monkeypatch, *words):
 
 
 LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports"]
-REFERENCE = ["pytest -m conformance --target=reference", "pytest -m chaos --target=reference"]
-WITH_KAFKA = [f"{REFERENCE[0]} --target=apache-kafka:4.3.1", REFERENCE[1]]
+REFERENCE = ["pytest -m conformance --target=reference"]
+WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 
 
 def test_everything_where_everything_is_there(machine, monkeypatch, capsys):

@@ -222,6 +222,8 @@ class MetadataInvariants:
             self._check_change(name, before, now)
 
     def _check_change(self, name: str, before: PartitionRecord, now: PartitionRecord) -> None:
+        left = [member for member in before.replicas if member not in now.replicas]
+        self._partitions.left_assignment((now.topic_id, now.partition_id), left)
         has_new_leader = now.leader not in {NO_LEADER, before.leader}
         if now.partition_epoch <= before.partition_epoch or now.leader_epoch < before.leader_epoch + has_new_leader:
             then = before.leader, before.leader_epoch, before.partition_epoch

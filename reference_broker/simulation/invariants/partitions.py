@@ -55,6 +55,8 @@ class Ledger:
     void_below_epoch: int = 0
     lossy: set[int] = field(default_factory=set)
     """Nodes whose replica lacks, with permission, what it once had."""
+    left: set[int] = field(default_factory=set)
+    """Nodes that were taken out of the assignment: who was down then deletes its log when it hears of it."""
 
     @property
     def last_committed(self) -> Batch | None:
@@ -158,9 +160,10 @@ class PartitionInvariants:
         if log.removed:
             if replica.node_id in self.may_lose:
                 ledger.lossy.add(replica.node_id)
-            elif replica.node_id not in self._failed:
+            elif replica.node_id not in self._failed | ledger.left:
                 lost = log.removed[-1]
                 raise InvariantViolation("recovery-keeps", f"{replica} has lost {lost} and {len(log.removed) - 1} more")
+        ledger.left.discard(replica.node_id)
         self._check_added(ledger, replica, log.added)
         _check_bounds(replica)
 
@@ -189,6 +192,11 @@ class PartitionInvariants:
         if ledger is not None:
             ledger.void_below_epoch = leader_epoch
             ledger.give_up(lambda batch: False)
+
+    def left_assignment(self, key: PartitionKey, node_ids: list[int]) -> None:
+        """Who is no replica any more has no log to keep, not when it is one again either."""
+        if (ledger := self.ledgers.get(key)) is not None:
+            ledger.left.update(node_ids)
 
     def joined_isr(self, key: PartitionKey, node_ids: list[int]) -> None:
         """Who joins an ISR must have all that is committed."""
