@@ -42,4 +42,3 @@ def test_logs_that_part_in_one_epoch_do_not_match(before, other):
     matching.check("node 2", None, batch(0))
     with pytest.raises(InvariantViolation, match="log-matching"):
         matching.check("node 2", before, other)
-        matching.check("node 2", before, other)
