@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from chaos.fault_rows import Heal, begun
 from chaos.faults import (
     AddBroker,
     Configure,
@@ -31,8 +32,8 @@ from chaos.faults import (
     Timed,
     Unregister,
 )
-from chaos.live.links import end_of, pairs_of
-from chaos.live.nodes import BreakableNodes, Heal, Nodes, begun, entered
+from chaos.links import end_of, pairs_of
+from chaos.live.nodes import BreakableNodes, Nodes, entered
 from chaos.live.requests import Administration
 from chaos.live.watch import View
 from conformance.concurrent.surroundings import Surroundings

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from chaos.fault_rows import LAST_HAS_LOST, Heal, begun, row
 from chaos.faults import (
     ClockDrift,
     ClockJump,
@@ -35,16 +36,13 @@ from chaos.faults import (
     Wipe,
 )
 from chaos.live.watch import PartitionSeen, View
-from chaos.live.words import words_of
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.disk.faults import DiskError as Refusal
 from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
 from fixtures.faults.damage import Damage, damage, flip_bit, wipe
 from fixtures.targets.target import ClockControl, DiskControl, LogDirectories, ProcessSupervision, TargetError
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.history.recorder import Recorder
 
-Heal = Callable[[], object]
 _OPERATIONS: Final = {
     Operation.APPEND: DiskOperation.WRITE,
     Operation.FLUSH: DiskOperation.FLUSH,
@@ -58,14 +56,6 @@ _LOSING: Final = frozenset({Damage.REPLICA, Damage.CHECKPOINTS})
 
 class BreakableNodes(ProcessSupervision, DiskControl, ClockControl, LogDirectories, Protocol):
     """Whatever a target may offer; which of it this one does is known before a schedule begins."""
-
-
-def begun(recorder: Recorder, fault: Fault, target: str | None) -> ExitStack:
-    """A row of `faults`, which begins now, and ends when what is returned is closed."""
-    stack = ExitStack()
-    kind, argument = words_of(fault)
-    stack.enter_context(recorder.fault(kind, target, argument))
-    return stack
 
 
 def entered(over: ExitStack, breaks: Callable[[], AbstractContextManager[object]]) -> Heal:
@@ -299,6 +289,4 @@ class Nodes:
             if key in self._forfeited:
                 return
             self._forfeited.add(key)
-        words = "unclean: the last in-sync replica lost content"
-        with self.surroundings.recorder.fault("election", self.surroundings.topic, words):
-            pass
+        row(self.surroundings.recorder, "election", LAST_HAS_LOST, self.surroundings.topic).close()

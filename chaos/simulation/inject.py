@@ -7,6 +7,7 @@ say so. `network_faults` and `node_faults` break what their names say; here is w
 
 from collections.abc import Callable, Iterable
 
+from chaos.fault_rows import Heal, begun, row
 from chaos.faults import (
     AddBroker,
     Configure,
@@ -26,7 +27,6 @@ from chaos.faults import (
 from chaos.simulation.clients.administration import Request, administer, elect
 from chaos.simulation.clients.process import place_of
 from chaos.simulation.clients.questions import alter_topic
-from chaos.simulation.fault_rows import FaultRows, Heal
 from chaos.simulation.network_faults import NetworkFaults
 from chaos.simulation.node_faults import Administer, NodeFaults
 from chaos.simulation.roles import Roles
@@ -61,9 +61,9 @@ class Injector:
         self._topic = topic
         self._administer = administer
         self._asked_for = asked_for
-        self._rows = FaultRows(recorder)
-        self._network = NetworkFaults(cluster, roles, self._rows, [place_of(number) for number in clients])
-        self._nodes = NodeFaults(cluster, roles, self._rows, topic, administer=administer, lost=lost)
+        self._recorder = recorder
+        self._network = NetworkFaults(cluster, roles, recorder, [place_of(number) for number in clients])
+        self._nodes = NodeFaults(cluster, roles, recorder, topic, administer=administer, lost=lost)
         self._open = 0
 
     def schedule(self, schedule: Iterable[Timed]) -> None:
@@ -100,49 +100,48 @@ class Injector:
         match fault:
             case Cut() | Isolate() | Split() | Ring() | Slow():
                 return self._network.degrade(fault)
-            case Reset(one, other):
-                return self._network.reset(one, other, (True, True))
-            case HalfOpen(one, other):
-                return self._network.reset(one, other, (False, True))
+            case Reset() | HalfOpen():
+                return self._network.reset(fault)
             case PowerCut():
                 return self._nodes.cut_power(fault)
             case Configure() | Elect() | Reassign():
                 return self._ask(fault)
-            case AddBroker(node):
-                return self._add_broker(node)
+            case AddBroker():
+                return self._add_broker(fault)
             case _:
                 node_id = self._roles.node(fault.node)
                 return None if node_id is None else self._nodes.break_node(fault, self._cluster.machines[node_id])
 
     # The cluster
 
-    def _add_broker(self, node_id: int) -> Heal | None:
-        if node_id in self._cluster.machines:
+    def _add_broker(self, fault: AddBroker) -> Heal | None:
+        if fault.node in self._cluster.machines:
             return None
-        row = self._rows.row("reassignment", str(node_id), "a broker more")
-        self._cluster.add_broker(node_id)
-        return row.close
+        over = begun(self._recorder, fault, str(fault.node))
+        self._cluster.add_broker(fault.node)
+        return over.close
 
     def _ask(self, fault: Configure | Elect | Reassign) -> Heal | None:
         match fault:
             case Configure(name, value):
-                row = self._rows.row("configuration", self._topic, f"{name}={value}")
+                over = begun(self._recorder, fault, self._topic)
                 self._administer(administer(AlterTopic(name, value, self._topic)))
 
                 def heal() -> None:
                     question = alter_topic(self._topic, name, None)
                     taken_back = administer(AlterTopic(name, value, self._topic))
                     self._administer(Request(taken_back.f, self._topic, None, question, taken_back.codes_of))
-                    row.close()
+                    over.close()
 
                 return heal
             case Elect(unclean):
                 # Whether that came to an unclean one is for `forfeits` to write down.
-                row = self._rows.row("election", f"{self._topic}-0", "of any replica" if unclean else "preferred")
+                asked = "of any replica" if unclean else "preferred"
+                over = row(self._recorder, "election", asked, f"{self._topic}-0")
                 if unclean:
                     self._asked_for(self._topic, 0)
                 self._administer(elect(self._topic, 0, Election.UNCLEAN if unclean else Election.PREFERRED))
             case Reassign(replicas):
-                row = self._rows.row("reassignment", f"{self._topic}-0", ",".join(map(str, replicas)))
+                over = begun(self._recorder, fault, f"{self._topic}-0")
                 self._administer(administer(MovePartition(replicas, self._topic)))
-        return row.close
+        return over.close

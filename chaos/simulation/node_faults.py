@@ -10,9 +10,11 @@ import errno
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from chaos.fault_rows import LAST_HAS_LOST, Heal, begun, row
 from chaos.faults import (
     ClockDrift,
     ClockJump,
@@ -20,11 +22,11 @@ from chaos.faults import (
     DiskError,
     DiskFull,
     Errno,
+    Fault,
     FileKind,
     FlipBit,
     Kill,
     Node,
-    Operation,
     Pause,
     PowerCut,
     RestartWith,
@@ -35,9 +37,9 @@ from chaos.faults import (
 )
 from chaos.simulation import damage
 from chaos.simulation.clients.administration import Request, unregister
-from chaos.simulation.fault_rows import FaultRows, Heal
 from chaos.simulation.roles import Roles
 from fixtures.faults.damage import Damage
+from linearizability.history.recorder import Recorder
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import Failure
 from reference_broker.simulation.machine import Machine
@@ -46,8 +48,6 @@ Administer = Callable[[Request], None]
 """Sends a request of an administrator, and waits for nothing."""
 
 _ERRNO = {Errno.EIO: errno.EIO, Errno.ENOSPC: errno.ENOSPC}
-_WORDS = {Operation.TRUNCATE: "shortening", Operation.DELETE: "removal"}
-"""Of operations whose own name would say that content was lost."""
 
 
 class NodeFaults:
@@ -61,7 +61,7 @@ class NodeFaults:
         self,
         cluster: SimulatedCluster,
         roles: Roles,
-        rows: FaultRows,
+        recorder: Recorder,
         topic: str,
         *,
         administer: Administer,
@@ -69,7 +69,7 @@ class NodeFaults:
     ) -> None:
         self._cluster = cluster
         self._roles = roles
-        self._rows = rows
+        self._recorder = recorder
         self._topic = topic
         self._administer = administer
         self._lost = lost
@@ -81,16 +81,15 @@ class NodeFaults:
         """One fault of one node; null where there is nothing to break."""
         match fault:
             case Kill():
-                return self._keep_down(machine, "kill", None, machine.kill)
+                return self._keep_down(fault, machine, machine.kill)
             case ShutDown():
-                return self._shut_down(machine)
+                return self._shut_down(fault, machine)
             case Wipe():
-                return self._keep_down(machine, "wipe", None, machine.kill, lambda: damage.wipe(machine.disk))
+                return self._keep_down(fault, machine, machine.kill, lambda: damage.wipe(machine.disk))
             case DamageDisk(what=what):
                 return self._keep_down(
+                    fault,
                     machine,
-                    what.kind,
-                    str(what),
                     machine.kill,
                     lambda: damage.damage(machine.disk, self._topic, what),
                     loses=what in {Damage.REPLICA, Damage.CHECKPOINTS},
@@ -99,16 +98,15 @@ class NodeFaults:
                 if files is FileKind.CHECKPOINT:  # text that a start refuses, and nothing heals
                     return None
                 return self._keep_down(
+                    fault,
                     machine,
-                    "disk",
-                    f"bit flipped in {files}",
                     machine.kill,
                     lambda: damage.flip_bit(machine.disk, self._topic, files, per_mille),
                 )
             case RestartWith() | Unregister():
                 return self._start_anew(machine, fault)
             case Pause():
-                return self._pause(machine)
+                return self._pause(fault, machine)
             case DiskError() | DiskFull() | SlowFlush():
                 return self._fail_disk(fault, machine)
             case ClockJump() | ClockDrift():
@@ -117,9 +115,8 @@ class NodeFaults:
 
     def _keep_down(
         self,
+        fault: Fault,
         machine: Machine,
-        kind: str,
-        argument: str | None,
         end: Callable[[], object],
         then: Callable[[], object] | None = None,
         *,
@@ -130,7 +127,7 @@ class NodeFaults:
         :param loses: whether `then` takes content.
         """
         node_id = machine.node_id
-        self._down.setdefault(node_id, ExitStack()).enter_context(self._rows.row(kind, str(node_id), argument))
+        self._down.setdefault(node_id, ExitStack()).enter_context(begun(self._recorder, fault, str(node_id)))
         self._holds[node_id] += 1
         if machine.node is not None:
             end()
@@ -150,8 +147,8 @@ class NodeFaults:
         if self._holds[node_id]:
             return
         if machine.node is None:
-            if node_id in self._has_lost and self._roles.is_alone_in_sync(node_id):
-                self._rows.row("election", self._topic, "unclean: the last in-sync replica lost content").close()
+            if node_id in self._has_lost:
+                self._forfeit_if_alone(node_id)
             self._has_lost.discard(node_id)
             self._cluster.start(node_id)
         if machine.node is not None and node_id in self._down:
@@ -160,16 +157,19 @@ class NodeFaults:
     def _note_loss(self, node_id: int) -> None:
         self._has_lost.add(node_id)
         self._lost(node_id)
-        if self._roles.is_alone_in_sync(node_id):
-            self._rows.row("election", self._topic, "unclean: the last in-sync replica lost content").close()
+        self._forfeit_if_alone(node_id)
 
-    def _shut_down(self, machine: Machine) -> Heal:
+    def _forfeit_if_alone(self, node_id: int) -> None:
+        if self._roles.is_alone_in_sync(node_id):
+            row(self._recorder, "election", LAST_HAS_LOST, self._topic).close()
+
+    def _shut_down(self, fault: ShutDown, machine: Machine) -> Heal:
         def begin() -> None:
             if machine.is_paused:
                 machine.resume()
             machine.shut_down()
 
-        heal = self._keep_down(machine, "shutdown", None, begin)
+        heal = self._keep_down(fault, machine, begin)
 
         def over() -> None:
             """One that has not ended by now is killed, as an impatient supervisor does."""
@@ -182,17 +182,17 @@ class NodeFaults:
     def _start_anew(self, machine: Machine, fault: RestartWith | Unregister) -> Heal:
         """Start a node as another one than it was."""
         if isinstance(fault, Unregister):
-            what, change = "unregistered", partial(self._administer, unregister(machine.node_id))
+            change = partial(self._administer, unregister(machine.node_id))
         else:
             properties = self._cluster.node_properties.setdefault(machine.node_id, {})
-            what, change = f"{fault.name}={fault.value}", partial(properties.update, {fault.name: fault.value})
-        return self._keep_down(machine, "kill", what, machine.kill, change, loses=False)
+            change = partial(properties.update, {fault.name: fault.value})
+        return self._keep_down(fault, machine, machine.kill, change, loses=False)
 
     def cut_power(self, fault: PowerCut) -> Heal | None:
         """The power of some machines, or of all, goes; null where none was found."""
         names: tuple[Node, ...] = fault.nodes or tuple(self._cluster.machines)
         node_ids = list(dict.fromkeys(node for name in names if (node := self._roles.node(name)) is not None))
-        heals = [self._cut_power_of(self._cluster.machines[node_id], fault.after_writes) for node_id in node_ids]
+        heals = [self._cut_power_of(self._cluster.machines[node_id], fault) for node_id in node_ids]
 
         def heal() -> None:
             for of_node in heals:
@@ -200,15 +200,16 @@ class NodeFaults:
 
         return heal if heals else None
 
-    def _cut_power_of(self, machine: Machine, after_writes: int | None) -> Heal:
+    def _cut_power_of(self, machine: Machine, fault: PowerCut) -> Heal:
         def cut() -> None:
             machine.cut_power()
             self._note_loss(machine.node_id)
 
-        if after_writes is None or machine.node is None:
-            return self._keep_down(machine, "power", None, lambda: None, cut, loses=False)
-        heal = self._keep_down(machine, "power", "in the middle of a write", lambda: None)
-        machine.disk.crashes_after = after_writes
+        if fault.after_writes is None or machine.node is None:
+            between_writes = replace(fault, after_writes=None)  # one that does not run writes nothing
+            return self._keep_down(between_writes, machine, lambda: None, cut, loses=False)
+        heal = self._keep_down(fault, machine, lambda: None)
+        machine.disk.crashes_after = fault.after_writes
         self._note_loss(machine.node_id)
 
         def over() -> None:
@@ -221,17 +222,17 @@ class NodeFaults:
 
         return over
 
-    def _pause(self, machine: Machine) -> Heal | None:
+    def _pause(self, fault: Pause, machine: Machine) -> Heal | None:
         if machine.node is None or machine.is_paused:
             return None
-        row = self._rows.row("pause", str(machine.node_id), None)
+        over = begun(self._recorder, fault, str(machine.node_id))
         machine.pause()
         incarnation = machine.incarnation
 
         def heal() -> None:
             if machine.incarnation == incarnation:
                 machine.resume()
-            row.close()
+            over.close()
 
         return heal
 
@@ -239,26 +240,22 @@ class NodeFaults:
 
     def _fail_disk(self, fault: DiskError | DiskFull | SlowFlush, machine: Machine) -> Heal:
         disk = machine.disk
+        over = begun(self._recorder, fault, machine.place)
         match fault:
             case DiskError():
-                operation = fault.operation or ""
-                what = _WORDS.get(fault.operation, str(operation)) if fault.operation else "every operation"
-                row = self._rows.row("disk", machine.place, f"{fault.error}: {what} of {fault.files or 'every file'}")
-                failure = Failure(_ERRNO[fault.error], str(operation), str(fault.files or ""))
+                failure = Failure(_ERRNO[fault.error], str(fault.operation or ""), str(fault.files or ""))
                 disk.failures.append(failure)
 
                 def undo() -> None:
                     disk.failures.remove(failure)
 
             case DiskFull():
-                row = self._rows.row("disk", machine.place, "ENOSPC: full")
                 disk.free_bytes = fault.free_bytes
 
                 def undo() -> None:
                     disk.free_bytes = None
 
             case SlowFlush():
-                row = self._rows.row("disk", machine.place, f"slow: a flush takes {fault.flush_ms} ms")
                 disk.flush_ms = fault.flush_ms
 
                 def undo() -> None:
@@ -266,17 +263,16 @@ class NodeFaults:
 
         def heal() -> None:
             undo()
-            row.close()
+            over.close()
             self.start(machine.node_id)
 
         return heal
 
     def _set_clock(self, fault: ClockJump | ClockDrift, machine: Machine) -> Heal:
+        over = begun(self._recorder, fault, machine.place)
         if isinstance(fault, ClockJump):
-            row = self._rows.row("clock", machine.place, f"jump {fault.by_ms} ms")
             machine.jump_clock(fault.by_ms)
         else:
-            row = self._rows.row("clock", machine.place, f"drift {fault.rate_ppm} ppm")
             machine.drift_clock(fault.rate_ppm)
 
         def heal() -> None:
@@ -284,6 +280,6 @@ class NodeFaults:
                 machine.jump_clock(-fault.by_ms)
             else:
                 machine.drift_clock(0)
-            row.close()
+            over.close()
 
         return heal

@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 
 from chaos import faults
+from chaos.fault_rows import WORDS, words_of
 from chaos.faults import Fault, Isolate, Kill, Pause, RestartWith, Role, Timed
 from chaos.live import round as rounds
 from chaos.live.abilities import NEEDS
@@ -12,7 +13,6 @@ from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
 from chaos.live.round import LeaderReader, OneByOne, Round, Tail, Topic
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
-from chaos.live.words import WORDS, words_of
 from chaos.simulation.fault_strategies import FAULT_KINDS
 from linearizability.anomalies import faults as rows
 

@@ -3,7 +3,7 @@
 import pytest
 
 from chaos.faults import Cut, Isolate, Ring, Role, Slow, Split
-from chaos.live.links import CLIENT, pairs_of
+from chaos.links import CLIENT, pairs_of
 
 NODES = (1, 2, 3)
 

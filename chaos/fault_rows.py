@@ -1,10 +1,12 @@
-"""How the table `faults` of a history speaks of each fault: its kind and its argument.
+"""The rows of the table `faults` of a history, and how they speak of each fault: its kind and its argument.
 
-They are the words that the definitions of anomalies know (`linearizability.anomalies.faults`): what lost content is
-`power`, `wipe`, or a `disk` fault whose words say so.
+A row begins before its fault does, and ends when that is over. Kinds and arguments are the words that the definitions
+of anomalies know (`linearizability.anomalies.faults`): what lost content is `power`, `wipe`, or a `disk` fault whose
+words say so.
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, Final
 
 from chaos.faults import (
@@ -36,9 +38,26 @@ from chaos.faults import (
     Unregister,
     Wipe,
 )
+from linearizability.history.recorder import Recorder
 
+Heal = Callable[[], object]
+"""Ends a fault, and its row."""
+LAST_HAS_LOST: Final = "unclean: the last in-sync replica lost content"
+"""The argument of an `election` that follows without KIP-966: it leads again, whatever it lost."""
 _OPERATIONS = {Operation.TRUNCATE: "shortening", Operation.DELETE: "removal"}
 """Whose own names would say that content was lost."""
+
+
+def begun(recorder: Recorder, fault: Fault, target: str | None) -> ExitStack:
+    """A fault's row, which begins now, and ends when what is returned is closed."""
+    return row(recorder, *words_of(fault), target)
+
+
+def row(recorder: Recorder, kind: str, argument: str | None, target: str | None) -> ExitStack:
+    """The same of words that are not the fault's own."""
+    stack = ExitStack()
+    stack.enter_context(recorder.fault(kind, target, argument))
+    return stack
 
 
 def words_of(fault: Fault) -> tuple[str, str | None]:

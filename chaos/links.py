@@ -1,4 +1,4 @@
-"""Which directions a network fault means, from place to place: pure, and the same as in the simulation."""
+"""Which directions a network fault means, from place to place: the same in the simulation and on real clusters."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
