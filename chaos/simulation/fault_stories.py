@@ -11,6 +11,7 @@ from chaos.faults import (
     Elect,
     Fault,
     Isolate,
+    Keeps,
     Kill,
     Listener,
     Node,
@@ -73,6 +74,34 @@ def headless(_shape: Shape) -> SearchStrategy[Group]:
     )
     leader: SearchStrategy[Fault] = st.sampled_from((Kill(Role.LEADER), Isolate(Role.LEADER), ShutDown(Role.LEADER)))
     return story((AT_ONCE, controller), (gaps(), leader))
+
+
+def unheard_controllers(shape: Shape) -> SearchStrategy[Group]:
+    """The others do not hear the controller, which hears them: what it writes on, its successor has not.
+
+    It resigns by a word of that successor, and truncates (KIP-595).
+    """
+    controllers = [node for node, role in shape.all_roles.items() if "controller" in role]
+    changes = st.sampled_from(
+        (
+            Configure("max.message.bytes", "100000"),
+            Configure("min.insync.replicas", "1"),
+            Kill(Role.LAST_FOLLOWER),
+            ShutDown(Role.LEADER),
+            Elect(),
+        )
+    )
+
+    def told(keeps: Keeps, for_ms: int, more: list[tuple[int, Fault, int]]) -> Group:
+        # Each node that hears it cut off from it: the role is looked up once, so the cuts begin together.
+        unheard = (
+            Timed(0, Cut(Role.CONTROLLER, node, keeps=keeps, listener=Listener.CONTROLLER), for_ms)
+            for node in controllers
+        )
+        return *unheard, *(timed(*change) for change in more)
+
+    more = st.lists(st.tuples(st.integers(10, 2_500), changes, st.integers(100, 2_000)), min_size=1, max_size=4)
+    return st.builds(told, keeps(), st.integers(2_500, 7_000), more)
 
 
 def stale_disks(_shape: Shape) -> SearchStrategy[Group]:

@@ -253,6 +253,7 @@ FAULT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = {
     "unclean-successions": fault_stories.unclean_successions,
     "cut-short": fault_stories.cut_short,
     "left-behind": fault_stories.left_behind,
+    "unheard-controller": fault_stories.unheard_controllers,
     "hasty-reassignment": fault_stories.hasty_reassignments,
 }
 """By name: the groups that a schedule is made of, for a shape."""

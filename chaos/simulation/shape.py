@@ -13,10 +13,14 @@ class Shape:
     replication_factor: int = 3
 
     @property
+    def all_roles(self) -> dict[int, str]:
+        """Of every node; the one that is not told is both."""
+        return {node: dict(self.roles).get(node, "broker,controller") for node in range(1, self.nodes + 1)}
+
+    @property
     def brokers(self) -> tuple[int, ...]:
         """Those that have replicas."""
-        roles = dict(self.roles)
-        return tuple(node for node in range(1, self.nodes + 1) if "broker" in roles.get(node, "broker"))
+        return tuple(node for node, role in self.all_roles.items() if "broker" in role)
 
     @property
     def partitions(self) -> tuple[tuple[str, int], ...]:

@@ -144,9 +144,22 @@ class MetadataInvariants:
             self._apply_batches(data, to_offset)
 
     def _log_with(self, node: Node, offset: int) -> QuorumLog:
-        """That of the node; of another one where the node has cut off what it had applied, in the same event."""
+        """That of the node; of one that agrees with its snapshot where the node has cut off, or never had, those records.
+
+        Others may have written at those offsets what was never committed. Two logs that have a record of one epoch at
+        one offset have the same up to there (Raft's log matching).
+        """
+        snapshot = node.quorum.log.snapshots.latest
         logs = [node.quorum.log, *(other.quorum.log for other in self._partitions.nodes)]
-        return next((log for log in logs if log.start_offset <= offset < log.end_offset), node.quorum.log)
+        holding = [log for log in logs if log.start_offset <= offset < log.end_offset]
+        agreeing = (
+            log
+            for log in holding
+            if snapshot is None
+            or log is node.quorum.log
+            or (snapshot.offset <= log.end_offset and log.epoch_of(snapshot.offset - 1) == snapshot.epoch)
+        )
+        return next(agreeing, node.quorum.log)
 
     def _apply_batches(self, data: bytes, to_offset: int) -> None:
         position = 0
