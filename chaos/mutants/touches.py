@@ -7,7 +7,7 @@ itself: no mutant of it can be seen.
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
@@ -59,12 +59,31 @@ def _plain(qualname: str) -> str:
 
 
 def in_order_for(function: Function, touches: Sequence[Touch]) -> list[str]:
-    """The attempts, those that run the function first, the quickest of them before the others."""
+    """The attempts: those that run the function first, and of these what is unlike those before, for its time.
+
+    Attempts that are alike kill the same mutants. So each is the one that runs the most functions a second which those
+    before it have not run; when there is none, that begins again with the rest.
+    """
     module, qualname = function
     parts = qualname.split(".")
     outer = {(module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
+    near = [touch for touch in touches if outer & touch.functions]
+    far = [touch for touch in touches if not outer & touch.functions]
+    return [*_unlike(near), *_unlike(far)]
 
-    def key(touch: Touch) -> tuple[bool, float]:
-        return (not outer & touch.functions, touch.seconds)
 
-    return [touch.name for touch in sorted(touches, key=key)]
+def _unlike(touches: Sequence[Touch]) -> Iterator[str]:
+    """Names, in rounds of a greedy set cover."""
+    left = list(touches)
+    while left:
+        seen: set[Function] = set()
+        alike = []
+        while left:
+            best = max(left, key=lambda touch: len(touch.functions - seen) / touch.seconds)
+            left.remove(best)
+            if best.functions <= seen:
+                alike.append(best)
+                continue
+            seen |= best.functions
+            yield best.name
+        left = alike
