@@ -1,4 +1,4 @@
-"""Importing this registers the target `simulation`, which only this layer knows how to make."""
+"""Importing this registers the targets that only this layer knows how to make: `simulation` and `defective`."""
 
 from fixtures.targets.catalogue import TargetKind, Wanted, register_target_kind
 from fixtures.targets.target import Target, UnknownTargetError
@@ -18,6 +18,12 @@ def _simulation(wanted: Wanted) -> Target:
     return Simulation(nodes, properties=wanted.properties)
 
 
+def _defective(wanted: Wanted) -> Target:
+    from chaos.defects.live.target import DefectiveReference  # with the whole broker, too
+
+    return DefectiveReference.wanted(wanted)
+
+
 register_target_kind(
     TargetKind(
         kind="simulation",
@@ -27,5 +33,16 @@ register_target_kind(
         install=None,
         is_installed=lambda _: True,
         make=_simulation,
+    )
+)
+register_target_kind(
+    TargetKind(
+        kind="defective",
+        starts="the reference broker with a bug that is named: defective:NAME",
+        versions=(),
+        nodes=_NODE_COUNTS,
+        install=None,
+        is_installed=lambda _: True,
+        make=_defective,
     )
 )

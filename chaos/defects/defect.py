@@ -37,6 +37,8 @@ class Area(StrEnum):
     METADATA = "metadata"
     IDEMPOTENCE = "idempotence"
     GROUPS = "groups"
+    FILES = "files"
+    PROCESS = "process"
 
     def seeds(
         self, owner: type | ModuleType, attribute: str, *expected: str, source: str = ""

@@ -1,0 +1,214 @@
+"""Defects of the files under the log: what a file system forgives until the power goes, a disk fails or a node restarts.
+
+The simulation has a disk of its own in the place of all this code.
+"""
+
+import os
+import threading
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from chaos.defects.defect import Area
+from reference_broker.core import node
+from reference_broker.core.clean_shutdown import take_marker, write_marker
+from reference_broker.core.disk import Disk
+from reference_broker.server import log_directory
+from reference_broker.server.file_disk import FileDisk
+from reference_broker.server.log_directory import LogDirectory
+
+_seeds = Area.FILES.seeds
+_flush = FileDisk.flush
+_append = FileDisk.append
+_identify = LogDirectory._identify
+_MODE = 0o644
+
+
+# --- what is not flushed
+
+
+@_seeds(FileDisk, "flush", "lost-write", "not-recovered", source="https://jepsen.io/analyses/nats-2.12.1")
+def take_a_write_for_durable(self: FileDisk, *paths: str) -> None:
+    """A flush does nothing: what was written counts as durable.
+
+    It is in the operating system's cache, and goes with the power, though the topic paid for a flush of each record.
+    """
+
+
+@_seeds(FileDisk, "flush", "lost-write", "not-recovered")
+def flush_behind_the_back(self: FileDisk, *paths: str) -> None:
+    """A flush is handed to a thread, and not waited for.
+
+    What is acknowledged is durable some time later. On a slow disk that time is long enough for the power to go.
+    """
+    for path in paths:
+        threading.Thread(target=_flush, args=(self, path), daemon=True).start()
+
+
+@_seeds(FileDisk, "flush_directory", "lost-write", "not-recovered", source="KAFKA-3968, KIP-405")
+def flush_no_directory(self: FileDisk, *paths: str) -> None:
+    """Files are flushed, and the directories that name them never.
+
+    After a power cut new segments have no name: what is in them is gone, flushed as it was.
+    """
+
+
+@_seeds(FileDisk, "_put", "not-recovered", "lost-write", source="https://lwn.net/Articles/322823/")
+def rename_before_the_flush(self: FileDisk, path: str, data: bytes, *, durably: bool) -> None:
+    """A checkpoint is written beside the old one and renamed in its place; its content is flushed at no time.
+
+    After a power cut the new name leads to an empty file, and the old content is gone.
+    """
+    target = self._at(path)
+    temporary = target.with_name(f"{target.name}.tmp")
+    temporary.write_bytes(data)
+    self._close(path)
+    temporary.rename(target)
+
+
+@_seeds(FileDisk, "_put", "not-recovered", "lost-write")
+def write_checkpoints_in_place(self: FileDisk, path: str, data: bytes, *, durably: bool) -> None:
+    """A checkpoint is cut to nothing and written anew, where it stands.
+
+    Whoever loses power or process in between has half of it. The vote and the node's own identity are such files.
+    """
+    self._close(path)
+    self._at(path).write_bytes(data)
+
+
+@_seeds(FileDisk, "replace", "not-recovered", "lost-write", source="KAFKA-3968")
+def replace_without_the_directory(self: FileDisk, path: str, data: bytes) -> None:
+    """A checkpoint is flushed and renamed, and the rename is not.
+
+    After a power cut there is the one before, or none: a node has voted for nobody, or does not know who it is.
+    """
+    self._put(path, data, durably=True)
+
+
+@_seeds(LogDirectory, "_identify", "not-recovered")
+def write_the_identity_without_a_flush(self: LogDirectory, node_id: int, cluster_id: str | None) -> tuple[str, UUID]:
+    """`meta.properties` is written once, and not flushed.
+
+    A node whose power goes soon after its first start is nobody, or does not start.
+    """
+    self.disk.replace = self.disk.write  # type: ignore[method-assign]
+    try:
+        return _identify(self, node_id, cluster_id)
+    finally:
+        del self.disk.replace
+
+
+# --- errors of a disk
+
+
+@_seeds(FileDisk, "append", "lost-write", "not-recovered", "replicas-differ")
+def swallow_a_failed_append(self: FileDisk, path: str, *parts: bytes | bytearray | memoryview) -> None:
+    """An error of a write is passed over.
+
+    The batch is acknowledged, and is nowhere; what comes next stands in its place.
+    """
+    try:
+        _append(self, path, *parts)
+    except OSError:
+        return
+
+
+@_seeds(
+    FileDisk, "flush", "lost-write", "not-recovered", source="https://wiki.postgresql.org/wiki/Fsync_Errors"
+)
+def swallow_a_failed_flush(self: FileDisk, *paths: str) -> None:
+    """An error of a flush is passed over, as if a later flush made up for it.
+
+    Batches are acknowledged that are in the cache alone, and go with the power.
+    """
+    try:
+        _flush(self, *paths)
+    except OSError:
+        return
+
+
+# --- descriptors and positions
+
+
+@_seeds(FileDisk, "_descriptor", "lost-write", "not-recovered", "replicas-differ")
+def write_where_the_descriptor_stands(self: FileDisk, path: str, flags: int = 0) -> int:
+    """A file is opened without O_APPEND, so that a write goes where the descriptor stands: after a restart, at 0.
+
+    The first records of a log are overwritten by the next ones.
+    """
+    descriptor = self._descriptors.get(path)
+    if descriptor is None:
+        descriptor = self._descriptors[path] = os.open(self._at(path), os.O_RDWR | os.O_CLOEXEC | flags, _MODE)
+    return descriptor
+
+
+@_seeds(FileDisk, "delete_directory", "replicas-differ", "lost-write", "not-recovered")
+def keep_deleted_logs_open(self: FileDisk, path: str) -> None:
+    """The log of a replica that moved away is deleted, and its files stay open.
+
+    When the replica comes back it writes into those files, which have no name any more.
+    """
+    for file in self._at(path).iterdir():
+        file.unlink()
+    self._at(path).rmdir()
+
+
+@_seeds(FileDisk, "truncate", "replicas-differ", "not-recovered", "lost-write")
+def pass_over_truncation(self: FileDisk, path: str, size: int) -> None:
+    """A file is not cut short; only the log believes it.
+
+    A deposed leader appends behind what it should have dropped, and finds its batches where others are.
+    """
+
+
+def _buffering() -> type[FileDisk]:
+    class Buffering(FileDisk):
+        """Keeps what is appended until it is to be read or flushed, as a buffered stream does."""
+
+        def __init__(self, root: Path) -> None:
+            super().__init__(root)
+            self._kept: dict[str, list[bytes]] = {}
+
+        def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
+            if not any(parts):
+                super().append(path)
+            self._kept.setdefault(path, []).append(b"".join(parts))
+
+        def _descriptor(self, path: str, flags: int = 0) -> int:
+            if kept := self._kept.pop(path, []):
+                super().append(path, *kept)
+            return super()._descriptor(path, flags)
+
+    return Buffering
+
+
+@_seeds(log_directory, "FileDisk", "lost-write", "not-recovered")
+def append_to_a_buffered_stream(root: Path) -> FileDisk:
+    """Appends go to a stream that the process buffers, until somebody reads the file.
+
+    SIGKILL takes what was acknowledged, from all replicas if it comes to all; no power has to go.
+    """
+    return _buffering()(root)
+
+
+# --- starting
+
+
+@_seeds(node, "take_marker", "not-recovered", "lost-write", "replicas-differ", source="KAFKA-10471")
+def keep_the_marker_of_a_clean_stop(disk: Disk) -> int | None:
+    """The marker of a clean shutdown is read at the start, and stays.
+
+    The next crash finds it: logs are taken for whole that are torn, and nothing is recovered.
+    """
+    epoch = take_marker(disk)
+    if epoch is not None:
+        write_marker(disk, epoch)
+    return epoch
+
+
+@_seeds(LogDirectory, "_identify", "not-recovered")
+def take_a_new_identity_at_each_start(self: LogDirectory, node_id: int, cluster_id: str | None) -> tuple[str, UUID]:
+    """The id of the log directory is drawn at each start, and not read from `meta.properties`.
+
+    A broker that comes back has, as the controller sees it, lost its directory with all replicas in it.
+    """
+    return _identify(self, node_id, cluster_id)[0], uuid4()
