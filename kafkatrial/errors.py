@@ -38,7 +38,8 @@ KNOWN_ERRORS = {
     "conformance.concurrent.surroundings.ScriptNotRunError": ExitCode.INTERNAL,
     "chaos.simulation.workers.WorkerError": ExitCode.INTERNAL,
     "reports.results.ResultsError": ExitCode.INTERNAL,
-    "reports.spark.session.EngineUnavailableError": ExitCode.USAGE,
+    "reports.spark.errors.EngineUnavailableError": ExitCode.USAGE,
+    "reports.spark.errors.EngineFailedError": ExitCode.INTERNAL,
 }
 """By qualified name, so that naming an error costs no import; a subclass counts as its nearest base in this table."""
 

@@ -1,24 +1,32 @@
 """A Spark session to judge in: the caller's if there is one, else one of our own that bothers nobody.
 
-A local session listens on 127.0.0.1 only and has no UI; its JVM writes to a file, not to the terminal; its workers run
-this interpreter. Whatever the user has set (spark-defaults.conf, PYSPARK_SUBMIT_ARGS, environment) wins over ours.
+A session on this machine listens on 127.0.0.1 only and has no UI; its JVM writes to a file, not to the terminal; its
+workers run this interpreter. To a cluster the session brings our code (`shipping`). Whatever the user has set
+(spark-defaults.conf, PYSPARK_SUBMIT_ARGS, environment, `settings`) wins over ours.
 """
 
 import contextlib
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
-import linearizability
-import reports
+from reports.spark.archive import archive_options
+from reports.spark.errors import EngineUnavailableError
+from reports.spark.masters import Kind, Master
+from reports.spark.shipping import code_paths, shipped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+__all__ = ["EngineUnavailableError", "spark_session"]
+
+LOG_NAME: Final = "spark.log"
 _OURS: Final = {
     "spark.app.name": "kafkatrial",
     "spark.ui.enabled": "false",
@@ -29,22 +37,22 @@ _OURS: Final = {
     # Rows between our tasks are large: hundreds of kilobytes, not bytes.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
 }
-_JVM_OPTIONS: Final = "-XX:TieredStopAtLevel=1"
-"""For the JVM we start, which plans and carries, and computes little: a session is ready in half the time."""
+_OURS_ON_LOOPBACK: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _MEMORY_PART: Final = 4
-"""That JVM may grow to a fourth of the memory: through it goes what tasks tell of millions of transactions."""
-_OURS_LOCALLY: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-
-
-class EngineUnavailableError(Exception):
-    """Spark cannot be used here; the message says what to install."""
+"""The JVM we start may grow to a fourth of the memory: through it goes what tasks tell of millions of transactions."""
+_EXECUTOR_TIMEOUT_S: Final = 60.0
+"""So long a standalone master may take to give us an executor."""
+_CONNECT_TIMEOUT_S: Final = 20.0
 
 
 @contextlib.contextmanager
-def spark_session(master: str | None = None) -> Iterator["SparkSession"]:
+def spark_session(
+    master: str | None = None, settings: Mapping[str, str] | None = None, log: Path | None = None
+) -> Iterator["SparkSession"]:
     """A session on `master` (None: the running session, the user's configured master, or `local[*]`).
 
-    A session that was already there is left running; one of ours is stopped. Raises EngineUnavailableError.
+    A session that was already there is left running; one of ours is stopped. `settings` are Spark's, by name. What
+    the JVM says goes to `log`, where the file can be written. Raises EngineUnavailableError.
     """
     try:
         from pyspark.sql import SparkSession
@@ -54,15 +62,83 @@ def spark_session(master: str | None = None) -> Iterator["SparkSession"]:
     if active is not None and master in (None, active.conf.get("spark.master", None)):
         yield active
         return
-    if master is None or not master.startswith("sc://"):
-        _require_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    session = _start(SparkSession, master)
-    try:
+    named = None if master is None else Master.of(master)
+    with contextlib.ExitStack() as stack:
+        if named is not None and named.kind is Kind.CONNECT:
+            session = _connected(SparkSession, named, settings or {})
+            stack.callback(session.stop)
+            stack.enter_context(shipped(session, is_connect=True))
+        else:
+            session = _start(SparkSession, named, settings or {}, stack.enter_context(_log_file(log)))
+            stack.callback(session.stop)
+            if not (session.sparkContext.master or "").startswith("local"):
+                stack.enter_context(shipped(session, is_connect=False))
         yield session
-    finally:
+
+
+def _connected(session_class: Any, master: Master, settings: Mapping[str, str]) -> "SparkSession":
+    """A session on a Spark Connect server."""
+    try:
+        import grpc
+        from pyspark.errors import PySparkException
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+    except ImportError:
+        raise EngineUnavailableError("Spark Connect is not installed: pip install 'kafkatrial[spark]'") from None
+    master.require_answer()
+    try:
+        channel = DefaultChannelBuilder(master.url).toChannel()
+        grpc.channel_ready_future(channel).result(_CONNECT_TIMEOUT_S)
+        channel.close()
+        builder = session_class.builder.remote(master.url)
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        session: SparkSession = builder.getOrCreate()
+    except (PySparkException, grpc.RpcError, grpc.FutureTimeoutError) as error:
+        said = str(error).splitlines() or ["something else listens there, or it is not TLS that is spoken"]
+        raise EngineUnavailableError(f"{master.url}: no Spark Connect server: {said[0]}") from None
+    return session
+
+
+def _start(session_class: Any, master: Master | None, settings: Mapping[str, str], log: IO[bytes]) -> "SparkSession":
+    """A session whose driver is this process."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    _require_java()
+    began = log.seek(0, os.SEEK_END)
+    try:
+        with _stderr_to(log.fileno()), _jvm_options():
+            builder, chosen = _builder(session_class, master, settings)
+            chosen.require_answer()
+            session: SparkSession = builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError) as error:
+        log.seek(began)
+        raise _not_started(log.read().decode(errors="replace"), error) from None
+    try:
+        _require_executors(session, chosen)
+    except EngineUnavailableError:
         session.stop()
+        raise
+    return session
+
+
+def _builder(session_class: Any, master: Master | None, settings: Mapping[str, str]) -> tuple[Any, Master]:
+    """What is to be started, and on which master."""
+    from pyspark import SparkConf, SparkContext
+
+    # The JVM reads spark-defaults.conf and PYSPARK_SUBMIT_ARGS when it starts; only then is it known what is set.
+    SparkContext._ensure_initialized()
+    theirs = SparkConf()
+    chosen = master or Master.of(settings.get("spark.master") or theirs.get("spark.master") or "local[*]")
+    os.environ.setdefault("PYSPARK_PYTHON", theirs.get("spark.pyspark.python") or sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    ours = {**_OURS, **(_OURS_ON_LOOPBACK if chosen.is_loopback else {})}
+    if chosen.kind is Kind.LOCAL:
+        ours["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(code_paths())
+    builder = session_class.builder.master(chosen.url)
+    for name, value in {**{name: ours[name] for name in ours if not theirs.contains(name)}, **settings}.items():
+        builder = builder.config(name, value)
+    return builder, chosen
 
 
 def _require_java() -> None:
@@ -74,51 +150,56 @@ def _require_java() -> None:
         raise EngineUnavailableError("Spark needs Java 17 or newer: install one (Debian: openjdk-17-jre-headless)")
 
 
-def _start(builder_of: Any, master: str | None) -> "SparkSession":
-    from pyspark.errors import PySparkException
-
-    with tempfile.TemporaryFile() as log:
-        try:
-            if master is not None and master.startswith("sc://"):
-                session: SparkSession = builder_of.builder.remote(master).getOrCreate()
-                return session
-            with _stderr_to(log.fileno()), _jvm_options():
-                session = _builder(builder_of, master).getOrCreate()
-        except (PySparkException, OSError) as error:
-            log.seek(0)
-            said = log.read().decode(errors="replace").strip().splitlines() or [str(error)]
-            raise EngineUnavailableError(f"Spark did not start (it needs Java 17 or newer): {said[-1]}") from None
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+def _not_started(said: str, error: Exception) -> EngineUnavailableError:
+    if "UnsupportedClassVersionError" in said:
+        java = (
+            str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if "JAVA_HOME" in os.environ else shutil.which("java")
+        )
+        told = subprocess.run([java or "java", "-version"], capture_output=True, text=True, check=False).stderr
+        return EngineUnavailableError(
+            f"Spark needs Java 17 or newer, and {java} is {(told.splitlines() or ['older'])[0]}"
+        )
+    lines = [line for line in said.splitlines() if line.strip()] or str(error).splitlines() or [type(error).__name__]
+    if "All masters are unresponsive" in said:
+        return EngineUnavailableError("the master does not answer as a Spark master of this version does")
+    return EngineUnavailableError(f"Spark did not start (it needs Java 17 or newer): {lines[-1].strip()}")
 
 
-def _builder(builder_of: Any, master: str | None) -> Any:
-    from pyspark import SparkConf, SparkContext
+def _require_executors(session: "SparkSession", master: Master) -> None:
+    """A standalone master takes an application that it has no worker for, and the first job waits for ever."""
+    context = session.sparkContext
+    if master.kind is not Kind.STANDALONE or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
+        return
+    give_up_s = time.monotonic() + _EXECUTOR_TIMEOUT_S
+    while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:  # the driver is one of them
+        if time.monotonic() > give_up_s:
+            asked = "the memory and cores that spark.executor.memory and spark.executor.cores ask for"
+            raise EngineUnavailableError(
+                f"{master.url}: no executor in {_EXECUTOR_TIMEOUT_S:.0f} s: has a worker {asked}?"
+            )
+        time.sleep(0.1)
 
-    # The JVM reads spark-defaults.conf and PYSPARK_SUBMIT_ARGS when it starts; only then is it known what is set.
-    SparkContext._ensure_initialized()
-    theirs = SparkConf()
-    chosen = master or theirs.get("spark.master") or "local[*]"
-    settings = {**_OURS, **(_OURS_LOCALLY if chosen.startswith("local") else {})}
-    settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(_code_paths())
-    builder = builder_of.builder.master(chosen)
-    for name, value in settings.items():
-        if not theirs.contains(name):
-            builder = builder.config(name, value)
-    return builder
 
-
-def _code_paths() -> list[str]:
-    """Where workers find our packages, which in a wheel do not lie side by side."""
-    folders = [str(Path(package.__path__[0]).parent) for package in (reports, linearizability)]
-    return [*dict.fromkeys(folders), *filter(None, [os.environ.get("PYTHONPATH")])]
+@contextlib.contextmanager
+def _log_file(path: Path | None) -> Iterator[IO[bytes]]:
+    """The file for the JVM to write to; one without a name where there is none, or it cannot be written."""
+    with contextlib.ExitStack() as stack:
+        file: IO[bytes] | None = None
+        if path is not None:
+            with contextlib.suppress(OSError):
+                file = stack.enter_context(path.open("ab+"))
+        yield file or stack.enter_context(tempfile.TemporaryFile())
 
 
 @contextlib.contextmanager
 def _jvm_options() -> Iterator[None]:
     """Give a JVM that is started inside our options, where the user gives it none in the same way."""
     megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-    ours = {"SPARK_SUBMIT_OPTS": _JVM_OPTIONS, "SPARK_DRIVER_MEMORY": f"{max(1024, megabytes // _MEMORY_PART)}m"}
+    ours = {
+        # It plans and carries, and computes little: a session is ready in half the time.
+        "SPARK_SUBMIT_OPTS": " ".join(["-XX:TieredStopAtLevel=1", *archive_options()]),
+        "SPARK_DRIVER_MEMORY": f"{max(1024, megabytes // _MEMORY_PART)}m",
+    }
     added = {name: value for name, value in ours.items() if name not in os.environ}
     os.environ.update(added)
     try:

@@ -1,0 +1,89 @@
+"""The masters that Spark takes work to, by URL, and whether one answers.
+
+A driver that is given a wrong address tries for a minute or more before it says so; a socket says it at once.
+"""
+
+import contextlib
+import re
+import socket
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self
+
+from reports.spark.errors import EngineUnavailableError
+
+CONNECT_PORT: Final = 15002
+ANSWER_TIMEOUT_S: Final = 10.0
+
+
+class Kind(StrEnum):
+    """Who gives a driver its executors."""
+
+    LOCAL = "local"
+    STANDALONE = "spark"
+    KUBERNETES = "k8s"
+    YARN = "yarn"
+    CONNECT = "sc"
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """A master's URL as a user gave it, and what it says."""
+
+    url: str
+    kind: Kind
+    addresses: tuple[tuple[str, int], ...] = ()
+    """Where it listens, any of them; none for a local one, and for YARN, whose configuration has them."""
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """Read a URL. Raises EngineUnavailableError for one that Spark would not know."""
+        if re.fullmatch(r"local(-cluster)?(\[.*\])?", url):
+            return cls(url, Kind.LOCAL)
+        if url == "yarn":
+            return cls(url, Kind.YARN)
+        scheme, _, rest = url.partition("://")
+        with contextlib.suppress(ValueError):
+            match scheme:
+                case "spark":
+                    return cls(url, Kind.STANDALONE, tuple(_address(host, None) for host in rest.split(",")))
+                case "sc":
+                    return cls(url, Kind.CONNECT, (_address(rest.partition("/")[0], CONNECT_PORT),))
+                case "k8s":
+                    inner, _, host = rest.rpartition("://")
+                    return cls(
+                        url, Kind.KUBERNETES, (_address(host.partition("/")[0], 80 if inner == "http" else 443),)
+                    )
+        known = "local[*], spark://HOST:PORT, yarn, k8s://https://HOST:PORT, sc://HOST:PORT"
+        raise EngineUnavailableError(f"{url}: not a Spark master; there are {known}")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is on this machine, so that nothing has to be heard from outside."""
+        return self.kind is Kind.LOCAL or (
+            bool(self.addresses) and all(re.match(r"127\.|localhost$|::1$", host) for host, _ in self.addresses)
+        )
+
+    def require_answer(self, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+        """Connect to any of its addresses, and leave again. Raises EngineUnavailableError if none answers."""
+        reasons = [_refusal(address, timeout_s) for address in self.addresses]
+        if reasons and None not in reasons:
+            raise EngineUnavailableError(
+                f"{self.url}: the master does not answer: {reasons[-1]}; is it up, and is the port right?"
+            )
+
+
+def _address(text: str, default_port: int | None) -> tuple[str, int]:
+    """`HOST:PORT`, `HOST`, `[::1]:PORT`. Raises ValueError."""
+    read = re.fullmatch(r"(\[[^\]]+\]|[^:\[\]]+)(?::(\d+))?", text)
+    if read is None or (read[2] is None and default_port is None):
+        raise ValueError(text)
+    return read[1].strip("[]"), int(read[2] or default_port or 0)
+
+
+def _refusal(address: tuple[str, int], timeout_s: float) -> str | None:
+    try:
+        socket.create_connection(address, timeout_s).close()
+    except OSError as error:
+        return f"{address[0]}:{address[1]}: {error.strerror or error}"
+    return None

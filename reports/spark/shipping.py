@@ -1,0 +1,74 @@
+"""Our code on its way to where tasks run: a zip of the packages that a task imports.
+
+Tasks are pickled by reference: an executor imports `linearizability` and `reports` by name. On this machine they are
+found where they lie; on a cluster they come with the job, as `addPyFile` and Connect's `addArtifact` send them, or as
+`spark-submit --py-files` does. What they need from elsewhere, NumPy and PyArrow, an executor's Python must have.
+"""
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import linearizability
+import reports
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ZIP_NAME: Final = "kafkatrial.zip"
+JOB_NAME: Final = "kafkatrial_job.py"
+_PACKAGES: Final = (linearizability, reports)
+_AT = (1980, 1, 1, 0, 0, 0)
+"""The time of every file in the zip, so that the same code makes the same bytes."""
+_JOB: Final = '''"""Judge histories on Spark: spark-submit --py-files kafkatrial.zip kafkatrial_job.py RUN…"""
+
+import sys
+
+from reports.spark.job import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+'''
+
+
+def code_paths() -> list[str]:
+    """Where processes on this machine find our packages, which in a wheel do not lie side by side."""
+    folders = [str(Path(package.__path__[0]).parent) for package in _PACKAGES]
+    return [*dict.fromkeys(folders), *filter(None, [os.environ.get("PYTHONPATH")])]
+
+
+def write_zip(path: Path) -> None:
+    """Write the packages as a zip that Python can import from."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in _PACKAGES:
+            top = Path(package.__path__[0])
+            for source in sorted(top.rglob("*")):
+                if source.is_file() and "__pycache__" not in source.parts:
+                    entry = zipfile.ZipInfo(str(Path(top.name) / source.relative_to(top)), _AT)
+                    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+                    archive.writestr(entry, source.read_bytes())
+
+
+def write_job(folder: Path) -> tuple[Path, Path]:
+    """What `spark-submit` needs to judge on a cluster: the zip and the program. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_zip(folder / ZIP_NAME)
+    (folder / JOB_NAME).write_text(_JOB, encoding="utf-8")
+    return folder / ZIP_NAME, folder / JOB_NAME
+
+
+@contextmanager
+def shipped(session: "SparkSession", *, is_connect: bool) -> Iterator[None]:
+    """Give the tasks of a session our code; it must stay on this disk for executors that come later."""
+    with tempfile.TemporaryDirectory(prefix="kafkatrial-spark-") as folder:
+        path = Path(folder) / ZIP_NAME
+        write_zip(path)
+        if is_connect:
+            session.addArtifact(str(path), pyfile=True)
+        else:
+            session.sparkContext.addPyFile(str(path))
+        yield
