@@ -1,29 +1,13 @@
 """The smallest history of each cycle anomaly: transactions, step by step, and the same ones after each other.
 
-A step is (transaction, what, log, how). A log begins with a record of nobody's. `send` appends and `read` returns what
-is committed, from the beginning; `how` is what a broker may not do, or what a slow consumer does: the offset that a
-send is given, the end that a read reaches, `dirty` for a read of what is not committed.
+A step is what `linearizability.synthetic.weaves` says; here both logs are partitions of the history they are put into.
 """
 
+from linearizability.synthetic.weaves import BEGIN, COMMIT, READ, SEND, WEAVES
 from tests.linearizability.anomalies.histories import TOPIC
 
-BEGIN, SEND, READ, COMMIT = "begin_txn", "send", "read", "commit_txn"
 PARTITIONS = {"a": 7, "b": 8}
 FIRST_PROCESS, FIRST_VALUE = 60, 90_000
-
-WEAVES = {
-    "cycle-G0": [(1, SEND, "a"), (2, SEND, "b"), (2, SEND, "a"), (1, SEND, "b")],
-    "cycle-G1c": [(1, SEND, "a"), (2, SEND, "b"), (1, READ, "b", "dirty"), (2, READ, "a", "dirty")],
-    "cycle-G-single": [(1, READ, "a"), (2, SEND, "a"), (2, SEND, "b"), (1, SEND, "b")],
-    "cycle-G2": [(1, READ, "a"), (2, READ, "b"), (1, SEND, "b"), (2, SEND, "a")],
-    "cycle-G0-realtime": [(1, SEND, "a", 5), (1, COMMIT), (2, SEND, "a", 4)],
-    "cycle-G1c-realtime": [(1, READ, "a", 2), (1, COMMIT), (2, SEND, "a")],
-    "cycle-G-single-realtime": [(1, SEND, "a"), (1, COMMIT), (2, READ, "a", 1)],
-    "cycle-G2-realtime": [
-        (2, READ, "b"), (3, SEND, "b"), (3, COMMIT), (1, READ, "a"), (2, SEND, "a"), (1, COMMIT), (2, COMMIT),
-    ],
-}  # fmt: skip
-
 
 def woven(name):
     """A plant of the anomaly."""

@@ -1,0 +1,295 @@
+"""Anomalies to plant into lawful traffic, by their names in the catalogue: each an episode that shows it once.
+
+An episode may show others on its way: who loses a record also tears the transaction that it was in.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from linearizability.synthetic.episode import Episode
+from linearizability.synthetic.weaves import WEAVES, weave
+
+Plant = Callable[[Episode], None]
+
+_IN_VAIN_NS: Final = 4_000_000_000
+_IN_VAIN_TIMES: Final = 40
+"""So many produces in vain, so far from each other, are longer than Kafka may take for any change."""
+
+
+def lost_write(e: Episode) -> None:
+    """Acknowledged, and the poll that passes over it does not return it."""
+    e.send(e.take())
+    e.poll(e.start, e.end, {})
+
+
+def divergent_offset(e: Episode) -> None:
+    """Two consumers find two records at one offset."""
+    at = e.take()
+    one, other = e.send(at), e.send(None, 1, "info")
+    e.poll(at, e.end, {at: one})
+    e.poll(at, e.end, {at: other}, process=2)
+
+
+def duplicate(e: Episode) -> None:
+    """One record, stored twice."""
+    at = e.take(2)
+    value = e.send(at)
+    e.poll(at, e.end, {at: value, at + 1: value})
+
+
+def phantom_read(e: Episode) -> None:
+    """A value that nobody sent."""
+    at = e.take()
+    e.poll(at, e.end, {at: e.value()})
+
+
+def aborted_read(e: Episode) -> None:
+    """What certainly failed is read."""
+    at = e.take()
+    e.poll(at, e.end, {at: e.send(None, outcome="fail", error="INVALID_RECORD")})
+
+
+def precommitted_read(e: Episode) -> None:
+    """Read before its transaction began to commit."""
+    own = _transaction(e, "precommitted")
+    e.op(e.process, "begin_txn", **own)
+    at = e.take(2)
+    value = e.send(at, **own)
+    e.poll(at, at + 1, {at: value})
+    e.op(e.process, "commit_txn", **own)
+    e.poll(at + 1, e.end, {})
+
+
+def offset_mismatch(e: Episode) -> None:
+    """Acknowledged at one offset, stored at the next."""
+    at = e.take(2)
+    e.poll(at, e.end, {at + 1: e.send(at)})
+
+
+def corrupt_record(e: Episode) -> None:
+    """Not what was sent, byte for byte."""
+    at = e.take()
+    value = e.send(at)
+    op_id = e.poll(at, e.end, {})
+    e.record(op_id, 0, "read", at, value, leader_epoch=e.epoch, intact=False)
+
+
+def producer_order(e: Episode) -> None:
+    """Of two records of one produce the later one stands lower."""
+    at = e.take(2)
+    op_id = e.op(e.process, "produce", acks=-1, producer_id=e.process, producer_epoch=0)
+    one, other = e.value(), e.value()
+    e.record(op_id, 0, "send", at + 1, one)
+    e.record(op_id, 1, "send", at, other)
+    e.poll(at, e.end, {at: other, at + 1: one})
+
+
+def realtime_order(e: Episode) -> None:
+    """What was sent after an acknowledgement stands below what had been acknowledged."""
+    at = e.take(2)
+    one, other = e.send(at + 1), e.send(at, 1)
+    e.poll(at, e.end, {at: other, at + 1: one})
+
+
+def poll_skip(e: Episode) -> None:
+    """A second consumer jumps over a record."""
+    found = _three(e)
+    e.poll(e.start, e.start + 1, {e.start: found[e.start]}, process=5)
+    e.poll(e.start + 2, e.end, {e.start + 2: found[e.start + 2]}, process=5)
+
+
+def poll_regress(e: Episode) -> None:
+    """A second consumer is given a record again."""
+    found = _three(e)
+    e.poll(e.start, e.end, found, process=5)
+    e.poll(e.end - 1, e.end, {e.end - 1: found[e.end - 1]}, process=5)
+
+
+def stale_end_offset(e: Episode) -> None:
+    """The leader does not know what it acknowledged."""
+    _three(e)
+    e.answer_end(e.start)
+
+
+def watermark_regress(e: Episode) -> None:
+    """The last stable offset goes back."""
+    _three(e)
+    for end in (e.end, e.start):
+        e.answer_end(e.end, isolation="read_committed", high_watermark=None, last_stable_offset=end)
+
+
+def read_above_watermark(e: Episode) -> None:
+    """Read, and then beyond the end."""
+    value = e.send(None, outcome="info")
+    e.poll(e.start, e.start + 1, {e.start: value}, process=5)
+    e.answer_end(e.start)
+    at = e.take()
+    e.poll(at, e.end, {})
+
+
+def epoch_regress(e: Episode) -> None:
+    """A batch of an older epoch stands above one of a newer."""
+    at = e.take(2)
+    values = [e.send(at), e.send(at + 1)]
+    op_id = e.poll(at, e.end, {})
+    e.record(op_id, 0, "read", at, values[0], leader_epoch=e.epoch + 1)
+    e.record(op_id, 1, "read", at + 1, values[1], leader_epoch=e.epoch)
+    e.topic.epoch[e.partition] += 1
+
+
+def two_leaders(e: Episode) -> None:
+    """Two nodes acknowledge in one epoch."""
+    at = e.take(2)
+    values = [e.send(at + number, number, epoch=e.epoch, node=1 + number) for number in range(2)]
+    e.poll(at, e.end, dict(enumerate(values, at)))
+
+
+def fenced_leader_write(e: Episode) -> None:
+    """A node acknowledges in an older epoch after another had in a newer one."""
+    at = e.take(2)
+    e.topic.epoch[e.partition] += 2
+    values = [e.send(at, 0, epoch=e.epoch, node=1), e.send(at + 1, 1, epoch=e.epoch - 1, node=2)]
+    e.poll(at, e.end, dict(enumerate(values, at)))
+
+
+def commit_lost(e: Episode) -> None:
+    """A group's offset was committed, and is not there."""
+    _group_offsets(e, 1, None)
+
+
+def commit_regress(e: Episode) -> None:
+    """A group's offset is one that nobody committed."""
+    _group_offsets(e, 1, 1_000)
+
+
+def double_ownership(e: Episode) -> None:
+    """Two members are given one partition in one generation, and both work on."""
+    for process in range(2):
+        own = {"group": f"group-{e.process}", "member_id": f"member-{process}", "generation": 1}
+        e.add("assignments", at_ns=e.now_ns, process=e.process + process, event="assigned", **own, **e.place)
+        e.wait(1)
+    for process in range(2):
+        e.op(e.process + process, "heartbeat", group=f"group-{e.process}")
+
+
+def reprocessed_input(e: Episode) -> None:
+    """Two committed transactions have an output of one input."""
+    e.poll(e.start, e.start + 1, {e.take(): e.send(e.start)})
+    for number in range(2):
+        own = _transaction(e, "processor", number)
+        e.op(e.process, "begin_txn", **own)
+        at = e.take(2)
+        value = e.value()
+        op_id = e.op(e.process, "produce", acks=-1, **own)
+        e.record(op_id, 0, "send", at, value)
+        e.add("inputs", op_id=op_id, seq=0, offset=e.start, **e.place)
+        _group_offset(
+            e, e.op(e.process, "commit_offsets", group="processors", **own), "processors", e.start + 1, "commit"
+        )
+        e.op(e.process, "commit_txn", **own)
+        e.poll(at, e.end, {at: value})
+
+
+def not_converged(e: Episode) -> None:
+    """The disks of two replicas hold different records at one offset."""
+    at = e.take()
+    value = e.send(at)
+    e.poll(at, e.end, {at: value})
+    for node, found in enumerate((value, e.value()), 1):
+        columns: dict[str, Any] = {"node": node, "isolation": "read_uncommitted"}
+        e.poll(at, e.end, {at: found}, process=node, f="read_replica", **columns)
+
+
+def unseen(e: Episode) -> None:
+    """Acknowledged, and no read ever goes there."""
+    e.send(e.take())
+
+
+def torn_transaction(e: Episode) -> None:
+    """Of two records of a transaction one is returned."""
+    own = _transaction(e, "torn")
+    e.op(e.process, "begin_txn", **own)
+    at = e.take(3)
+    value = e.send(at, **own)
+    e.send(at + 1, **own)
+    e.op(e.process, "commit_txn", **own)
+    e.poll(at, e.end, {at: value})
+
+
+def zombie_producer(e: Episode) -> None:
+    """A producer that was replaced is still acknowledged."""
+    own = _transaction(e, "zombie")
+    e.op(e.process + 1, "init_producer_id", **{**own, "producer_epoch": 1, "txn_seq": None})
+    e.op(e.process, "begin_txn", **own)
+    at = e.take(2)
+    value = e.send(at, **own)
+    e.op(e.process, "commit_txn", **own)
+    e.poll(at, e.end, {at: value})
+
+
+def unavailable(e: Episode) -> None:
+    """Nobody serves the partition for minutes, and nothing is broken."""
+    for _ in range(_IN_VAIN_TIMES):
+        e.send(None, outcome="info", error="LEADER_NOT_AVAILABLE", node=None)
+        e.wait(_IN_VAIN_NS)
+
+
+def _transaction(e: Episode, name: str, number: int = 0) -> dict[str, Any]:
+    own = {"txn_id": f"{name}-{e.process}", "txn_seq": number}
+    return {**own, "producer_id": e.process, "producer_epoch": 0}
+
+
+def _three(e: Episode) -> dict[int, int]:
+    """Three records that the partition's consumer has read, by offset."""
+    at = e.take(3)
+    found = {at + number: e.send(at + number) for number in range(3)}
+    e.poll(at, e.end, found)
+    return found
+
+
+def _group_offsets(e: Episode, committed: int, found: int | None) -> None:
+    """One commit, and two fetches that find something else."""
+    group = f"group-{e.process}"
+    _group_offset(e, e.op(e.process, "commit_offsets", group=group), group, committed, "commit")
+    for _ in range(2):
+        _group_offset(e, e.op(e.process, "fetch_offsets", group=group), group, found, "fetched")
+
+
+def _group_offset(e: Episode, op_id: int, group: str, offset: int | None, direction: str) -> None:
+    e.add("offsets", op_id=op_id, group=group, offset=offset, direction=direction, **e.place)
+
+
+PLANTS: Final[Mapping[str, Plant]] = {
+    "lost-write": lost_write,
+    "divergent-offset": divergent_offset,
+    "duplicate": duplicate,
+    "phantom-read": phantom_read,
+    "aborted-read": aborted_read,
+    "precommitted-read": precommitted_read,
+    "offset-mismatch": offset_mismatch,
+    "corrupt-record": corrupt_record,
+    "producer-order": producer_order,
+    "realtime-order": realtime_order,
+    "poll-skip": poll_skip,
+    "poll-regress": poll_regress,
+    "stale-end-offset": stale_end_offset,
+    "watermark-regress": watermark_regress,
+    "read-above-watermark": read_above_watermark,
+    "epoch-regress": epoch_regress,
+    "two-leaders": two_leaders,
+    "fenced-leader-write": fenced_leader_write,
+    "commit-lost": commit_lost,
+    "commit-regress": commit_regress,
+    "double-ownership": double_ownership,
+    "reprocessed-input": reprocessed_input,
+    "not-converged": not_converged,
+    "torn-transaction": torn_transaction,
+    "zombie-producer": zombie_producer,
+    "unavailable": unavailable,
+    **{name: partial(weave, steps=steps) for name, steps in WEAVES.items()},
+    "unseen": unseen,
+}
+"""Every anomaly of the catalogue."""
+LAST: Final = frozenset({"unseen"})
+"""Those that nothing may follow in their partition."""

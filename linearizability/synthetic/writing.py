@@ -1,0 +1,124 @@
+"""Writes a synthetic history into a run directory: chunks of lawful traffic, and episodes between them."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from linearizability.history.errors import HistoryError, one_line
+from linearizability.history.layout import HISTORY_FOLDER, table_file
+from linearizability.history.run import RUN_FILE, RunInfo
+from linearizability.history.schema import SCHEMAS
+from linearizability.synthetic.episode import Episode
+from linearizability.synthetic.plants import LAST, PLANTS
+from linearizability.synthetic.workload import BATCH_RECORDS, CODED, TOPIC, Tables, Topic, chunk, schema_of
+
+CHUNK_STEPS: Final = 50_000
+"""A million records, about 100 MB while they are made."""
+_TOPIC_PROPERTIES: Final = {"replication.factor": "3", "min.insync.replicas": "2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be written."""
+
+    records: int
+    """About so many, those that were sent and those that were read."""
+    partitions: int
+    skew: float = 0.0
+    """The share of all records that partition 0 has, if more than an even one."""
+    plants: Sequence[str] = ()
+    """Names of PLANTS; each is planted once for each time it is named."""
+    seed: int = 0
+
+
+def synthesize(run_dir: Path, request: Request, progress: Callable[[int], None]) -> int:
+    """Write a history; how many records it has.
+
+    `progress` is told the records so far, from time to time. Raises HistoryError where the directory holds a run
+    already, or cannot be written.
+    """
+    if (run_dir / RUN_FILE).exists() or (run_dir / HISTORY_FOLDER).exists():
+        raise HistoryError(f"{run_dir}: holds a run already; name another directory")
+    run = RunInfo(f"synthetic-{request.seed}", request.seed, "synthetic", topics={TOPIC: _TOPIC_PROPERTIES})
+    written = 0
+    with _disk_errors(run_dir):
+        run_dir.mkdir(parents=True, exist_ok=True)
+        run.write(run_dir)
+        with _Writer(run_dir / HISTORY_FOLDER) as writer:
+            for tables in history(request):
+                writer.write(tables)
+                written += tables["records"].num_rows if "records" in tables else 0
+                progress(written)
+        replace(run, complete=True).write(run_dir)
+    return written
+
+
+def history(request: Request) -> Iterator[Tables]:
+    """The same as tables, a chunk or an episode at a time, in the order of time."""
+    rng, topic = np.random.default_rng(request.seed), Topic.of(request.partitions, request.skew)
+    steps = -(-request.records // (2 * BATCH_RECORDS))
+    chunks = -(-steps // CHUNK_STEPS)
+    among = sorted((name for name in request.plants if name not in LAST), key=lambda _: rng.random())
+    after = np.sort(rng.integers(0, chunks, len(among)))
+    for number in range(chunks):
+        yield chunk(topic, min(CHUNK_STEPS, steps - number * CHUNK_STEPS), rng)
+        for name in [name for name, place in zip(among, after, strict=True) if place == number]:
+            yield _planted(topic, name, int(rng.integers(request.partitions)))
+    last = [name for name in request.plants if name in LAST]
+    places = rng.permutation(np.resize(np.arange(request.partitions), len(last)))
+    for name, partition in zip(last, places, strict=True):
+        yield _planted(topic, name, int(partition))
+
+
+def _planted(topic: Topic, name: str, partition: int) -> Tables:
+    episode = Episode(topic, partition)
+    PLANTS[name](episode)
+    return episode.tables()
+
+
+class _Writer:
+    """The files of the tables that have rows."""
+
+    def __init__(self, history_dir: Path) -> None:
+        self._history_dir = history_dir
+        self._files = contextlib.ExitStack()
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        history_dir.mkdir()
+
+    def __enter__(self) -> "_Writer":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._files.close()
+
+    def write(self, tables: Tables) -> None:
+        """Add rows at the end of each table."""
+        for name, table in tables.items():
+            if name not in self._writers:
+                self._writers[name] = self._files.enter_context(self._open(name))
+            self._writers[name].write_table(table)
+
+    def _open(self, name: str) -> pq.ParquetWriter:
+        # Without the Arrow schema a reader finds plain strings, whatever they were made as.
+        return pq.ParquetWriter(
+            table_file(self._history_dir, name),
+            schema_of(name),
+            compression="lz4",
+            use_dictionary=[column for column in SCHEMAS[name].names if column in CODED],
+            store_schema=False,
+        )
+
+
+@contextlib.contextmanager
+def _disk_errors(run_dir: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
+        raise HistoryError(f"{run_dir}: cannot write the history: {reason}") from None
