@@ -63,6 +63,7 @@ class Machine:
     :ivar failed: why the last node ended by itself; empty where it did not.
     :ivar ended_by: `kill`, `power`, `failed` or `stop`, as the last node ended; empty while one runs.
     :ivar incarnation: the number of nodes that have run here.
+    :ivar is_stopping: the node was told to end in good order.
     :ivar is_settled: called after each event of the node, and at its end, for whoever watches.
     """
 
@@ -85,6 +86,7 @@ class Machine:
         self.ended_by = ""
         self.incarnation = 0
         self.is_paused = False
+        self.is_stopping = False
         self.notes: list[str] = []
         self.is_settled: list[Callable[[Machine], None]] = []
         self._scheduler = scheduler
@@ -93,7 +95,6 @@ class Machine:
         self._addresses = addresses
         self._random = random
         self._is_busy = False
-        self._is_stopping = False
         self._events: deque[Event] = deque()
         self._unsent: list[Effect] = []
         self._incoming: dict[Connection, _Incoming] = {}
@@ -125,7 +126,7 @@ class Machine:
         """Tell the node to end in good order, which takes a while."""
 
         def begin(node: Node, now: Now) -> None:
-            self._is_stopping = True
+            self.is_stopping = True
             node.shut_down(now)
 
         self.tell(begin)
@@ -160,7 +161,7 @@ class Machine:
         self._trace.add(self._scheduler.now_ms, kind, self.place)
         self.node = None
         self.ended_by = kind
-        self.is_paused = self._is_busy = self._is_stopping = False
+        self.is_paused = self._is_busy = self.is_stopping = False
         self._events.clear()
         self._unsent.clear()
         self._incoming.clear()
@@ -234,7 +235,7 @@ class Machine:
             self._scheduler.after(delay_ms, partial(self._end_of_flush, self.incarnation))
         else:
             self._carry_out()
-        if self._is_stopping and node.is_stopped and not self._is_busy:
+        if self.is_stopping and node.is_stopped and not self._is_busy:
             self._finish(node)
             return
         self._set_timer(node)

@@ -90,6 +90,10 @@ class Fetcher:
         self._states[state.partition.key] = state
         self._request = None
 
+    def renew(self) -> None:
+        """What the next request says is not what the last one said."""
+        self._request = None
+
     def calm_since(self, at_ms: int) -> list[tuple[str, int]]:
         """The partitions that are fetched and have had no records since then."""
         return [

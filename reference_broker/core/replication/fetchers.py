@@ -98,6 +98,12 @@ class Fetchers:
             self._inhabitants[self._homes.pop(key)] -= 1
             self._fetchers[place].leave(key)
 
+    def renew(self, key: Key) -> None:
+        """A partition has let go of records: whoever fetches it is to say so."""
+        place = self._places.get(key)
+        if place is not None:
+            self._fetchers[place].renew()
+
     def proceed(self, now: Now) -> None:
         """Let every fetcher ask for what there is to follow now."""
         for place, fetcher in tuple(self._fetchers.items()):

@@ -274,7 +274,10 @@ class Replicas:
     def apply_retention(self, now: Now) -> None:
         """Let go of what time and size say."""
         for partition in self:
+            start_before = partition.log_start_offset
             partition.log.apply_retention(now.wall_ms, partition.high_watermark)
+            if partition.log_start_offset != start_before:
+                self._fetchers.renew(partition.key)
 
     def close(self) -> None:
         """Flush every log and let go of its files."""

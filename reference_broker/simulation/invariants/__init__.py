@@ -21,6 +21,7 @@ from reference_broker.simulation.invariants.oracle import check_checkpoints, che
 from reference_broker.simulation.invariants.partitions import PartitionInvariants
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
+from reference_broker.simulation.invariants.requests import check_request
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Watch, Watched
 
@@ -44,6 +45,7 @@ class Invariants:
         self.quorum = QuorumWatch(QuorumInvariants(voters, 3 * fetch_timeout_ms), self._give_up)
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
         self.watch.answers.append(check_answer)
+        self.watch.requests.append(check_request)
         self.watch.observers += [self.quorum, self.metadata, self.partitions, HealthInvariants()]
 
     def acknowledged(

@@ -8,10 +8,12 @@ turn, so that a broker with hundreds of them costs no more. What a node was last
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
+from reference_broker.core.channels import Then
 from reference_broker.core.clock import Now
+from reference_broker.core.connection import Channel
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.replication.isr import IsrState
@@ -81,8 +83,8 @@ class Before:
     log: LogChange
 
 
-class Observer(Protocol):
-    """Is told of changes, and raises `InvariantViolation` where one must not be."""
+class Observer:
+    """Is told of changes, and raises `InvariantViolation` where one must not be. Overrides what it cares for."""
 
     def started(self, watched: "Watched") -> None:
         """A node has started; `has_new_disk` if its machine was wiped."""
@@ -144,6 +146,7 @@ class Watch:
 
     :ivar observers: are told in this order.
     :ivar answers: are called with each answer, before it is sent.
+    :ivar requests: are called with each request of a node to another, before it is sent.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -151,6 +154,7 @@ class Watch:
         self._scheduler = cluster.scheduler
         self.observers: list[Observer] = []
         self.answers: list[Callable[[Watched, Request, Any], None]] = []
+        self.requests: list[Callable[[Watched, Channel, Any], None]] = []
         self.nodes: dict[int, Watched] = {}
         for machine in cluster.machines.values():
             self._add(machine)
@@ -185,6 +189,7 @@ class Watch:
             watched.has_new_disk, watched.disk = watched.disk is not watched.machine.disk, watched.machine.disk
             _notice_what_happens(watched, node)
             _notice_answers(watched, node, self.answers)
+            _notice_requests(watched, node, self.requests)
             for observer in self.observers:
                 observer.started(watched)
         self._look_at_quorum(watched, node.quorum)
@@ -341,3 +346,14 @@ def _notice_answers(watched: Watched, node: Node, told: list[Callable[[Watched, 
             Runtime.respond(self, request, response)
 
     node.runtime.__class__ = NoticingRuntime
+
+
+def _notice_requests(watched: Watched, node: Node, told: list[Callable[[Watched, Channel, Any], None]]) -> None:
+    channels, ask = node.runtime.channels, node.runtime.channels.ask
+
+    def noticed(channel: Channel, request: Any, then: Then, *, timeout_ms: int, now: Now) -> None:
+        for tell in told:
+            tell(watched, channel, request)
+        ask(channel, request, then, timeout_ms=timeout_ms, now=now)
+
+    channels.ask = noticed  # type: ignore[method-assign]

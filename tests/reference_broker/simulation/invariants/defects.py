@@ -13,6 +13,7 @@ from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.handlers import allocate_producer_ids, broker_registration
 from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.group_offsets import GroupOffsets
+from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.log.batch_file import BatchFile
 from reference_broker.core.log.epochs import LeaderEpochs
 from reference_broker.core.log.index import OffsetIndex, TimeIndex, TimestampOffset
@@ -23,10 +24,13 @@ from reference_broker.core.metadata import image
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.node import Node
 from reference_broker.core.purgatory import Purgatory
-from reference_broker.core.quorum import answers
+from reference_broker.core.quorum import answers, wire_elections
 from reference_broker.core.quorum.configuration import QuorumConfig
+from reference_broker.core.quorum.duties import Duties
 from reference_broker.core.quorum.leadership import Leadership
+from reference_broker.core.quorum.messages import FetchRequest
 from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.core.replication import requests
 from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.partition import Partition, Role
 from reference_broker.core.replication.partition_reader import PartitionReader
@@ -248,6 +252,33 @@ def _remember_the_first(original):
     return apply
 
 
+def _boast(original):
+    def heartbeat(self):
+        asked = original(self)
+        return replace(asked, current_metadata_offset=asked.current_metadata_offset + 1)
+
+    return heartbeat
+
+
+def _forget_the_epoch(original):
+    return lambda *asked: replace(original(*asked), last_fetched_epoch=0)
+
+
+def _claim_the_next_offset(original):
+    def fetch_request(self, state):
+        asked = original(self, state)
+        return replace(asked, fetch_offset=asked.fetch_offset + 1) if isinstance(asked, FetchRequest) else asked
+
+    return fetch_request
+
+
+def _stand_in_for_another(original):
+    def vote_request_to_kio(request):
+        return original(replace(request, replica=request.voter))
+
+    return vote_request_to_kio
+
+
 def _nothing(*_args, **_kwargs):
     return None
 
@@ -430,6 +461,32 @@ DEFECTS = (
         _around(GroupOffsets, "_apply", _remember_the_first),
         faults=0,
         faulty_ms=1_500,
+    ),
+    Defect(
+        "honest-request", Lifecycle, "_heartbeat", _around(Lifecycle, "_heartbeat", _boast), faults=0, faulty_ms=500
+    ),
+    Defect(
+        "honest-request",
+        requests,
+        "_fetch_partition",
+        _around(requests, "_fetch_partition", _forget_the_epoch),
+        faults=6,
+    ),
+    Defect(
+        "honest-request",
+        Duties,
+        "_fetch_request",
+        _around(Duties, "_fetch_request", _claim_the_next_offset),
+        faults=0,
+        faulty_ms=500,
+    ),
+    Defect(
+        "honest-request",
+        wire_elections,
+        "vote_request_to_kio",
+        _around(wire_elections, "vote_request_to_kio", _stand_in_for_another),
+        faults=0,
+        faulty_ms=500,
     ),
     Defect("not-converged", Followers, "may_join", _never, faults=6),
     Defect("quorum-one-leader", answers, "grants_vote", _always, faults=6),
