@@ -7,6 +7,7 @@ from rich.text import Text
 
 from chaos.live.campaign import Plan
 from chaos.live.coverage import STATES
+from chaos.simulation.fault_strategies import FAULT_KINDS
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.packets import as_option
@@ -23,12 +24,19 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
         text.append(f"kafkatrial chaos --again {each.directory}{as_option()}", "cyan")
         parts.append(text)
     code = results.exit_code
-    again = " ".join(f"--target {target}" for target in plan.targets)
-    last = Text(
-        f"seed {results.seed} (kafkatrial chaos {again} --seed {results.seed}{as_option()}), histories in {plan.out}: "
-    )
+    last = Text(f"seed {results.seed} (kafkatrial chaos {options_of(plan)}), histories in {plan.out}: ")
     parts.append(last.append(code.meaning, "green" if code is ExitCode.OK else "bold red"))
     return Group(*(line for part in parts for line in (Text(), part)))
+
+
+def options_of(plan: Plan) -> str:
+    """What a command line must say to draw the same rounds again: a seed means nothing without the kinds of faults."""
+    options = [f"--target {target}" for target in plan.targets] + [f"--seed {plan.seed}"]
+    if plan.sought is not None:
+        options.append(f"--find {plan.sought.name}")
+    elif plan.kinds != tuple(FAULT_KINDS):
+        options += [f"--fault {kind}" for kind in plan.kinds]
+    return " ".join(options) + as_option()
 
 
 def _figures(results: ChaosResults) -> RenderableType:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 import chaos.targets  # noqa: F401 - registers the target `simulation`
+from fixtures.disk.kinds import DiskKind, why_not
 from fixtures.network.toxiproxy_binary import find_toxiproxy
 from fixtures.targets.catalogue import target_kinds
 from fixtures.targets.machine import Finding
@@ -27,6 +28,8 @@ def render_kinds() -> RenderableType:
     table.add_section()
     mesh = _installed(find_toxiproxy() is not None, "kafkatrial targets install toxiproxy")
     table.add_row("toxiproxy", "the link mesh: without it no link can be cut", "", mesh)
+    missing = why_not(DiskKind.FUSE)
+    table.add_row("disk in FUSE", "disks that lose, fail and fill up", "", _installed(missing is None, missing or ""))
     return table
 
 

@@ -4,6 +4,7 @@ Raw clients follow the leader wherever it moves (`LeaderConnection`). Who finds 
 moment and looks again; nobody gives up.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -76,6 +77,27 @@ class Records:
         return to_record(value, key=key, timestamp_ms=now_ms, size=size, timestamp_kept=self.timestamp_kept)
 
 
+def write_ends(surroundings: Surroundings, *, timestamp_kept: bool, timeout_s: float) -> None:
+    """Have one record more acknowledged by every partition, so that its high watermark is above all that was before.
+
+    A leader whose node has lost its power begins with a high watermark of 0, as far as its own disk knows, and answers
+    that as its end until its followers have fetched. Who reads to there would have read nothing.
+    """
+    clock = surroundings.target.transport
+    records = Records(surroundings, timestamp_kept)
+    deadline_s = clock.monotonic() + timeout_s
+    for partition in surroundings.replicas:
+        leader = LeaderConnection(surroundings, partition)
+        while clock.monotonic() < deadline_s:
+            client = leader.client()
+            topic, record = surroundings.topic, records.some(1)
+            is_written = client and client.produce(topic, partition, record, bracket=True).outcome is Outcome.OK
+            leader.forget()
+            if is_written:
+                break
+            clock.sleep(_AGAIN_S)
+
+
 class _Pipelined:
     is_writer = False
 
@@ -104,7 +126,7 @@ class _Pipelined:
         self._producer.close()
 
 
-class _RawClient:
+class _RawClient(ABC):
     """Does the same again and again, to the leader of one partition."""
 
     is_writer = False
@@ -123,9 +145,9 @@ class _RawClient:
                 self._leader.forget()
             over.wait(self._pause_s if done else _AGAIN_S)
 
+    @abstractmethod
     def _do(self, leader: RecordedRawClient) -> bool:
         """Once; whether the leader took it."""
-        raise NotImplementedError
 
     def close(self) -> None:
         self._leader.forget()

@@ -75,6 +75,7 @@ class Injector:
     :param steady_ms: before the schedule begins.
     :param seed: of what is left to chance: what a power cut leaves.
     :param cancelled: once it is set, all is healed, and the call returns.
+    :param flushes_each_message: the topic's records are durable once they are acknowledged.
     """
 
     target: BreakableTarget
@@ -85,13 +86,14 @@ class Injector:
     seed: int
     cancelled: Event
     told: Callable[[Injected], None] = lambda _: None
+    flushes_each_message: bool = False
     injected: list[Injected] = field(default_factory=list)
     nodes: Nodes = field(init=False)
     _founders: int = field(init=False)
     _administration: Administration = field(init=False)
 
     def __post_init__(self) -> None:
-        self.nodes = Nodes(self.target, self.surroundings, self.view, self.seed)
+        self.nodes = Nodes(self.target, self.surroundings, self.view, self.seed, self.flushes_each_message)
         self._founders = len(self.nodes.ids)
         self._administration = Administration(self.surroundings, self.cancelled)
 

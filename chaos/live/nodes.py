@@ -73,12 +73,14 @@ class Nodes:
     """The nodes of one cluster, and what holds them down.
 
     :param seed: of what a power cut leaves.
+    :param flushes_each_message: whether a power cut takes nothing that was acknowledged.
     """
 
     target: BreakableNodes
     surroundings: Surroundings
     view: View
     seed: int
+    flushes_each_message: bool = False
     deaths: dict[int, str] = field(default_factory=dict)
     """Nodes that ended by themselves though nothing broke their disks, and what they said last."""
     _holds: Counter[int] = field(default_factory=Counter)
@@ -152,7 +154,11 @@ class Nodes:
         """
         self._rows.setdefault(node, ExitStack()).push(self._row(fault, node))
         self._holds[node] += 1
-        end(node)
+        try:
+            end(node)
+        except TargetError:
+            self._let_up(node)
+            raise
         if then is not None:
             self._spoilt.add(node)
             with suppress(OSError):  # a disk that fails lets nobody else change it either
@@ -234,13 +240,13 @@ class Nodes:
             return
         for node in nodes:
             self.target.arm_power_cut(node, fault.after_writes)
-            self._note_loss(node)
+            self._note_power_loss(node)
         over.callback(self._lose_power, nodes)
 
     def _lose_power(self, nodes: Sequence[int]) -> None:
         self.target.cut_power(nodes, Unflushed.TORN, self.seed)
         for node in nodes:
-            self._note_loss(node)
+            self._note_power_loss(node)
 
     def _fail_disk(self, fault: DiskError | DiskFull | SlowFlush, node: int) -> Heal:
         self._spoilt.add(node)
@@ -260,6 +266,10 @@ class Nodes:
                 return entered(over, lambda: self.target.break_disk(node, broken))
 
     # --- what was lost
+
+    def _note_power_loss(self, node: int) -> None:
+        if not self.flushes_each_message:
+            self._note_loss(node)
 
     def _note_loss(self, node: int) -> None:
         with self._lock:

@@ -95,6 +95,12 @@ class Round(AsPython):
     healed_ms: int = 1_000
 
     @property
+    def flushes_each_message(self) -> bool:
+        """Whether the topic's records are durable once they are acknowledged, whoever loses power."""
+        changed = (timed.fault.name for timed in self.schedule if isinstance(timed.fault, Configure))
+        return dict(self.topic.properties).get("flush.messages") == "1" and "flush.messages" not in changed
+
+    @property
     def may_replace_timestamps(self) -> bool:
         """Whether the broker may set a record's timestamp at some time, which its checksum then does not cover."""
         changed = (timed.fault.name for timed in self.schedule if isinstance(timed.fault, Configure))

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.live.clients import clients_of
+from chaos.live.clients import clients_of, write_ends
 from chaos.live.injector import BreakableTarget, Injected, Injector
 from chaos.live.report import Report, Worked, is_compacted, report_of
 from chaos.live.round import Round
@@ -28,6 +28,8 @@ from linearizability.history.reader import open_history
 from linearizability.history.validate import validate
 
 Told = Callable[[Injected], None]
+_WRITE_ENDS_TIMEOUT_S = 10.0
+"""For one more record of each partition, once the cluster is in order."""
 
 
 class LiveTarget(Target, BreakableTarget):
@@ -55,6 +57,7 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
             _work(target, surroundings, a_round, healing)
             worked_s = clock.monotonic()
             surroundings = replace(surroundings, replicas=_replicas(watch.view, surroundings))
+            write_ends(surroundings, timestamp_kept=not a_round.may_replace_timestamps, timeout_s=_WRITE_ENDS_TIMEOUT_S)
             run.drain(surroundings, _settled(settings, watch.view), admin)
         record_replicas(surroundings)
         worked = Worked(
@@ -84,7 +87,15 @@ class _Healing:
         self._over = target.stage.event()
         self._begun = False
         self.injector = Injector(
-            target, surroundings, view, a_round.schedule, a_round.steady_ms, a_round.seed, self._cancelled, told
+            target,
+            surroundings,
+            view,
+            a_round.schedule,
+            a_round.steady_ms,
+            a_round.seed,
+            self._cancelled,
+            told,
+            a_round.flushes_each_message,
         )
         self.bound_s = Schedule(Settings({}, target.cluster_properties, ())).allowed_ns / 1e9
         self.recovery_s: float | None = None

@@ -1,10 +1,10 @@
-"""Defects of the files under the log: what a file system forgives until the power goes, a disk fails or a node restarts.
+"""Defects of the files under the log: a file system forgives them until power goes, a disk fails or a node restarts.
 
 The simulation has a disk of its own in the place of all this code.
 """
 
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -21,6 +21,7 @@ _flush = FileDisk.flush
 _append = FileDisk.append
 _identify = LogDirectory._identify
 _MODE = 0o644
+_BEHIND = ThreadPoolExecutor(1)
 
 
 # --- what is not flushed
@@ -40,8 +41,7 @@ def flush_behind_the_back(self: FileDisk, *paths: str) -> None:
 
     What is acknowledged is durable some time later. On a slow disk that time is long enough for the power to go.
     """
-    for path in paths:
-        threading.Thread(target=_flush, args=(self, path), daemon=True).start()
+    _BEHIND.submit(_flush, self, *paths)
 
 
 @_seeds(FileDisk, "flush_directory", "lost-write", "not-recovered", source="KAFKA-3968, KIP-405")
@@ -112,9 +112,7 @@ def swallow_a_failed_append(self: FileDisk, path: str, *parts: bytes | bytearray
         return
 
 
-@_seeds(
-    FileDisk, "flush", "lost-write", "not-recovered", source="https://wiki.postgresql.org/wiki/Fsync_Errors"
-)
+@_seeds(FileDisk, "flush", "lost-write", "not-recovered", source="https://wiki.postgresql.org/wiki/Fsync_Errors")
 def swallow_a_failed_flush(self: FileDisk, *paths: str) -> None:
     """An error of a flush is passed over, as if a later flush made up for it.
 

@@ -1,7 +1,6 @@
 """Defects of the process around the core: connections, clocks, signals, and what an error ends."""
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -12,6 +12,7 @@ from typing import Final
 from chaos.faults import (
     ClockJump,
     DiskError,
+    FileKind,
     Isolate,
     Keeps,
     Kill,
@@ -24,7 +25,7 @@ from chaos.faults import (
     SlowFlush,
     Timed,
 )
-from chaos.live.round import Cluster, LeaderReader, OneByOne, Pipelined, Round, Tail, Topic
+from chaos.live.round import Cluster, OneByOne, Pipelined, Round, Tail, Topic, Workload
 from chaos.live.strategies import SOON_MISSED
 
 _NODES: Final = (1, 2, 3)
@@ -38,7 +39,7 @@ _QUICK: Final = (
 """With these what does not come back is known not to after three quarters of a minute."""
 
 
-def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: tuple = _LOAD) -> Round:
+def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: tuple[Workload, ...] = _LOAD) -> Round:
     properties = [("min.insync.replicas", "2")]
     if flushes:
         properties.append(("flush.messages", "1"))
@@ -54,13 +55,83 @@ def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: t
     )
 
 
+def _takes_no_write(node: Role) -> DiskError:
+    return DiskError(node, operation=Operation.APPEND, files=FileKind.LOG)
+
+
 BLACKOUT: Final = _round(Timed(2_000, PowerCut(), 500), flushes=True)
 """The power goes everywhere at once, and the topic pays for a flush of each batch."""
 BLACKOUT_OF_SEGMENTS: Final = _round(Timed(2_000, PowerCut(), 500), flushes=True, rolls=True)
 """The same with a new segment three times a second."""
+BLACKOUT_OF_SLOW_DISKS: Final = _round(
+    *(Timed(1_000, SlowFlush(node, 1_000), 4_000) for node in _NODES), Timed(4_000, PowerCut(), 1_500), flushes=True
+)
+"""The power goes while every flush takes its time."""
+BLACKOUT_OF_BROKEN_DISKS: Final = _round(
+    *(Timed(1_500, DiskError(node, operation=Operation.FLUSH), 2_500) for node in _NODES),
+    Timed(3_500, PowerCut(), 1_000),
+    flushes=True,
+)
+"""The power goes while no disk can flush."""
+BLACKOUTS: Final = _round(*(Timed(at_ms, PowerCut(), 500) for at_ms in (1_000, 6_000, 11_000)), flushes=True)
+"""The power goes again and again, at any moment of an election."""
+MANY_KILLED: Final = _round(*(Timed(2_000, Kill(node), 500) for node in _NODES))
+"""Every process is killed at the same moment; no power goes."""
+KILLS: Final = _round(Timed(500, Kill(Role.LEADER), 3_000), Timed(7_000, Kill(Role.LEADER), 3_000))
+"""The leader is killed, and so is the next."""
+BAD_DISK: Final = _round(Timed(1_000, _takes_no_write(Role.LEADER), 2_000))
+"""The leader's disk takes no write for a while."""
+BAD_DISK_OF_A_FOLLOWER: Final = _round(Timed(1_000, _takes_no_write(Role.FOLLOWER), 2_000))
+"""A follower's disk takes no write for a while."""
+AWAY_AND_BACK: Final = _round(
+    Timed(500, Reassign((1, 2))), Timed(3_500, Reassign((1, 2, 3))), Timed(8_000, Kill(3), 500)
+)
+"""A replica moves away and comes back."""
+DEPOSED: Final = _round(
+    Timed(500, Isolate(Role.LEADER, keeps=Keeps.NOTHING), 6_000), load=(OneByOne(pause_ms=20), OneByOne(acks=1), Tail())
+)
+"""A leader is cut off with a client, and has to drop what it took meanwhile."""
+STOPS_AND_BLACKOUT: Final = _round(
+    *(Timed(500 + 4_000 * number, ShutDown(node), 1_500) for number, node in enumerate(_NODES)),
+    Timed(14_000, PowerCut(), 500),
+)
+"""Every node stops in good order, one after the other, and works on; then the power goes."""
+RESETS: Final = _round(
+    *(Timed(500 * number, Reset(Role.CLIENTS, node), 0) for number in range(1, 9) for node in _NODES)
+)
+"""Connections of clients are reset, again and again."""
+CLOCK_SET: Final = _round(Timed(1_000, ClockJump(Role.LEADER, 3_600_000), 3_000))
+"""The wall clock of the leader is an hour ahead for a while."""
+
 ROUNDS: Final[Mapping[str, Round]] = MappingProxyType(
     {
         "take-a-write-for-durable": BLACKOUT,
+        "flush-behind-the-back": BLACKOUT_OF_SLOW_DISKS,
         "flush-no-directory": BLACKOUT_OF_SEGMENTS,
+        "rename-before-the-flush": BLACKOUT,
+        "write-checkpoints-in-place": BLACKOUT,
+        "replace-without-the-directory": BLACKOUTS,
+        "write-the-identity-without-a-flush": BLACKOUT,
+        "swallow-a-failed-append": BAD_DISK,
+        "swallow-a-failed-flush": BLACKOUT_OF_BROKEN_DISKS,
+        "write-where-the-descriptor-stands": KILLS,
+        "keep-deleted-logs-open": AWAY_AND_BACK,
+        "pass-over-truncation": DEPOSED,
+        "append-to-a-buffered-stream": MANY_KILLED,
+        "keep-the-marker-of-a-clean-stop": STOPS_AND_BLACKOUT,
+        "take-a-new-identity-at-each-start": KILLS,
+        "stop-accepting-after-a-reset": RESETS,
+        "not-hear-that-a-connection-ended": KILLS,
+        "not-hear-that-a-connect-failed": KILLS,
+        "log-an-error-of-the-disk-and-go-on": BAD_DISK_OF_A_FOLLOWER,
+        "measure-time-by-the-wall-clock": CLOCK_SET,
+        "pass-over-flush-messages": BLACKOUT,
+        "flush-before-the-append": BLACKOUT,
+        "leave-the-directory-unflushed": BLACKOUT_OF_SEGMENTS,
+        "take-a-file-for-durable-after-one-flush": BLACKOUT,
+        "write-the-vote-without-a-flush": BLACKOUT,
+        "acknowledge-metadata-before-the-flush": BLACKOUT,
+        "keep-the-torn-batch": BLACKOUT,
+        "recover-without-checksums": BLACKOUT,
     }
 )

@@ -63,7 +63,9 @@ def test_a_cluster_is_whole_once_every_node_has_said_so_since():
     assert view.is_whole(1, (1, 2), 100) is False
     for node in (1, 2):
         view.heard(node, 101)
+    assert not view.is_whole(1, (1, 2), 100), "they have answered that they know of no such topic"
+    view.tell(0, seen(at_ns=101))
     assert view.is_whole(1, (1, 2), 100)
     assert not view.is_whole(2, (1, 2), 100), "one partition is not known"
-    view.tell(0, seen(isr=(1, 2)))
+    view.tell(0, seen(isr=(1, 2), at_ns=101))
     assert not view.is_whole(1, (1, 2), 100)
