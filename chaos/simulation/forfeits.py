@@ -8,11 +8,10 @@ learn of it here.
 
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.invariants import Invariants
-from reference_broker.simulation.invariants.log_mirror import LogChange
-from reference_broker.simulation.invariants.watch import Before, PartitionKey, Replica, Watched
+from reference_broker.simulation.invariants.watch import Before, Observer, PartitionKey, Replica, Watched
 
 
-class Forfeits:
+class Forfeits(Observer):
     """Observes behind the invariants."""
 
     def __init__(self, invariants: Invariants, recorder: Recorder) -> None:
@@ -29,21 +28,3 @@ class Forfeits:
         self._known[replica.key] = ledger.void_below_epoch
         with self._recorder.fault("election", replica.name[0], "unclean: the new leader may lack what was promised"):
             pass
-
-    def started(self, watched: Watched) -> None:
-        """A node has started."""
-
-    def ended(self, watched: Watched) -> None:
-        """A node is gone."""
-
-    def quorum_changed(self, watched: Watched) -> None:
-        """The quorum."""
-
-    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """The metadata."""
-
-    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """A log was opened."""
-
-    def gone(self, watched: Watched, replica: Replica) -> None:
-        """A replica is gone."""

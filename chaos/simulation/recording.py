@@ -13,7 +13,7 @@ from fixtures.clients.messages import api_name
 from linearizability.picture.space_time import Happening
 from reference_broker.core.quorum.states import Leader
 from reference_broker.simulation.invariants.log_mirror import LogChange
-from reference_broker.simulation.invariants.watch import Before, Replica, Watched
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 from reference_broker.simulation.trace import Trace
 
 _REQUEST = struct.Struct(">ihhi")
@@ -163,7 +163,7 @@ class RecordingTrace(Trace):
             passed.of, passed.api, asked.answer = asked, asked.api, passed
 
 
-class Narrator:
+class Narrator(Observer):
     """Tells what changes in the nodes: elections, truncations, in-sync sets, high watermarks."""
 
     def __init__(self, record: Record, now_ms: Callable[[], int]) -> None:
@@ -190,9 +190,6 @@ class Narrator:
         state = watched.quorum.state
         if isinstance(state, Leader) and not isinstance(watched.quorum_state, Leader):
             self._tell(watched, f"leads the quorum in epoch {state.epoch}", Happening.ELECTION)
-
-    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """The metadata."""
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
         """A log was opened."""
@@ -223,9 +220,6 @@ class Narrator:
             if self._isrs.get(replica.name) != isr:
                 self._isrs[replica.name] = isr
                 self._tell(watched, f"ISR of {_name(replica)}: {', '.join(map(str, isr))}", Happening.NOTE)
-
-    def gone(self, watched: Watched, replica: Replica) -> None:
-        """A replica is gone."""
 
 
 def _name(replica: Replica) -> str:

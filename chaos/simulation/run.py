@@ -6,6 +6,7 @@
 4. *healed*: the cluster must come to order within `CONVERGE_MS`, take a write to every partition, and come to order
    again (liveness).
 5. *drained*: a fresh consumer reads every partition to its end, the groups' offsets are fetched, disks are compared.
+6. *idle*: what brokers do now and then must have been done (`housekeeping`).
 
 After every event the invariants hold, or the run ends there; otherwise its history is judged as that of any run. An
 error that the core raises and that is no failure of a node's surroundings is a bug: the violation `exception`.
@@ -42,6 +43,7 @@ from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.coverage import Coverage
 from reference_broker.simulation.invariants import Invariants, InvariantViolation, converged
+from reference_broker.simulation.invariants.housekeeping import PERIOD_MAX_MS, undone
 from reference_broker.simulation.trace import Trace
 from reference_broker.simulation.wire_check import WireCheck, WireError
 
@@ -55,7 +57,9 @@ CLIENTS_MS = 120_000
 CONVERGE_MS = 90_000
 """Twice as long as a follower waits for an answer that was lost (`replica.socket.timeout.ms`), and some more."""
 DRAIN_MS = 60_000
+REST_MS = 3 * PERIOD_MAX_MS
 _LOOK_MS = 50
+_REST_LOOK_MS = 500
 _FIRST_CLIENT = 1
 _FIRST_HELPER = 1_000
 """Processes that are no client of the script count from here."""
@@ -156,6 +160,7 @@ class _Run:
             self._break()
             self._heal()
             self._drain()
+            self._rest()
             self.invariants.check_idle()
         except _Failed as failed:
             return self._violation(failed.name, str(failed))
@@ -257,6 +262,14 @@ class _Run:
         difference = replicas_differ(self.cluster)
         if difference is not None:
             raise _Failed("not-converged", difference)
+
+    def _rest(self) -> None:
+        scheduler = self.cluster.scheduler
+        end_ms = scheduler.now_ms + REST_MS
+        while (left := undone(self.cluster)) is not None:
+            if scheduler.now_ms >= end_ms:
+                raise _Failed("not-housekept", f"{REST_MS} ms of rest: {left}")
+            scheduler.run(_REST_LOOK_MS)
 
     # What phases are made of
 

@@ -37,7 +37,7 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import NO_LEADER, PartitionRecord, RegisterBrokerRecord
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.log_mirror import LogChange
-from reference_broker.simulation.invariants.watch import Before, PartitionKey, Replica, Watch, Watched
+from reference_broker.simulation.invariants.watch import Before, Observer, PartitionKey, Replica, Watch, Watched
 
 STATES = (
     *("node-started", "node-ended:kill", "node-ended:power", "node-ended:stop", "node-ended:failed"),
@@ -59,7 +59,7 @@ STATES = (
 _ROLES = {role: f"quorum:{role.value.lower()}" for role in Role}
 
 
-class Coverage:
+class Coverage(Observer):
     """Counts from now on.
 
     :param watch: of the invariants, if there are any: then each event is looked at once.

@@ -14,6 +14,8 @@ with a table of its invariants at its top.
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.answers import check_answer
 from reference_broker.simulation.invariants.convergence import converged
+from reference_broker.simulation.invariants.decisions import check_decision
+from reference_broker.simulation.invariants.followed import FollowedInvariants
 from reference_broker.simulation.invariants.group_offsets import GroupOffsetInvariants
 from reference_broker.simulation.invariants.health import HealthInvariants, check_idle
 from reference_broker.simulation.invariants.metadata import MetadataInvariants
@@ -22,6 +24,7 @@ from reference_broker.simulation.invariants.partitions import PartitionInvariant
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
 from reference_broker.simulation.invariants.requests import check_request
+from reference_broker.simulation.invariants.timeliness import TimelinessInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Watch, Watched
 
@@ -46,7 +49,9 @@ class Invariants:
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
         self.watch.answers.append(check_answer)
         self.watch.requests.append(check_request)
+        self.watch.decisions.append(check_decision)
         self.watch.observers += [self.quorum, self.metadata, self.partitions, HealthInvariants()]
+        self.watch.observers += [FollowedInvariants(), TimelinessInvariants(cluster)]
 
     def acknowledged(
         self, topic: str, partition: int, offset: int, *, epoch: int | None = None, crc: int | None = None

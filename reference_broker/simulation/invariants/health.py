@@ -9,9 +9,8 @@
 
 from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.node import Node
-from reference_broker.simulation.invariants.log_mirror import LogChange
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Before, Replica, Watched
+from reference_broker.simulation.invariants.watch import Observer, Watched
 from reference_broker.simulation.machine import Machine
 
 _TIMERS_MAX = 1_000
@@ -19,32 +18,14 @@ _WAITING_MAX = 500
 _UNDER_WAY_MAX = 100
 
 
-class HealthInvariants:
+class HealthInvariants(Observer):
     """An observer of a watch."""
-
-    def started(self, watched: Watched) -> None:
-        """A node has started."""
 
     def ended(self, watched: Watched) -> None:
         """See the table."""
         machine = watched.machine
         if machine.ended_by == "failed" and not _is_explained(machine):
             raise InvariantViolation("ends-without-fault", f"node {watched.node_id}: {machine.failed}")
-
-    def quorum_changed(self, watched: Watched) -> None:
-        """That is for others."""
-
-    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """That is for others."""
-
-    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """That is for others."""
-
-    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """That is for others."""
-
-    def gone(self, watched: Watched, replica: Replica) -> None:
-        """That is for others."""
 
 
 def _is_explained(machine: Machine) -> bool:

@@ -57,16 +57,15 @@ from reference_broker.protocol.metadata_records import (
 )
 from reference_broker.protocol.record_batch import BatchHeader
 from reference_broker.protocol.records import decode_batches
-from reference_broker.simulation.invariants.log_mirror import LogChange
 from reference_broker.simulation.invariants.partitions import PartitionInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Before, Replica, Watched
+from reference_broker.simulation.invariants.watch import Observer, Watched
 
 Key = tuple[Hashable, ...]
 _EVERYTHING_BYTES = 1 << 30
 
 
-class MetadataInvariants:
+class MetadataInvariants(Observer):
     """Follows the committed metadata.
 
     :param partitions: is told what has become of partitions.
@@ -90,12 +89,6 @@ class MetadataInvariants:
 
     # Events
 
-    def started(self, watched: Watched) -> None:
-        """A node begins with a snapshot, or with nothing."""
-
-    def ended(self, watched: Watched) -> None:
-        """What it knew is in its log."""
-
     def quorum_changed(self, watched: Watched) -> None:
         """A controller may have become active, or not be so any more."""
         assert watched.node is not None
@@ -109,15 +102,6 @@ class MetadataInvariants:
         if known != watched.node_id:
             detail = f"nodes {known} and {watched.node_id} are active in epoch {state.epoch}"
             raise InvariantViolation("one-controller-per-epoch", detail)
-
-    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """That is for others."""
-
-    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """That is for others."""
-
-    def gone(self, watched: Watched, replica: Replica) -> None:
-        """That is for others."""
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
         """See the table."""
@@ -144,7 +128,7 @@ class MetadataInvariants:
             self._apply_batches(data, to_offset)
 
     def _log_with(self, node: Node, offset: int) -> QuorumLog:
-        """That of the node; of one that agrees with its snapshot where the node has cut off, or never had, those records.
+        """That of the node; of one that agrees with its snapshot where the node has cut off, or never had, the records.
 
         Others may have written at those offsets what was never committed. Two logs that have a record of one epoch at
         one offset have the same up to there (Raft's log matching).

@@ -32,7 +32,7 @@ from reference_broker.core.node import Node
 from reference_broker.simulation.invariants.log_matching import LogMatching
 from reference_broker.simulation.invariants.log_mirror import Batch, LogChange
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Before, PartitionKey, Replica, Watch, Watched
+from reference_broker.simulation.invariants.watch import Before, Observer, PartitionKey, Replica, Watch, Watched
 
 _base_offset = attrgetter("base_offset")
 
@@ -79,7 +79,7 @@ class Ledger:
         self.committed = [batch for batch in self.committed if is_kept(batch)]
 
 
-class PartitionInvariants:
+class PartitionInvariants(Observer):
     """Checks every change of a replica.
 
     :ivar may_lose: nodes whose disk may have lost content since their logs were last open.
@@ -148,12 +148,6 @@ class PartitionInvariants:
         elif machine.failed:
             self._failed.add(node_id)
 
-    def quorum_changed(self, watched: Watched) -> None:
-        """That is for others."""
-
-    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """That is for others."""
-
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
         """A log after a restart must be what it was, unless its disk may have lost something."""
         ledger = self.ledger(replica.key, replica.name)
@@ -166,9 +160,6 @@ class PartitionInvariants:
         ledger.left.discard(replica.node_id)
         self._check_added(ledger, replica, log.added)
         _check_bounds(replica)
-
-    def gone(self, watched: Watched, replica: Replica) -> None:
-        """It was reassigned, or its topic deleted."""
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """See the table."""

@@ -6,13 +6,12 @@ from typing import Any
 from reference_broker.core.clock import Now
 from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest, Request
 from reference_broker.core.quorum.node import QuorumNode
-from reference_broker.simulation.invariants.log_mirror import LogChange
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Before, Replica, Watched
+from reference_broker.simulation.invariants.watch import Observer, Watched
 
 
-class QuorumWatch:
+class QuorumWatch(Observer):
     """An observer of a watch.
 
     :param became_void: called when the quorum has failed by the fault of disks that forgot.
@@ -38,27 +37,12 @@ class QuorumWatch:
         now_ms = watched.machine.now.monotonic_ms
         self._judge(lambda: self.invariants.started(watched.node_id, quorum, now_ms))
 
-    def ended(self, watched: Watched) -> None:
-        """Its log is looked at when it starts again."""
-
     def quorum_changed(self, watched: Watched) -> None:
         """A node's state, log end or high watermark is another."""
         now_ms = watched.machine.now.monotonic_ms
         if watched.resumed_ms == watched.event_ms:
             self.invariants.resumed(watched.node_id, now_ms)
         self._judge(lambda: self.invariants.touched(watched.node_id, watched.quorum, now_ms))
-
-    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """That is for others."""
-
-    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """That is for others."""
-
-    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """That is for others."""
-
-    def gone(self, watched: Watched, replica: Replica) -> None:
-        """That is for others."""
 
     def check_everything(self, watched: Watched) -> None:
         """Once, at the end."""

@@ -6,7 +6,7 @@ changed or of which something `happened` in the node's purgatory; all of them wh
 turn, so that a broker with hundreds of them costs no more. What a node was last seen to have is kept while it is down.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from reference_broker.core.replication.isr import IsrState
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.request import Request
 from reference_broker.core.runtime import Runtime
+from reference_broker.protocol.metadata_records import MetadataRecord
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
@@ -146,6 +147,7 @@ class Watch:
 
     :ivar observers: are told in this order.
     :ivar answers: are called with each answer, before it is sent.
+    :ivar decisions: are called with each request that a controller decides, the records of it, and the answer to come.
     :ivar requests: are called with each request of a node to another, before it is sent.
     """
 
@@ -154,6 +156,7 @@ class Watch:
         self._scheduler = cluster.scheduler
         self.observers: list[Observer] = []
         self.answers: list[Callable[[Watched, Request, Any], None]] = []
+        self.decisions: list[Callable[[Watched, Request, Sequence[MetadataRecord], Any], None]] = []
         self.requests: list[Callable[[Watched, Channel, Any], None]] = []
         self.nodes: dict[int, Watched] = {}
         for machine in cluster.machines.values():
@@ -190,6 +193,7 @@ class Watch:
             _notice_what_happens(watched, node)
             _notice_answers(watched, node, self.answers)
             _notice_requests(watched, node, self.requests)
+            _notice_decisions(watched, node, self.decisions)
             for observer in self.observers:
                 observer.started(watched)
         self._look_at_quorum(watched, node.quorum)
@@ -357,3 +361,19 @@ def _notice_requests(watched: Watched, node: Node, told: list[Callable[[Watched,
         ask(channel, request, then, timeout_ms=timeout_ms, now=now)
 
     channels.ask = noticed  # type: ignore[method-assign]
+
+
+def _notice_decisions(
+    watched: Watched, node: Node, told: list[Callable[[Watched, Request, Sequence[MetadataRecord], Any], None]]
+) -> None:
+    controller = node.controller
+    if controller is None:
+        return
+    respond = controller.respond_when_committed
+
+    def noticed(request: Request, records: Sequence[MetadataRecord], response: Any, now: Now) -> Any:
+        for tell in told:
+            tell(watched, request, records, response)
+        return respond(request, records, response, now)
+
+    controller.respond_when_committed = noticed  # type: ignore[method-assign]

@@ -1,0 +1,110 @@
+"""What must hold for a broker that has applied metadata: it is what they say.
+
+| name                | what must hold                                                                                |
+|---------------------|-----------------------------------------------------------------------------------------------|
+| `replicas-assigned` | a broker has the replicas that the metadata give it, of these topic ids, and no others        |
+| `role-follows`      | a replica leads, follows or is offline as the metadata say, in that leader epoch and partition|
+|                     | epoch, among these replicas; its own knowledge may be newer by an answer of the controller    |
+| `settings-follow`   | the settings of a log, its topic's and its broker's, are those of the metadata                |
+| `fetches-follow`    | a broker fetches exactly what it follows, from who leads it                                   |
+
+Held whenever a node has applied metadata: what it does with them it does at once.
+"""
+
+from collections import Counter
+
+from reference_broker.core.broker import Broker
+from reference_broker.core.configuration.key import ConfigSource
+from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.metadata.image import CLUSTER_DEFAULT
+from reference_broker.core.replication.logs import log_config
+from reference_broker.core.replication.partition import NO_LEADER, Partition, Role
+from reference_broker.protocol.metadata_records import PartitionRecord
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Observer, Watched
+
+
+class FollowedInvariants(Observer):
+    """An observer of a watch."""
+
+    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+        """See the table."""
+        check_followed(watched)
+
+
+def check_followed(watched: Watched) -> None:
+    """See the table. Raises `InvariantViolation`."""
+    node = watched.node
+    if node is None or node.broker is None or not node.is_serving:
+        return
+    broker = node.broker
+    _check_assignment(watched.node_id, broker)
+    for partition in broker.replicas:
+        record = broker.image.partition(*partition.key)
+        assert record is not None
+        _check_role(watched.node_id, partition, record)
+        _check_settings(watched.node_id, broker, partition)
+    _check_broker_settings(watched.node_id, broker)
+    _check_fetches(watched.node_id, broker)
+
+
+def _check_assignment(node_id: int, broker: Broker) -> None:
+    given = {
+        (topic.name, topic.topic_id, index)
+        for topic in broker.image.topics.values()
+        for index, record in topic.partitions.items()
+        if node_id in record.replicas
+    }
+    has = {(partition.topic, partition.topic_id, partition.index) for partition in broker.replicas}
+    for name, _, index in given ^ has:
+        verb = "lacks" if (name, _, index) in given else "keeps"
+        detail = f"node {node_id} {verb} the replica {name}-{index} at offset {broker.metadata_offset}"
+        raise InvariantViolation("replicas-assigned", detail)
+
+
+def _check_role(node_id: int, partition: Partition, record: PartitionRecord) -> None:
+    role = Role.OFFLINE if record.leader == NO_LEADER else Role.FOLLOWER
+    role = Role.LEADER if record.leader == node_id else role
+    said = record.leader_epoch, record.leader, role, tuple(record.replicas)
+    found = partition.leader_epoch, partition.leader, partition.role, partition.replicas
+    if found != said or partition.partition_epoch < record.partition_epoch:
+        detail = f"{partition.topic}-{partition.index} on node {node_id}: {found} where the metadata say {said}"
+        raise InvariantViolation("role-follows", detail)
+
+
+def _check_settings(node_id: int, broker: Broker, partition: Partition) -> None:
+    configuration = broker.replicas.configuration(partition.topic)
+    said = log_config(configuration), configuration.integer("min.insync.replicas")
+    found = partition.log.config, partition.min_insync_replicas
+    if found != said:
+        detail = f"{partition.topic}-{partition.index} on node {node_id} heeds {found}, and should {said}"
+        raise InvariantViolation("settings-follow", detail)
+
+
+def _check_broker_settings(node_id: int, broker: Broker) -> None:
+    configuration, image = broker.configuration, broker.image
+    for source, name in (
+        (ConfigSource.DYNAMIC_BROKER, str(node_id)),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, CLUSTER_DEFAULT),
+    ):
+        said = image.overrides(ResourceType.BROKER, name)
+        if dict(configuration.given(source)) != dict(said):
+            detail = f"node {node_id} heeds {dict(configuration.given(source))} of {source.name}, and should {said}"
+            raise InvariantViolation("settings-follow", detail)
+
+
+def _check_fetches(node_id: int, broker: Broker) -> None:
+    fetchers = broker.replicas._fetchers
+    registered = broker.image.brokers
+    said = {
+        partition.key: partition.leader
+        for partition in broker.replicas
+        if partition.role is Role.FOLLOWER and partition.leader in registered
+    }
+    found = {key: place.leader for key, place in fetchers._places.items() if place.leader in registered}
+    if found != said:
+        raise InvariantViolation("fetches-follow", f"node {node_id} fetches {found}, and follows {said}")
+    homes = Counter(fetchers._homes.values())
+    if homes != +fetchers._inhabitants or fetchers._homes.keys() != fetchers._places.keys():
+        detail = f"node {node_id} counts {dict(fetchers._inhabitants)} in its fetchers, which are {dict(homes)}"
+        raise InvariantViolation("fetches-follow", detail)

@@ -1,0 +1,103 @@
+"""What brokers do now and then, and whether it has been done: to be asked of a cluster that is whole and left alone.
+
+- The checkpoints beside the logs say what is so: high watermarks (`replica.high.watermark.checkpoint.interval.ms`),
+  recovery points and log starts (`log.flush.offset.checkpoint.interval.ms`).
+- No log keeps what its retention lets go (`log.retention.check.interval.ms`): segments below the log start, older than
+  `retention.ms`, or beyond `retention.bytes`; nor producers beyond `producer.id.expiration.ms`.
+- Who is preferred leads, where `auto.leader.rebalance.enable` (`leader.imbalance.check.interval.seconds`).
+
+Of what is done more seldom than `PERIOD_MAX_MS` nothing is asked.
+"""
+
+from collections.abc import Iterator
+
+from reference_broker.core.broker import Broker
+from reference_broker.core.log.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
+from reference_broker.core.log.config import UNLIMITED
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.node import Node
+from reference_broker.core.replication.partition import Partition
+from reference_broker.simulation.cluster import SimulatedCluster
+
+PERIOD_MAX_MS = 5_000
+
+
+def undone(cluster: SimulatedCluster) -> str | None:
+    """What a broker has not done yet, in words; null if everything is done."""
+    return next(_reasons(cluster), None)
+
+
+def _reasons(cluster: SimulatedCluster) -> Iterator[str]:
+    for node_id, node in cluster.nodes.items():
+        if node.broker is None:
+            continue
+        for name in _unwritten(node, node.broker):
+            yield f"node {node_id}: {name} does not say what is so"
+        if _is_often(node, "log.retention.check.interval.ms"):
+            wall_ms = cluster.machines[node_id].now.wall_ms
+            for partition in node.broker.replicas:
+                yield from (f"node {node_id}: {left}" for left in _left(partition, wall_ms))
+    yield from _displaced(cluster)
+
+
+def _is_often(node: Node, name: str, unit_ms: int = 1) -> bool:
+    return node.runtime.configuration.integer(name) * unit_ms <= PERIOD_MAX_MS
+
+
+def _unwritten(node: Node, broker: Broker) -> Iterator[str]:
+    """Checkpoints that differ from what is so."""
+    files: dict[str, dict[tuple[str, int], int]] = {}
+    if _is_often(node, "replica.high.watermark.checkpoint.interval.ms"):
+        files[HIGH_WATERMARK_FILE] = {partition.key: partition.high_watermark for partition in broker.replicas}
+    if _is_often(node, "log.flush.offset.checkpoint.interval.ms"):
+        files[RECOVERY_POINT_FILE] = {partition.key: partition.log.recovery_point for partition in broker.replicas}
+        files[LOG_START_FILE] = {partition.key: partition.log_start_offset for partition in broker.replicas}
+    for name, offsets in files.items():
+        written = read_offsets(node.runtime.disk, name)
+        if any(written.get(key, 0) != offset for key, offset in offsets.items()):
+            yield name
+
+
+# Retention
+
+
+def _left(partition: Partition, wall_ms: int) -> Iterator[str]:
+    """What should be gone, by words of Kafka's topic configuration reference."""
+    log, name = partition.log, f"{partition.topic}-{partition.index}"
+    oldest, *younger = log._segments
+    if younger and oldest.end_offset <= log.log_start_offset:
+        yield f"{name} keeps a segment that ends at {oldest.end_offset}, below its start {log.log_start_offset}"
+    if log.config.deletes and oldest.size_bytes > 0 and oldest.end_offset <= partition.high_watermark:
+        yield from (f"{name} keeps {left}" for left in _beyond(log, wall_ms))
+    expired_ms = wall_ms - log.config.producer_id_expiration_ms
+    for producer_id, producer in log.producers._states.items():
+        if producer.batches[-1].timestamp_ms < expired_ms:
+            yield f"{name} keeps producer {producer_id}, of {producer.batches[-1].timestamp_ms}, at {wall_ms}"
+
+
+def _beyond(log: PartitionLog, wall_ms: int) -> Iterator[str]:
+    oldest, config = log._segments[0], log.config
+    latest_ms = oldest.max_timestamp_ms if oldest.max_timestamp_ms >= 0 else oldest.created_ms
+    if config.retention_ms != UNLIMITED and wall_ms - latest_ms > config.retention_ms:
+        yield f"a segment of {latest_ms}, at {wall_ms}, for {config.retention_ms} ms"
+    younger_bytes = sum(segment.size_bytes for segment in log._segments[1:])
+    if config.retention_bytes != UNLIMITED and younger_bytes >= config.retention_bytes:
+        yield f"{younger_bytes} bytes behind its first segment, for {config.retention_bytes}"
+
+
+# Preferred leaders
+
+
+def _displaced(cluster: SimulatedCluster) -> Iterator[str]:
+    controller = next((node for node in cluster.nodes.values() if node.controller and node.controller.is_active), None)
+    if controller is None:
+        return
+    configuration = controller.runtime.configuration
+    is_asked = bool(configuration.value("auto.leader.rebalance.enable"))
+    if not is_asked or not _is_often(controller, "leader.imbalance.check.interval.seconds", unit_ms=1_000):
+        return
+    for topic in controller.metadata.image.topics.values():
+        for index, record in topic.partitions.items():
+            preferred = record.replicas[0]
+            if preferred in record.isr and record.leader != preferred:
+                yield f"{topic.name}-{index} is led by {record.leader}, and prefers {preferred}"

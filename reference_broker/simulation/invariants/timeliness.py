@@ -1,0 +1,120 @@
+"""What must have happened by now, in a node that runs.
+
+| name                  | what must hold                                                                              |
+|-----------------------|---------------------------------------------------------------------------------------------|
+| `laggard-leaves-isr`  | a leader keeps nobody in the ISR who has not caught up for `replica.lag.time.max.ms`, and   |
+|                       | half of it more, which is how often it looks; one that has asked for it awaits the answer   |
+| `silent-is-fenced`    | an active controller fences a broker that is down for `broker.session.timeout.ms`           |
+| `flushed-in-time`     | what `flush.ms` asks to be durable is, a period of `log.flush.scheduler.interval.ms` later  |
+
+A node that was away itself, paused or with a slow disk, has the time again from when it was back.
+"""
+
+from reference_broker.core.configuration.key import LONG_MAX
+from reference_broker.core.node import Node
+from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.invariants.log_mirror import LogChange
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
+
+_SLACK_MS = 2_500
+"""Beyond any bound: looks are a second apart, and what one node learns from another takes its way."""
+_DRIFT_MAX = 1.3
+"""So much longer takes the time of a clock that is slow."""
+
+
+class TimelinessInvariants(Observer):
+    """An observer of a watch. It is asked at least once a second of each node to which anything happens."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._active_since_ms: dict[int, tuple[int, int]] = {}
+        """By node: the epoch in which it is the active controller, and since when."""
+        self._down_since_ms: dict[int, int] = {}
+        self._unflushed_since_ms: dict[Replica, int] = {}
+
+    def started(self, watched: Watched) -> None:
+        """It is not down any more."""
+        self._down_since_ms.pop(watched.node_id, None)
+
+    def ended(self, watched: Watched) -> None:
+        """It is down from now on."""
+        self._active_since_ms.pop(watched.node_id, None)
+        self._down_since_ms.setdefault(watched.node_id, self._cluster.scheduler.now_ms)
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """What is behind the recovery point waits from now on, if it did not wait before."""
+        if replica.recovery_point >= replica.end_offset or replica.recovery_point != before.recovery_point:
+            self._unflushed_since_ms.pop(replica, None)
+        if replica.recovery_point < replica.end_offset:
+            self._unflushed_since_ms.setdefault(replica, self._cluster.scheduler.now_ms)
+
+    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
+        """It is flushed in its own time again."""
+        self._unflushed_since_ms.pop(replica, None)
+
+    def gone(self, watched: Watched, replica: Replica) -> None:
+        """Nobody waits for it."""
+        self._unflushed_since_ms.pop(replica, None)
+
+    def quorum_changed(self, watched: Watched) -> None:
+        """See the table."""
+        node = watched.node
+        assert node is not None
+        if node.broker is not None:
+            for replica in watched.open:
+                self._check_isr(watched, node, replica)
+                self._check_flush(watched, node, replica)
+        self._check_sessions(watched, node)
+
+    def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
+        """Whether a node has had so much time, by its own clock, and since it was back."""
+        now_ms = self._cluster.scheduler.now_ms
+        return now_ms - max(since_ms, watched.resumed_ms) > bound_ms * _DRIFT_MAX + _SLACK_MS
+
+    def _check_isr(self, watched: Watched, node: Node, replica: Replica) -> None:
+        partition = replica.partition
+        assert partition is not None
+        if not partition.is_leader or partition.isr.is_pending:
+            return
+        lag_max_ms = node.runtime.configuration.integer("replica.lag.time.max.ms")
+        monotonic_ms = watched.machine.now.monotonic_ms
+        for node_id in partition.isr.isr - {watched.node_id}:
+            if node_id not in partition.followers:
+                continue  # removed by a reassignment, whose record says so
+            follower = partition.followers[node_id]
+            if follower.end_offset == partition.log.log_end_offset:
+                continue
+            lag_ms = monotonic_ms - follower.last_caught_up_ms
+            if self._is_over(watched, self._cluster.scheduler.now_ms - lag_ms, lag_max_ms + lag_max_ms // 2):
+                detail = f"{replica}: {node_id} is in the ISR, and was not caught up for {lag_ms} ms"
+                raise InvariantViolation("laggard-leaves-isr", detail)
+
+    def _check_flush(self, watched: Watched, node: Node, replica: Replica) -> None:
+        period_ms = node.runtime.configuration.integer("log.flush.scheduler.interval.ms")
+        if period_ms >= LONG_MAX:
+            return
+        partition = replica.partition
+        assert partition is not None
+        assert node.broker is not None
+        flush_ms = node.broker.replicas.configuration(partition.topic).integer("flush.ms")
+        oldest_ms = self._unflushed_since_ms.get(replica)
+        if oldest_ms is not None and self._is_over(watched, oldest_ms, flush_ms + period_ms):
+            raise InvariantViolation("flushed-in-time", f"{replica}: not flushed since {oldest_ms}")
+
+    def _check_sessions(self, watched: Watched, node: Node) -> None:
+        if node.controller is None or not node.controller.is_active:
+            self._active_since_ms.pop(watched.node_id, None)
+            return
+        now_ms, epoch = self._cluster.scheduler.now_ms, node.quorum.state.epoch
+        known = self._active_since_ms.get(watched.node_id)
+        if known is None or known[0] != epoch:
+            known = self._active_since_ms[watched.node_id] = (epoch, now_ms)
+        session_ms = node.runtime.configuration.integer("broker.session.timeout.ms")
+        for broker in node.metadata.image.brokers.values():
+            down_ms = self._down_since_ms.get(broker.broker_id)
+            if broker.fenced or down_ms is None:
+                continue
+            if self._is_over(watched, max(known[1], down_ms), session_ms):
+                detail = f"broker {broker.broker_id} is down since {down_ms}, and not fenced by node {watched.node_id}"
+                raise InvariantViolation("silent-is-fenced", detail)
