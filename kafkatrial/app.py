@@ -18,6 +18,7 @@ from kafkatrial.commands.requirements import requirements
 from kafkatrial.commands.run import run
 from kafkatrial.commands.sensitivity import sensitivity
 from kafkatrial.commands.simulate import simulate
+from kafkatrial.commands.spark_job import spark_job
 from kafkatrial.commands.synthesize import synthesize
 from kafkatrial.commands.targets import targets_app
 from kafkatrial.errors import complain
@@ -54,6 +55,7 @@ def _build_app() -> typer.Typer:
     app.command()(sensitivity)
     app.command()(check)
     app.command()(export)
+    app.command()(spark_job)
     app.command()(synthesize)
     app.add_typer(targets_app, name="targets")
     app.command()(doctor)

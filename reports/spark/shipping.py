@@ -63,7 +63,13 @@ def write_job(folder: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def shipped(session: "SparkSession", *, is_connect: bool) -> Iterator[None]:
-    """Give the tasks of a session our code; it must stay on this disk for executors that come later."""
+    """Give the tasks of a session our code; it must stay on this disk for executors that come later.
+
+    Code that is itself in a zip came by `--py-files`, and is with the executors already.
+    """
+    if not all(Path(package.__path__[0]).is_dir() for package in _PACKAGES):
+        yield
+        return
     with tempfile.TemporaryDirectory(prefix="kafkatrial-spark-") as folder:
         path = Path(folder) / ZIP_NAME
         write_zip(path)

@@ -1,0 +1,48 @@
+"""The program for `spark-submit`: judge run directories that every executor can read.
+
+    spark-submit --master MASTER --py-files kafkatrial.zip kafkatrial_job.py RUN…
+
+Prints a line of JSON for each run, as `kafkatrial check --json` has it, with the run's path beside it. The exit code is
+the one of `kafkatrial check`: 0, 1 for a violation, 3 for a damaged history or a job that failed, 4 for what is no run,
+6 for unknown. `kafkatrial spark-job DIR` writes the two files.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from linearizability.history.errors import HistoryError, NotARunError
+from linearizability.judgement import Verdict
+from reports.spark.check import judge_with_spark
+from reports.spark.errors import EngineFailedError, EngineUnavailableError
+from reports.spark.session import spark_session
+
+_FAILED: Final = 3
+_USAGE: Final = 4
+_CODES: Final = {Verdict.OK: 0, Verdict.UNKNOWN: 6, Verdict.VIOLATION: 1}
+"""From the best to the worst."""
+
+
+def main(runs: Sequence[str]) -> int:
+    """Judge every run and print what was found; returns the exit code."""
+    if not runs:
+        return _complain("name at least one run directory", _USAGE)
+    found = {Verdict.OK}
+    try:
+        with spark_session():
+            for run in runs:
+                judgement = judge_with_spark(Path(run))
+                found.add(judgement.verdict)
+                sys.stdout.write(json.dumps({"run": run, **judgement.as_json()}) + "\n")
+    except (NotARunError, EngineUnavailableError) as error:
+        return _complain(str(error), _USAGE)
+    except (HistoryError, EngineFailedError) as error:
+        return _complain(str(error), _FAILED)
+    return next(code for verdict, code in reversed(_CODES.items()) if verdict in found)
+
+
+def _complain(line: str, code: int) -> int:
+    sys.stderr.write(f"kafkatrial: {line}\n")
+    return code
