@@ -1,0 +1,42 @@
+"""Every job of the report that an engine computes, and the stages they read, in the order in which they run."""
+
+from typing import Final
+
+from reports.jobs.cluster import ANSWERED_ENDS, LAG, LEADERSHIP, PROGRESS
+from reports.jobs.definition import Job, Stage
+from reports.jobs.fate import DELIVERY, FAULTS_IN_RUN, KEYS, LOAD, PRODUCERS, SENDS
+from reports.jobs.work import (
+    AVAILABILITY,
+    BATCHES,
+    ERRORS,
+    LATENCY,
+    LATENCY_BUCKETS,
+    LATENCY_BY_FAULT,
+    LATENCY_OVERALL,
+    OPERATION_PARTITIONS,
+    THROUGHPUT,
+)
+
+STEPS: Final[tuple[Job | Stage, ...]] = (
+    FAULTS_IN_RUN,
+    LATENCY_BUCKETS,
+    LATENCY,
+    LATENCY_OVERALL,
+    LATENCY_BY_FAULT,
+    OPERATION_PARTITIONS,
+    THROUGHPUT,
+    AVAILABILITY,
+    ERRORS,
+    BATCHES,
+    LOAD,
+    ANSWERED_ENDS,
+    PROGRESS,
+    LAG,
+    LEADERSHIP,
+    KEYS,
+    SENDS,
+    DELIVERY,
+    PRODUCERS,
+)
+
+JOBS: Final = tuple(step for step in STEPS if isinstance(step, Job))

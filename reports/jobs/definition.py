@@ -1,0 +1,163 @@
+"""What a job is: a table with a schema, and the one SQL text that any engine computes it with.
+
+The text keeps to what DuckDB and Spark both know, and to whole numbers, so that both give the same rows to the last
+digit. Every row belongs to a run by its number, `run`; times are nanoseconds since the run's first event. Quantiles are
+of buckets with three significant digits: buckets can be added up over tasks, seconds and runs, and the middle of one
+is at most 0.5 % off.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import pyarrow as pa
+
+SECOND_NS: Final = 1_000_000_000
+
+QUANTILE_ERROR: Final = 0.005
+"""A quantile differs from the true one by at most this part of it."""
+_SIGNIFICANT: Final = 1000
+_LARGEST_DIGITS: Final = 19
+"""Of a 64-bit integer."""
+
+QUANTILES: Final = {"p50": 500, "p90": 900, "p99": 990, "p999": 999}
+"""By the name they have in a table: in thousandths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a job's table."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
+
+
+class Beside(Enum):
+    """The times of a row for which the faults in force are told beside it."""
+
+    SECOND = ("second", "second")
+    WINDOW = ("begin_ns", "end_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the report."""
+
+    name: str
+    title: str
+    about: str
+    """What it tells, and what it does not."""
+    columns: tuple[Column, ...]
+    """Beside the run's id, which comes first."""
+
+    @property
+    def told(self) -> tuple[Column, ...]:
+        """The columns of the table as it is written."""
+        return (RUN_ID, *self.columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the table as it is written."""
+        return pa.schema([(column.name, column.type) for column in self.told])
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Table):
+    """A table that an engine computes. What its SQL gives has these columns, and `run` before them."""
+
+    sql: str
+    order: tuple[str, ...]
+    """By which columns rows are sorted, after the run; null first. Together they know a row."""
+    beside: Beside | None = None
+
+    @property
+    def told(self) -> tuple[Column, ...]:
+        """With what was in force beside a row."""
+        return (RUN_ID, *self.columns, *((_FAULTS_BESIDE,) if self.beside else ()))
+
+    @property
+    def computed(self) -> pa.Schema:
+        """Of what an engine gives."""
+        return pa.schema([("run", pa.int32()), *((column.name, column.type) for column in self.columns)])
+
+
+RUN_ID: Final = Column("run_id", pa.string(), "the run")
+_FAULTS_BESIDE: Final = Column(
+    "faults", pa.string(), "the kinds of faults in force at any time of it, joined by +; none where none was"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A table that several jobs read, computed once; no part of the report."""
+
+    name: str
+    sql: str
+
+
+def number(name: str, meaning: str) -> Column:
+    """A column of whole numbers."""
+    return Column(name, pa.int64(), meaning)
+
+
+def small(name: str, meaning: str) -> Column:
+    """A column of whole numbers that fit 32 bits: processes, nodes, partitions, epochs."""
+    return Column(name, pa.int32(), meaning)
+
+
+def text(name: str, meaning: str) -> Column:
+    """A column of text."""
+    return Column(name, pa.string(), meaning)
+
+
+SECOND: Final = number("second", "since the run's first event")
+TOPIC: Final = (
+    text("topic", "topic name"),
+    text("topic_id", "topic id; empty where unknown"),
+    small("partition", "partition of the topic"),
+)
+
+
+def bucket_of(value: str) -> str:
+    """SQL for the middle of the bucket that a number, not negative, lies in: itself below 1000."""
+    branches = [f"WHEN {value} < {_SIGNIFICANT} THEN {value}"]
+    for digits in range(4, _LARGEST_DIGITS + 1):
+        width = 10 ** (digits - 3)
+        limit = f"WHEN {value} < {10**digits} THEN" if digits < _LARGEST_DIGITS else "ELSE"
+        branches.append(f"{limit} {value} - {value} % {width} + {width // 2}")
+    return f"CASE {' '.join(branches)} END"
+
+
+def quantiles_of(buckets: str, group: Sequence[str], bucket: str = "bucket") -> str:
+    """SQL for count, quantiles and maximum by group, of a table of `bucket`, `highest` and `times`.
+
+    The quantile q of n values is the one at place ceil(q n) in their order.
+    """
+    keys = ", ".join(group)
+    chosen = ", ".join(
+        f"MIN(CASE WHEN so_far * 1000 >= total * {part} THEN {bucket} END) AS {name}"
+        for name, part in QUANTILES.items()
+    )
+    return f"""
+        WITH summed AS (
+          SELECT {keys}, {bucket}, SUM(times) AS times, MAX(highest) AS highest FROM {buckets}
+          GROUP BY {keys}, {bucket}
+        ), ranked AS (
+          SELECT {keys}, {bucket}, highest,
+            SUM(times) OVER (PARTITION BY {keys} ORDER BY {bucket}) AS so_far,
+            SUM(times) OVER (PARTITION BY {keys}) AS total
+          FROM summed
+        )
+        SELECT {keys}, MAX(total) AS times, {chosen}, MAX(highest) AS highest FROM ranked GROUP BY {keys}
+    """
+
+
+def quantile_columns(of: str, unit: str) -> tuple[Column, ...]:
+    """The columns that `quantiles_of` gives beside its keys, named with a unit."""
+    return (
+        number("times", f"{of}"),
+        *(number(f"{name}_{unit}", f"quantile {part / 1000:g}, within 0.5 %") for name, part in QUANTILES.items()),
+        number(f"highest_{unit}", "the highest, exact"),
+    )

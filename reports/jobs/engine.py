@@ -1,0 +1,129 @@
+"""What the jobs ask of an engine, and how they run on one: the same steps, in the same order, on every engine."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.history.schema import SCHEMAS
+from reports.jobs.catalogue import STEPS
+from reports.jobs.definition import SECOND_NS, Beside, Job
+from reports.jobs.in_force import FAULT_SLOTS, Fault, Period, fault_slots, label_within, periods_of, slot_seconds
+from reports.jobs.inputs import Run
+from reports.jobs.views import TIMES, RunOfViews, raw, span_sql, topic_ids_sql, views
+
+_SQL_TYPES: Final = {pa.int32(): "INT", pa.int64(): "BIGINT", pa.string(): "STRING", pa.bool_(): "BOOLEAN"}
+
+
+class Engine(Protocol):
+    """Runs SQL over Parquet files. What it raises is one clear line."""
+
+    def add_files(self, name: str, schema: pa.Schema, paths: Sequence[Path]) -> None:
+        """Let a name stand for some Parquet files of one schema."""
+
+    def add_table(self, name: str, table: pa.Table) -> None:
+        """Let a name stand for a small table."""
+
+    def add_view(self, name: str, sql: str) -> None:
+        """Let a name stand for a query, to be run anew wherever it is named."""
+
+    def add_stage(self, name: str, sql: str) -> None:
+        """Let a name stand for the rows of a query, which is run once."""
+
+    def query(self, sql: str) -> pa.Table:
+        """The rows of a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What the jobs found."""
+
+    tables: dict[str, pa.Table]
+    """By job, with the columns of `Job.told`."""
+    end_ns: tuple[int, ...]
+    """By run: its last event, since its first."""
+    periods: tuple[tuple[Period, ...], ...]
+    """By run: when which faults were in force."""
+
+
+def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[str], None]) -> Computed:
+    """Run every job over some runs."""
+    numbers = [run.number for run in runs]
+    for run in runs:
+        for name, schema in SCHEMAS.items():
+            if run.files[name]:
+                engine.add_files(raw(name, run.number), schema, run.files[name])
+            else:
+                engine.add_table(raw(name, run.number), schema.empty_table())
+    progress("when the runs began and ended")
+    spans = {row["run"]: (row["first_ns"], row["last_ns"]) for row in engine.query(span_sql(numbers)).to_pylist()}
+    ends = [spans[number][1] - spans[number][0] for number in numbers]
+    periods = [periods_of(_faults(run, spans[run.number][0]), end) for run, end in zip(runs, ends, strict=True)]
+    slots = [
+        fault_slots(number, of_run, slot_seconds(end))
+        for number, of_run, end in zip(numbers, periods, ends, strict=True)
+    ]
+    engine.add_table("fault_slots", pa.concat_tables([FAULT_SLOTS.empty_table(), *slots]))
+    engine.add_table("only_topic_ids", _only_ids(engine.query(topic_ids_sql(numbers))))
+    viewed = [
+        RunOfViews(run.number, spans[run.number][0], slot_seconds(end), not run.history.is_absent("positions"))
+        for run, end in zip(runs, ends, strict=True)
+    ]
+    for name, sql in views(viewed):
+        engine.add_view(name, sql)
+    tables: dict[str, pa.Table] = {}
+    for step in STEPS:
+        progress(step.name.replace("_", " "))
+        if isinstance(step, Job):
+            tables[step.name] = _told(step, engine.query(_typed(step)), [run.name for run in runs], periods)
+        else:
+            engine.add_stage(step.name, step.sql)
+    return Computed(tables, tuple(ends), tuple(tuple(of_run) for of_run in periods))
+
+
+def _faults(run: Run, origin_ns: int) -> list[Fault]:
+    begin, end = TIMES["faults"]
+    rows = run.history.table("faults", ["kind", begin, end]).to_pylist()
+    return [
+        Fault(row["kind"], row[begin] - origin_ns, None if row[end] is None else row[end] - origin_ns) for row in rows
+    ]
+
+
+def _only_ids(found: pa.Table) -> pa.Table:
+    """The ids of topics of which a run knows one only."""
+    schema = pa.schema([("run", pa.int32()), ("topic", pa.string()), ("topic_id", pa.string())])
+    rows = sorted(found.to_pylist(), key=lambda row: (row["run"], row["topic"]))
+    by_name = [list(same) for _, same in groupby(rows, key=lambda row: (row["run"], row["topic"]))]
+    return pa.Table.from_pylist([same[0] for same in by_name if len(same) == 1], schema)
+
+
+def _typed(job: Job) -> str:
+    """The job's SQL with its schema's types, sorted."""
+    columns = ", ".join(f"CAST({field.name} AS {_SQL_TYPES[field.type]}) AS {field.name}" for field in job.computed)
+    order = ", ".join(f"{name} NULLS FIRST" for name in ("run", *job.order))
+    return f"SELECT {columns} FROM ({job.sql}) AS answer ORDER BY {order}"
+
+
+def _told(job: Job, answer: pa.Table, run_ids: Sequence[str], periods: Sequence[Sequence[Period]]) -> pa.Table:
+    answer = answer.cast(job.computed)
+    columns = [pa.array(run_ids, pa.string()).take(answer["run"].combine_chunks()), *answer.columns[1:]]
+    if job.beside:
+        columns.append(_labels(job.beside, answer, periods))
+    return pa.table(columns, schema=job.schema)
+
+
+def _labels(beside: Beside, answer: pa.Table, periods: Sequence[Sequence[Period]]) -> pa.Array:
+    """What was in force beside each row; looked up once for rows of one time."""
+    begin, end = beside.value
+    times = pc.if_else(pc.is_valid(answer[begin]), answer[begin], 0)
+    keys = list(zip(answer["run"].to_pylist(), times.to_pylist(), answer[end].to_pylist(), strict=True))
+    scale, more = (SECOND_NS, 1) if beside is Beside.SECOND else (1, 0)
+    labels = {
+        (run, begin, end): label_within(periods[run], begin * scale, (end + more) * scale)
+        for run, begin, end in set(keys)
+    }
+    return pa.array([labels[key] for key in keys], pa.string())

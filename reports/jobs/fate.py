@@ -1,0 +1,207 @@
+"""Jobs about records: what became of them, whose came twice or in another order, and how they fell on partitions."""
+
+from typing import Final
+
+import pyarrow as pa
+
+from reports.jobs.definition import TOPIC, Column, Job, Stage, number, small, text
+from reports.jobs.work import FAULTS
+
+_PLACE: Final = "run, topic, topic_id, partition"
+_IN_PLACE: Final = (
+    "{0}.run = {1}.run AND {0}.topic = {1}.topic AND {0}.topic_id = {1}.topic_id AND {0}.partition = {1}.partition"
+)
+
+SENDS: Final = Stage(
+    "sends",
+    f"""
+    WITH transactions AS (
+      SELECT run, process, txn_seq,
+        MAX(CASE WHEN outcome = 'ok' THEN 2 WHEN outcome = 'info' THEN 1 ELSE 0 END) AS ended
+      FROM operations WHERE f = 'commit_txn' AND txn_seq IS NOT NULL GROUP BY run, process, txn_seq
+    ), returned AS (
+      SELECT {_PLACE}, value, COUNT(*) AS reads, MIN(at_offset) AS lowest, MAX(at_offset) AS highest
+      FROM records AS r
+      WHERE direction = 'read' AND value IS NOT NULL
+        AND {_OF_CLIENTS.format("r")}
+      GROUP BY {_PLACE}, value
+    )
+    SELECT r.run, r.op_id, r.seq, r.topic, r.topic_id, r.partition, r.at_offset,
+      o.process, o.producer_id, o.acks, o.faults,
+      CASE WHEN o.outcome = 'fail' THEN 'failed'
+        WHEN o.outcome = 'info' THEN 'unknown'
+        WHEN o.txn_seq IS NULL OR t.ended = 2 THEN 'acknowledged'
+        WHEN t.ended = 1 THEN 'unknown'
+        ELSE 'aborted' END AS fate,
+      COALESCE(g.reads, 0) AS reads, g.lowest, g.highest
+    FROM records AS r
+    JOIN faulted_operations AS o ON o.run = r.run AND o.op_id = r.op_id
+    LEFT JOIN transactions AS t ON t.run = o.run AND t.process = o.process AND t.txn_seq = o.txn_seq
+    LEFT JOIN returned AS g ON {_IN_PLACE.format("g", "r")} AND g.value = r.value
+    WHERE r.direction = 'send' AND r.value IS NOT NULL
+    """,
+)
+
+DELIVERY: Final = Job(
+    "delivery",
+    "Acknowledged, read, lost",
+    "Records that were sent, by what was in force when their produce was called. Tombstones, which have no value, are"
+    " left out. A record of a transaction counts as acknowledged once that is committed. Lost here means passed over:"
+    " what Kafka permits by retention, compaction or acks is in it, and the table anomalies says what is a violation.",
+    (
+        FAULTS,
+        small("acks", "of the produce; -1 is all"),
+        number("sent", "records that were sent; the sum of the next four"),
+        number("acknowledged", "records that were acknowledged"),
+        number("unknown", "records of which no client knows"),
+        number("failed", "records that were certainly not written"),
+        number("aborted", "records of transactions that did not commit"),
+        number("read", "acknowledged records that a read returned"),
+        number("lost", "acknowledged records that none returned, though one passed over their offset"),
+        number("unread", "acknowledged records whose offset no read passed"),
+        number("turned_up", "unknown records that a read returned"),
+    ),
+    f"""
+    WITH ordered AS (
+      SELECT p.run, p.topic, p.topic_id, p.partition, p.begin_offset, p.end_offset, MAX(p.end_offset) OVER (
+        PARTITION BY p.run, p.topic, p.topic_id, p.partition ORDER BY p.begin_offset, p.end_offset
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached
+      FROM positions AS p
+      WHERE p.cause = 'read' AND p.end_offset > p.begin_offset
+        AND {_OF_CLIENTS.format("p")}
+    ), numbered AS (
+      SELECT {_PLACE}, begin_offset, end_offset, SUM(CASE WHEN begin_offset <= reached THEN 0 ELSE 1 END) OVER (
+        PARTITION BY {_PLACE} ORDER BY begin_offset, end_offset ROWS UNBOUNDED PRECEDING) AS stretch
+      FROM ordered
+    ), covered AS (
+      SELECT {_PLACE}, MIN(begin_offset) AS begin_offset, MAX(end_offset) AS end_offset
+      FROM numbered GROUP BY {_PLACE}, stretch
+    ), missing AS (
+      SELECT s.run, s.faults, s.acks, COUNT(*) AS lost
+      FROM sends AS s JOIN covered AS c ON {_IN_PLACE.format("c", "s")}
+        AND s.at_offset >= c.begin_offset AND s.at_offset < c.end_offset
+      WHERE s.fate = 'acknowledged' AND s.reads = 0
+      GROUP BY s.run, s.faults, s.acks
+    ), counted AS (
+      SELECT run, faults, acks, COUNT(*) AS sent,
+        SUM(CASE WHEN fate = 'acknowledged' THEN 1 ELSE 0 END) AS acknowledged,
+        SUM(CASE WHEN fate = 'unknown' THEN 1 ELSE 0 END) AS unknown,
+        SUM(CASE WHEN fate = 'failed' THEN 1 ELSE 0 END) AS failed,
+        SUM(CASE WHEN fate = 'aborted' THEN 1 ELSE 0 END) AS aborted,
+        SUM(CASE WHEN fate = 'acknowledged' AND reads > 0 THEN 1 ELSE 0 END) AS read,
+        SUM(CASE WHEN fate = 'unknown' AND reads > 0 THEN 1 ELSE 0 END) AS turned_up
+      FROM sends GROUP BY run, faults, acks
+    )
+    SELECT c.run, c.faults, c.acks, c.sent, c.acknowledged, c.unknown, c.failed, c.aborted, c.read,
+      COALESCE(m.lost, 0) AS lost, c.acknowledged - c.read - COALESCE(m.lost, 0) AS unread, c.turned_up
+    FROM counted AS c LEFT JOIN missing AS m
+      ON m.run = c.run AND m.faults = c.faults AND COALESCE(m.acks, -9) = COALESCE(c.acks, -9)
+    """,
+    ("faults", "acks"),
+)
+
+PRODUCERS: Final = Job(
+    "producers",
+    "Duplicates and order by producer",
+    "What each client sent, and how it stands in the logs. Without idempotence Kafka permits both.",
+    (
+        small("process", "the client"),
+        Column("idempotent", pa.bool_(), "whether it produced with a producer id"),
+        number("sent", "records that it sent, tombstones left out"),
+        number("acknowledged", "those that were acknowledged"),
+        number("read", "those that a read returned"),
+        number("duplicated", "those that were read at more than one offset"),
+        number("out_of_order", "those that stand below one of the same partition that it had sent before"),
+    ),
+    f"""
+    WITH placed AS (
+      SELECT run, process, producer_id IS NOT NULL AS idempotent, fate, reads, lowest, highest,
+        COALESCE(lowest, at_offset) AS place,
+        MAX(COALESCE(lowest, at_offset)) OVER (
+          PARTITION BY process, {_PLACE} ORDER BY op_id, seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+      FROM sends
+    )
+    SELECT run, process, idempotent, COUNT(*) AS sent,
+      SUM(CASE WHEN fate = 'acknowledged' THEN 1 ELSE 0 END) AS acknowledged,
+      SUM(CASE WHEN reads > 0 THEN 1 ELSE 0 END) AS read,
+      SUM(CASE WHEN highest > lowest THEN 1 ELSE 0 END) AS duplicated,
+      SUM(CASE WHEN place < before THEN 1 ELSE 0 END) AS out_of_order
+    FROM placed GROUP BY run, process, idempotent
+    """,
+    ("process", "idempotent"),
+)
+
+LOAD: Final = Job(
+    "partition_load",
+    "How records fell on partitions",
+    "Records by partition, tombstones included, whatever became of them.",
+    (
+        *TOPIC,
+        number("sent", "records that were sent to it"),
+        number("share_ppm", "of the records sent to its topic, in millionths"),
+        number("returned", "records that reads returned from it, of replicas' logs too"),
+        number("highest_offset", "the highest offset that was acknowledged or read"),
+    ),
+    f"""
+    WITH counted AS (
+      SELECT {_PLACE}, SUM(sent) AS sent, SUM(returned) AS returned, MAX(highest_offset) AS highest_offset
+      FROM operation_partitions GROUP BY {_PLACE}
+    ), totals AS (
+      SELECT run, topic, topic_id, SUM(sent) AS sent FROM counted GROUP BY run, topic, topic_id
+    )
+    SELECT c.run, c.topic, c.topic_id, c.partition, c.sent,
+      CASE WHEN t.sent = 0 THEN 0
+        ELSE CAST((c.sent * 1000000 - c.sent * 1000000 % t.sent) / t.sent AS BIGINT) END AS share_ppm,
+      c.returned, c.highest_offset
+    FROM counted AS c JOIN totals AS t ON t.run = c.run AND t.topic = c.topic AND t.topic_id = c.topic_id
+    """,
+    ("topic", "topic_id", "partition"),
+)
+
+_KEYS_SHOWN: Final = 10
+
+KEYS: Final = Job(
+    "keys",
+    "The most frequent keys",
+    f"The {_KEYS_SHOWN} keys of each topic that most records were sent with, and how many keys there are. A record"
+    " without a key is none of a key.",
+    (
+        TOPIC[0],
+        TOPIC[1],
+        number("place", "1 is the most frequent; of equally frequent ones the lower key comes first"),
+        text("key", "record key"),
+        number("sent", "records that were sent with it"),
+        number("keyed", "records of the topic that were sent with any"),
+        number("keys", "different keys in the topic"),
+    ),
+    f"""
+    WITH counted AS (
+      SELECT run, topic, topic_id, key, COUNT(*) AS sent FROM records
+      WHERE direction = 'send' AND key IS NOT NULL GROUP BY run, topic, topic_id, key
+    ), ranked AS (
+      SELECT run, topic, topic_id, key, sent,
+        ROW_NUMBER() OVER (PARTITION BY run, topic, topic_id ORDER BY sent DESC, key) AS place,
+        SUM(sent) OVER (PARTITION BY run, topic, topic_id) AS keyed,
+        COUNT(*) OVER (PARTITION BY run, topic, topic_id) AS keys
+      FROM counted
+    )
+    SELECT run, topic, topic_id, place, key, sent, keyed, keys FROM ranked WHERE place <= {_KEYS_SHOWN}
+    """,
+    ("topic", "topic_id", "place"),
+)
+
+FAULTS_IN_RUN: Final = Job(
+    "faults",
+    "Faults",
+    "What was broken on purpose, as the run says.",
+    (
+        number("fault_id", "number of the fault in the run"),
+        text("kind", "kill, power, disk, cut, …"),
+        text("target", "a node, a link, a topic"),
+        text("argument", "what the kind needs besides"),
+        number("inject_ns", "when it began"),
+        number("heal_ns", "when it had ended; null if it never did"),
+    ),
+    "SELECT run, fault_id, kind, target, argument, inject_ns, heal_ns FROM faults",
+    ("inject_ns", "fault_id"),
+)

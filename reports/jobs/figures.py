@@ -1,0 +1,338 @@
+"""The main figures of a run, and what changed from one run to the next: figures, anomalies and settings."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from linearizability.history.run import RunInfo
+from linearizability.judgement import Judgement, Verdict, in_report_order
+from reports.jobs.definition import SECOND_NS, Column, Table, number, small, text
+
+Tables = Mapping[str, pa.Table]
+
+NOTABLE: Final = 0.1
+"""A figure that moved by more than this part is told as better or worse; times on shared machines move by less."""
+
+
+class Better(StrEnum):
+    """Which way a figure ought to go."""
+
+    LOW = "lower is better"
+    HIGH = "higher is better"
+    NEITHER = ""
+
+
+class Moved(StrEnum):
+    """How a figure stands to that of the run before."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "same"
+    DIFFERENT = "different"
+    FIRST = "first"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One main figure of a run."""
+
+    name: str
+    meaning: str
+    better: Better
+    of: Callable[[Tables], float | None]
+    """From the run's own tables; null where they cannot say."""
+    is_count: bool = True
+    """Counts are compared exactly, measured figures by `NOTABLE`."""
+
+
+def _total(table: str, column: str, **where: str) -> Callable[[Tables], float]:
+    return lambda tables: _sum(_where(tables[table], where)[column])
+
+
+def _latency(column: str, f: str) -> Callable[[Tables], float | None]:
+    def of(tables: Tables) -> float | None:
+        found = _where(tables["latency_overall"], {"f": f})[column].to_pylist()
+        return found[0] / 1e6 if found else None
+
+    return of
+
+
+def _where(table: pa.Table, where: Mapping[str, str]) -> pa.Table:
+    for column, value in where.items():
+        table = table.filter(pc.equal(table[column], value))
+    return table
+
+
+def _sum(column: pa.ChunkedArray) -> float:
+    return float(pc.sum(column).as_py() or 0)
+
+
+def _max(column: pa.ChunkedArray) -> float | None:
+    found = pc.max(column).as_py()
+    return None if found is None else float(found)
+
+
+def _acknowledged_per_s(tables: Tables) -> float | None:
+    busy = tables["throughput"].filter(pc.greater(tables["throughput"]["acknowledged"], 0))["second"]
+    if not len(busy):
+        return None
+    seconds = pc.max(busy).as_py() - pc.min(busy).as_py() + 1
+    return _sum(tables["throughput"]["acknowledged"]) / float(seconds)
+
+
+def _longest_silence(tables: Tables) -> float | None:
+    windows = _where(tables["availability"], {"f": "produce"})
+    tried = windows.filter(pc.greater(windows["called"], 0))
+    longest = _max(pc.subtract(tried["end_ns"], tried["begin_ns"]))
+    return 0.0 if longest is None else longest / SECOND_NS
+
+
+def _leader_changes(tables: Tables) -> float:
+    """Spells whose leader is another than that of the spell before, in the same partition."""
+    rows = tables["leadership"].select(["topic", "topic_id", "partition", "leader"]).to_pylist()
+    return float(
+        sum(
+            before["leader"] != after["leader"]
+            for before, after in pairwise(rows)
+            if all(before[key] == after[key] for key in ("topic", "topic_id", "partition"))
+        )
+    )
+
+
+def _operations(tables: Tables) -> float:
+    return sum(_sum(tables["throughput"][name]) for name in ("ok", "failed", "unknown"))
+
+
+def _not_ok(tables: Tables) -> float:
+    return sum(_sum(tables["throughput"][name]) for name in ("failed", "unknown"))
+
+
+FIGURES: Final = (
+    Figure("operations", "operations that returned or were called", Better.NEITHER, _operations),
+    Figure("sent", "records sent, tombstones left out", Better.NEITHER, _total("delivery", "sent")),
+    Figure("acknowledged", "records acknowledged", Better.NEITHER, _total("delivery", "acknowledged")),
+    Figure(
+        "lost", "acknowledged records that a read passed over, permitted or not", Better.LOW, _total("delivery", "lost")
+    ),
+    Figure("unread", "acknowledged records that no read came by", Better.LOW, _total("delivery", "unread")),
+    Figure("duplicated", "records read at more than one offset", Better.LOW, _total("producers", "duplicated")),
+    Figure(
+        "out_of_order",
+        "records below an earlier one of their producer",
+        Better.LOW,
+        _total("producers", "out_of_order"),
+    ),
+    Figure("errors", "operations that did not succeed", Better.LOW, _not_ok),
+    Figure("leader_changes", "spells of a partition under another leader", Better.LOW, _leader_changes),
+    Figure("acknowledged_per_s", "records acknowledged a second", Better.HIGH, _acknowledged_per_s, is_count=False),
+    Figure("produce_p50_ms", "median latency of a produce", Better.LOW, _latency("p50_ns", "produce"), is_count=False),
+    Figure("produce_p99_ms", "99th percentile of it", Better.LOW, _latency("p99_ns", "produce"), is_count=False),
+    Figure(
+        "longest_silence_s",
+        "longest window without a produce that succeeded",
+        Better.LOW,
+        _longest_silence,
+        is_count=False,
+    ),
+    Figure(
+        "largest_lag",
+        "largest lag of a reader in one partition",
+        Better.LOW,
+        lambda t: _max(t["consumer_lag"]["lag"]),
+        is_count=False,
+    ),
+)
+
+
+RUNS: Final = Table(
+    "runs",
+    "Runs",
+    "One row for each run: what it was, what was judged of it, and its main figures.",
+    (
+        text("target", "what was on trial; null if the run does not say"),
+        number("seed", "integer from which it was generated; null if none"),
+        Column("complete", pa.bool_(), "whether it ended by itself"),
+        text("verdict", "ok, violation or unknown"),
+        text("reasons", "why an unknown is one"),
+        number("started_ms", "the earliest time stamp of a record; when `run.json` was written, where none is known"),
+        Column("seconds", pa.float64(), "from its first event to its last"),
+        *(Column(figure.name, pa.float64(), figure.meaning) for figure in FIGURES),
+    ),
+)
+
+ANOMALIES: Final = Table(
+    "anomalies",
+    "Anomalies",
+    "What the checkers found, as `kafkatrial check` tells it: the judgement of the run.",
+    (text("anomaly", "its name"), text("verdict", "violation, unknown or permitted"), number("count", "how often")),
+)
+
+EVIDENCE: Final = Table(
+    "evidence",
+    "Evidence",
+    "Where an anomaly shows: the first ten places.",
+    (
+        text("anomaly", "its name"),
+        text("verdict", "violation, unknown or permitted"),
+        number("place", "1 is the first"),
+        text("op_ids", "the operations, with commas"),
+        text("topic", "topic name"),
+        small("partition", "partition of the topic"),
+        number("offset", "where in it"),
+        number("value", "the record's"),
+        text("text", "a sentence for a person"),
+    ),
+)
+
+TREND: Final = Table(
+    "trend",
+    "Trend",
+    "The main figures of every run beside those of the run before it. Counts are better or worse when they differ,"
+    f" measured figures when they moved by more than {NOTABLE:.0%}.",
+    (
+        number("place", "of the run among the runs, from 1"),
+        text("figure", "a column of the table runs, or an anomaly and its verdict"),
+        Column("value", pa.float64(), "of this run"),
+        Column("before", pa.float64(), "of the run before it; null for the first"),
+        Column("change", pa.float64(), "value / before - 1; null where that says nothing"),
+        text("moved", f"{', '.join(Moved)}"),
+    ),
+)
+
+CHANGES: Final = Table(
+    "changes",
+    "What changed",
+    "Settings in `run.json` that are others than those of the run before. Addresses of clients are left out.",
+    (
+        text("before_run_id", "the run before"),
+        text("setting", "target, versions, topics, cluster, clients, and the property"),
+        text("before", "its value then; null if it was not set"),
+        text("after", "its value in this run; null if it is not set"),
+    ),
+)
+
+TOLD_HERE: Final = (RUNS, ANOMALIES, EVIDENCE, TREND, CHANGES)
+
+
+def of_run(tables: Tables, run_id: str) -> dict[str, pa.Table]:
+    """The rows of one run."""
+    return {name: _where(table, {"run_id": run_id}) for name, table in tables.items()}
+
+
+def figures_of(tables: Tables) -> dict[str, float | None]:
+    """The main figures, by name, from the tables of one run."""
+    return {figure.name: figure.of(tables) for figure in FIGURES}
+
+
+def run_row(
+    info: RunInfo, judgement: Judgement, started_ms: int, end_ns: int, figures: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """A row of RUNS."""
+    return {
+        "run_id": info.run_id,
+        "target": info.target,
+        "seed": info.seed,
+        "complete": info.complete,
+        "verdict": str(judgement.verdict),
+        "reasons": "; ".join(judgement.reasons),
+        "started_ms": started_ms,
+        "seconds": end_ns / SECOND_NS,
+        **figures,
+    }
+
+
+def anomaly_rows(run_id: str, judgement: Judgement) -> list[dict[str, Any]]:
+    """Rows of ANOMALIES."""
+    found = in_report_order(judgement.anomalies)
+    return [{"run_id": run_id, "anomaly": a.name, "verdict": str(a.verdict), "count": a.count} for a in found]
+
+
+def evidence_rows(run_id: str, judgement: Judgement) -> list[dict[str, Any]]:
+    """Rows of EVIDENCE."""
+    return [
+        {
+            "run_id": run_id,
+            "anomaly": anomaly.name,
+            "verdict": str(anomaly.verdict),
+            "place": place,
+            "op_ids": ",".join(map(str, row.op_ids)),
+            "topic": row.topic,
+            "partition": row.partition,
+            "offset": row.offset,
+            "value": row.value,
+            "text": row.text,
+        }
+        for anomaly in in_report_order(judgement.anomalies)
+        for place, row in enumerate(anomaly.evidence, 1)
+    ]
+
+
+def trend_rows(rows: Sequence[Mapping[str, Any]], judgements: Sequence[Judgement]) -> Iterator[dict[str, Any]]:
+    """Rows of TREND, from those of RUNS in their order."""
+    followed: dict[str, tuple[Better, bool]] = {figure.name: (figure.better, figure.is_count) for figure in FIGURES}
+    values: list[dict[str, float | None]] = [{name: row[name] for name in followed} for row in rows]
+    kinds = {(a.name, a.verdict) for judgement in judgements for a in judgement.anomalies if a.count}
+    for name, verdict in sorted(kinds):
+        followed[f"{name} ({verdict})"] = Better.NEITHER if verdict is Verdict.PERMITTED else Better.LOW, True
+        for value, judgement in zip(values, judgements, strict=True):
+            value[f"{name} ({verdict})"] = float(
+                sum(a.count for a in judgement.anomalies if (a.name, a.verdict) == (name, verdict))
+            )
+    for place, (row, value) in enumerate(zip(rows, values, strict=True), 1):
+        for name, (better, is_count) in followed.items():
+            now, before = value[name], values[place - 2][name] if place > 1 else None
+            yield {
+                "run_id": row["run_id"],
+                "place": place,
+                "figure": name,
+                "value": now,
+                "before": before,
+                "change": now / before - 1 if before and now is not None else None,
+                "moved": str(moved(now, before, better, is_count=is_count) if place > 1 else Moved.FIRST),
+            }
+
+
+def moved(value: float | None, before: float | None, better: Better, *, is_count: bool) -> Moved:
+    """How a figure stands to that of the run before."""
+    if value == before:
+        return Moved.SAME
+    if value is None or before is None:
+        return Moved.DIFFERENT
+    if not is_count and abs(value - before) <= NOTABLE * abs(before):
+        return Moved.SAME
+    if better is Better.NEITHER:
+        return Moved.DIFFERENT
+    return Moved.BETTER if (value < before) == (better is Better.LOW) else Moved.WORSE
+
+
+_ADDRESSES: Final = ("bootstrap.servers",)
+
+
+def change_rows(infos: Sequence[RunInfo]) -> Iterator[dict[str, Any]]:
+    """Rows of CHANGES."""
+    for before, after in pairwise(infos):
+        old, new = _settings(before), _settings(after)
+        for setting in sorted(old.keys() | new.keys()):
+            if old.get(setting) != new.get(setting):
+                yield {
+                    "run_id": after.run_id,
+                    "before_run_id": before.run_id,
+                    "setting": setting,
+                    "before": old.get(setting),
+                    "after": new.get(setting),
+                }
+
+
+def _settings(info: RunInfo) -> dict[str, str]:
+    settings = {} if info.target is None else {"target": info.target}
+    groups: list[tuple[str, Mapping[str, str]]] = [("versions", info.versions), ("cluster", info.cluster)]
+    groups += [(f"topics.{name}", properties) for name, properties in info.topics.items()]
+    groups += [(f"clients.{process}", properties) for process, properties in info.clients.items()]
+    return settings | {
+        f"{group}.{name}": value for group, values in groups for name, value in values.items() if name not in _ADDRESSES
+    }

@@ -1,0 +1,171 @@
+"""The runs of a report, opened: their public tables as Parquet files of exactly the format's types.
+
+What has other types, or is in no file (of a killed run, what had begun and not ended), is written to a scratch
+directory first. A run that may still be written is read from hard links to what is there now, so that neither a file
+that its writer removes at the end nor one that it adds meanwhile changes what the report tells.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from linearizability.history import layout
+from linearizability.history.conform import has_types_of
+from linearizability.history.errors import HistoryError, NotARunError
+from linearizability.history.reader import History, open_history
+from linearizability.history.run import RUN_FILE, RunInfo
+from linearizability.history.schema import SCHEMAS
+
+_COMPARED: Final = 2
+"""So many runs are compared; more are a trend."""
+_ATTEMPTS: Final = 5
+"""A writer may end just then, and replace its files by others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a report."""
+
+    number: int
+    """Its place among the runs, from 0."""
+    run_dir: Path
+    """As the user named it."""
+    history: History
+    """Of a snapshot where the run may still be written."""
+    files: dict[str, tuple[Path, ...]]
+    """The closed files of every table, none where it is empty."""
+    started_ms: int
+    """The earliest time stamp of a record, as footers tell; when `run.json` was written, where they do not."""
+
+    @property
+    def info(self) -> RunInfo:
+        """Its `run.json`."""
+        return self.history.run
+
+    @property
+    def name(self) -> str:
+        """The id under which its rows stand."""
+        return self.info.run_id
+
+
+def open_runs(run_dirs: Sequence[Path], scratch: Path) -> list[Run]:
+    """Open them: one or two as they are named, more of them oldest first.
+
+    Raises HistoryError or NotARunError, in one line that names the directory.
+    """
+    runs = [_opened(number, run_dir, scratch / f"run-{number}") for number, run_dir in enumerate(run_dirs)]
+    _require_own_ids(runs)
+    if len(runs) > _COMPARED:
+        runs.sort(key=lambda run: (run.started_ms, run.name))
+    return [replace(run, number=number) for number, run in enumerate(runs)]
+
+
+def _require_own_ids(runs: Sequence[Run]) -> None:
+    seen: dict[str, Path] = {}
+    for run in runs:
+        if run.name in seen:
+            same = f"its run_id is {run.name}, which {seen[run.name]} has too"
+            raise NotARunError(f"{run.run_dir}: {same}; a report tells runs apart by it")
+        seen[run.name] = run.run_dir
+
+
+def _opened(number: int, run_dir: Path, scratch: Path) -> Run:
+    run_dir = run_dir.resolve()
+    history = _steady(run_dir, scratch / "snapshot")
+    if history.is_absent("operations"):
+        raise HistoryError(f"{run_dir}: nothing to report: its history has no operations (yet)")
+    files = {name: tuple(_exact(history, name, scratch)) for name in SCHEMAS}
+    return Run(number, run_dir, history, files, _started_ms(run_dir, files["records"]))
+
+
+def _started_ms(run_dir: Path, records: Sequence[Path]) -> int:
+    lowest = [low for path in records for low in _lowest(pq.read_metadata(path), "timestamp_ms")]
+    if lowest and min(lowest) > 0:
+        return min(lowest)
+    return (run_dir / RUN_FILE).stat().st_mtime_ns // 1_000_000
+
+
+def _lowest(footer: pq.FileMetaData, column: str) -> Iterator[int]:
+    """The least value of a column in each row group that says it."""
+    for group in range(footer.num_row_groups):
+        for place in range(footer.num_columns):
+            chunk = footer.row_group(group).column(place)
+            if chunk.path_in_schema == column and chunk.is_stats_set and chunk.statistics.has_min_max:
+                yield chunk.statistics.min
+
+
+def _steady(run_dir: Path, snapshot: Path) -> History:
+    """The history as it is at one moment."""
+    if not layout.has_journal(run_dir / layout.HISTORY_FOLDER):
+        return open_history(run_dir)
+    for attempt in range(1, _ATTEMPTS + 1):
+        shutil.rmtree(snapshot, ignore_errors=True)
+        try:
+            _link(run_dir, snapshot)
+            return open_history(snapshot)
+        except FileNotFoundError:
+            if not layout.has_journal(run_dir / layout.HISTORY_FOLDER):
+                return open_history(run_dir)
+            if attempt == _ATTEMPTS:
+                raise HistoryError(
+                    f"{run_dir}: is being written too fast to be read; wait until it has ended"
+                ) from None
+        except HistoryError as error:
+            raise type(error)(str(error).replace(str(snapshot), str(run_dir))) from None
+    raise AssertionError
+
+
+def _link(run_dir: Path, snapshot: Path) -> None:
+    """Link what is there. `operations` first: a flush whose operations are not among them does not count."""
+    source, target = run_dir / layout.HISTORY_FOLDER, snapshot / layout.HISTORY_FOLDER
+    (target / layout.JOURNAL_FOLDER).mkdir(parents=True)
+    shutil.copyfile(run_dir / RUN_FILE, snapshot / RUN_FILE)
+    for name in ("operations", *(name for name in SCHEMAS if name != "operations"), layout.JOURNAL_FOLDER):
+        for path in [*source.glob(f"{name}.parquet"), *sorted((source / name).rglob("*.parquet"))]:
+            place = target / path.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _link_or_copy(path, place)
+    whole = layout.table_file(source, "operations")
+    if whole.exists() and not layout.table_file(target, "operations").exists():
+        raise FileNotFoundError(f"{whole}: took the place of files that are linked")
+
+
+def _link_or_copy(path: Path, place: Path) -> None:
+    try:
+        os.link(path, place)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(path, place)
+
+
+def _exact(history: History, name: str, scratch: Path) -> Iterator[Path]:
+    """The files of a table that are as the format has them, and one with everything else."""
+    schema = SCHEMAS[name]
+    others: list[Path] = []
+    for path in history.files(name):
+        if has_types_of(schema, pq.read_schema(path)):
+            yield path
+        else:
+            others.append(path)
+    if not others and not history.unfinished(name).num_rows:
+        return
+    scratch.mkdir(parents=True, exist_ok=True)
+    rest = scratch / f"{name}.parquet"
+    with pq.ParquetWriter(rest, schema) as writer:
+        for table in _converted(history, name, others):
+            writer.write_table(table)
+    yield rest
+
+
+def _converted(history: History, name: str, paths: Sequence[Path]) -> Iterator[pa.Table]:
+    if paths:
+        only = History(history.run_dir, history.run, {name: tuple(paths)})
+        yield from only.batches(name)
+    yield history.unfinished(name)

@@ -1,0 +1,103 @@
+"""A report of one or several runs: every table, written as Parquet and CSV.
+
+Nothing of it can be taken for whole that is not: tables lie in a draft directory until the last one is there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from linearizability.judgement import Judgement
+from reports.jobs.catalogue import JOBS
+from reports.jobs.definition import Table
+from reports.jobs.engine import Engine, compute
+from reports.jobs.figures import (
+    ANOMALIES,
+    CHANGES,
+    EVIDENCE,
+    RUNS,
+    TREND,
+    anomaly_rows,
+    change_rows,
+    evidence_rows,
+    figures_of,
+    of_run,
+    run_row,
+    trend_rows,
+)
+from reports.jobs.in_force import Period
+from reports.jobs.inputs import Run, open_runs
+
+TABLES: Final[tuple[Table, ...]] = (RUNS, ANOMALIES, EVIDENCE, TREND, CHANGES, *JOBS)
+"""Every table of a report, in the order of the documentation."""
+
+Judge = Callable[[Path], Judgement]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What there is to tell of some runs."""
+
+    runs: tuple[Run, ...]
+    judgements: tuple[Judgement, ...]
+    ends_ns: tuple[int, ...]
+    periods: tuple[tuple[Period, ...], ...]
+    tables: Mapping[str, pa.Table]
+    """By name, those of TABLES."""
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table."""
+        found: list[dict[str, Any]] = self.tables[name].to_pylist()
+        return found
+
+
+def make_report(
+    run_dirs: Sequence[Path],
+    scratch: Path,
+    judge: Judge,
+    engine: Callable[[], AbstractContextManager[Engine]],
+    progress: Progress,
+) -> Report:
+    """Judge some runs and compute every table.
+
+    Raises HistoryError or NotARunError for a run, and what `judge` and the engine raise, each in one line.
+    """
+    progress("opening runs")
+    runs = open_runs(run_dirs, scratch)
+    judgements = []
+    for run in runs:
+        progress(f"anomalies of {run.name}")
+        judgements.append(judge(run.history.run_dir))
+    with engine() as opened:
+        computed = compute(opened, runs, progress)
+    own = [of_run(computed.tables, run.name) for run in runs]
+    rows = [
+        run_row(run.info, judgement, run.started_ms, end_ns, figures_of(tables))
+        for run, judgement, end_ns, tables in zip(runs, judgements, computed.end_ns, own, strict=True)
+    ]
+    judged = list(zip(runs, judgements, strict=True))
+    told = {
+        RUNS: rows,
+        ANOMALIES: [row for run, judgement in judged for row in anomaly_rows(run.name, judgement)],
+        EVIDENCE: [row for run, judgement in judged for row in evidence_rows(run.name, judgement)],
+        TREND: list(trend_rows(rows, judgements)),
+        CHANGES: list(change_rows([run.info for run in runs])),
+    }
+    tables = {table.name: pa.Table.from_pylist(rows, table.schema) for table, rows in told.items()}
+    return Report(tuple(runs), tuple(judgements), computed.end_ns, computed.periods, {**tables, **computed.tables})
+
+
+def write_tables(report: Report, directory: Path) -> None:
+    """Write every table as `NAME.parquet` and `NAME.csv`. Raises OSError."""
+    directory.mkdir(parents=True)
+    for table in TABLES:
+        rows = report.tables[table.name]
+        pq.write_table(rows, directory / f"{table.name}.parquet")
+        pa_csv.write_csv(rows, directory / f"{table.name}.csv")

@@ -1,0 +1,1 @@
+"""The local engine of the report's jobs."""

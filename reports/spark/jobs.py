@@ -1,0 +1,85 @@
+"""The report's jobs on Spark: the same SQL over the same files, in tasks of a cluster; the driver sees finished tables.
+
+Stages are kept by the executors, in memory or on their disks. The files of the runs, and the report's scratch directory
+where some were written anew, must be readable by the executors under the same paths.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from reports.spark.errors import told_in_one_line
+from reports.spark.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BATCH_ROWS: Final = "65536"
+"""Rows of results that go to the driver at a time."""
+
+
+class SparkEngine:
+    """An `Engine` (reports.jobs.engine)."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
+        self._stages: list[DataFrame] = []
+        self._names: list[str] = []
+
+    def add_files(self, name: str, schema: pa.Schema, paths: Sequence[Path]) -> None:
+        """See `Engine`."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        # Otherwise folders `NAME=VALUE` above a file would be taken for columns.
+        reader = self._spark.read.schema(from_arrow_schema(schema)).option("recursiveFileLookup", "true")
+        self._named(name, reader.parquet(*(path.as_uri() for path in paths)))
+
+    def add_table(self, name: str, table: pa.Table) -> None:
+        """See `Engine`."""
+        self._named(name, self._spark.createDataFrame(table))
+
+    def add_view(self, name: str, sql: str) -> None:
+        """See `Engine`."""
+        self._named(name, self._spark.sql(sql))
+
+    def add_stage(self, name: str, sql: str) -> None:
+        """See `Engine`."""
+        rows = self._spark.sql(sql).persist()
+        self._stages.append(rows)
+        self._named(name, rows)
+
+    def query(self, sql: str) -> pa.Table:
+        """See `Engine`."""
+        return self._spark.sql(sql).toArrow()
+
+    def leave(self) -> None:
+        """Give back what is kept, and forget the names."""
+        for rows in self._stages:
+            rows.unpersist()
+        for name in self._names:
+            self._spark.catalog.dropTempView(name)
+
+    def _named(self, name: str, rows: "DataFrame") -> None:
+        rows.createOrReplaceTempView(name)
+        self._names.append(name)
+
+
+@contextmanager
+def spark_engine(master: str | None = None) -> Iterator[SparkEngine]:
+    """An engine on a master, as `spark_session` takes it.
+
+    Raises EngineUnavailableError or EngineFailedError, and HistoryError for a history that its tasks find broken.
+    """
+    with spark_session(master) as spark, told_in_one_line():
+        before = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch", None)
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _BATCH_ROWS)
+        engine = SparkEngine(spark)
+        try:
+            yield engine
+        finally:
+            engine.leave()
+            if before is not None:
+                spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", before)
