@@ -8,8 +8,11 @@ from reports.jobs.definition import TOPIC, Column, Job, Stage, number, small, te
 from reports.jobs.work import FAULTS
 
 _PLACE: Final = "run, topic, topic_id, partition"
-_IN_PLACE: Final = (
-    "{0}.run = {1}.run AND {0}.topic = {1}.topic AND {0}.topic_id = {1}.topic_id AND {0}.partition = {1}.partition"
+_IN_PLACE: Final = " AND ".join(f"{{0}}.{key} = {{1}}.{key}" for key in _PLACE.split(", "))
+_OF_CLIENTS: Final = (
+    "NOT EXISTS (SELECT 1 FROM operations AS o WHERE o.run = {0}.run AND o.op_id = {0}.op_id AND o.f = '"
+    + READS_REPLICA
+    + "')"
 )
 
 SENDS: Final = Stage(
