@@ -5,6 +5,7 @@ from typing import Final
 import pyarrow as pa
 
 from reports.jobs.definition import TOPIC, Column, Job, Stage, number, small, text
+from reports.jobs.views import READS_REPLICA
 from reports.jobs.work import FAULTS
 
 _PLACE: Final = "run, topic, topic_id, partition"
