@@ -4,9 +4,10 @@ A directory in the public format holds one history, and is judged as it is. A ru
 target; its judgement adds their counts up and names the history in each piece of evidence.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,23 @@ EXIT_CODES = {
     Verdict.VIOLATION: ExitCode.VIOLATION,
     Verdict.UNKNOWN: ExitCode.INCONCLUSIVE,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """Where and how Spark runs, as the command line says."""
+
+    master: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+
+
+def spark_settings(given: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE` as Spark's settings. Raises UsageError."""
+    for setting in given:
+        if not re.match(r"spark\.[^=\s]+=", setting):
+            raise UsageError(f"--spark-conf {setting}: not spark.NAME=VALUE")
+    return {name: value for name, _, value in (setting.partition("=") for setting in given)}
 
 
 def histories_in(directory: Path) -> dict[str, Path]:
@@ -45,15 +63,18 @@ def histories_in(directory: Path) -> dict[str, Path]:
 
 
 def judge_each(
-    histories: Mapping[str, Path], engine: str, model: str | None = None, budget: Budget | None = None
+    histories: Mapping[str, Path],
+    model: str | None = None,
+    budget: Budget | None = None,
+    spark: Spark | None = None,
 ) -> dict[str, Judgement]:
-    """Judge every history for anomalies by `local` or `spark`, which say the same; or by a model, within a budget.
+    """Judge every history for anomalies, here or on Spark, which say the same; or by a model, within a budget.
 
     Raises:
         HistoryError: one is broken; where there are several, the message says which.
     """
     judgements: dict[str, Judgement] = {}
-    with _judging(engine, model, budget) as judge:
+    with _judging(model, budget, spark) as judge:
         for name, path in histories.items():
             try:
                 judgements[name] = judge(path)
@@ -65,23 +86,24 @@ def judge_each(
 
 
 @contextmanager
-def _judging(engine: str, model: str | None, budget: Budget | None) -> Iterator[Callable[[Path], Judgement]]:
+def _judging(model: str | None, budget: Budget | None, spark: Spark | None) -> Iterator[Callable[[Path], Judgement]]:
     """The function that judges one history. Spark starts once for all."""
     if model is not None:
         from linearizability.check_object import judge_object
 
         yield partial(judge_object, model=model, budget=budget)
         return
-    if engine == "local":
+    if spark is None:
         from linearizability.check import judge
 
         yield judge
         return
+    from kafkatrial.spark_progress import spark_progress
     from reports.spark.check import judge_with_spark
     from reports.spark.session import spark_session
 
-    with spark_session():
-        yield judge_with_spark
+    with spark_progress() as tell, spark_session(spark.master, spark.settings, spark.log):
+        yield partial(judge_with_spark, tell=tell)
 
 
 def combine(judgements: Mapping[str, Judgement]) -> Judgement:

@@ -44,6 +44,13 @@ def check(
     ],
     *,
     engine: Annotated[Engine, typer.Option(help="spark: for a history larger than memory.")] = Engine.LOCAL,
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Spark's: local[*], spark://…, yarn, k8s://…, sc://… (--engine spark)."),
+    ] = None,
+    spark_conf: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark's; repeat it for several.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
     model: Annotated[
         str | None,
@@ -69,12 +76,14 @@ def check(
     ] = None,
 ) -> ExitCode:
     """Judge a saved history again."""
-    from kafkatrial.saved_histories import EXIT_CODES, combine, histories_in, judge_each
+    from kafkatrial.saved_histories import EXIT_CODES, Spark, combine, histories_in, judge_each, spark_settings
     from linearizability.verify import Budget
 
     budget = Budget(steps=step_limit, time_s=time_limit_s, memory_mb=memory_limit_mb)
     if model is not None:
         _refuse_unknown(model, engine)
+    if engine is Engine.LOCAL and (master or spark_conf):
+        raise UsageError("--master and --spark-conf are Spark's: add --engine spark")
     if history.is_file():
         if engine is Engine.SPARK:
             made = "make it one with `kafkatrial export`"
@@ -83,7 +92,11 @@ def check(
     if history.exists() and not history.is_dir():
         raise UsageError(f"{history}: neither a file nor a directory; a history is read twice, so save it in a file")
     histories = histories_in(history)
-    judgements = judge_each(histories, str(engine), model, budget)
+    if engine is Engine.SPARK:
+        spark = Spark(master, spark_settings(spark_conf or ()), history / "spark.log")
+        judgements = judge_each(histories, spark=spark)
+    else:
+        judgements = judge_each(histories, model, budget)
     combined = combine(judgements)
     if as_json:
         typer.echo(json.dumps(combined.as_json()))

@@ -6,9 +6,7 @@ together by bucket of topic partitions; judge each bucket, with the local engine
 summaries and findings, never a record. A run whose files lie on a cluster's shared path is read there by the workers.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,14 +32,16 @@ from linearizability.history.reader import History, HistoryError, open_history
 from linearizability.history.validate import checks
 from linearizability.judgement import Judgement
 from reports.spark.answers import packed, unpacked
+from reports.spark.errors import EngineFailedError, EngineUnavailableError, told_in_one_line
 from reports.spark.parcels import PARCELS, Bucket, opened, pack
 from reports.spark.pieces import Piece, pieces_of, read_piece, shares_of
-from reports.spark.session import EngineUnavailableError, spark_session
+from reports.spark.progress import Tell, watching
+from reports.spark.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["EngineUnavailableError", "judge_with_spark"]
+__all__ = ["EngineFailedError", "EngineUnavailableError", "judge_with_spark"]
 
 _ANSWER: Final = pa.schema([pa.field("task", pa.int32()), pa.field("answer", pa.binary())])
 """What a task tells the driver (`answers`)."""
@@ -55,21 +55,28 @@ Batches = Iterable[pa.RecordBatch]
 Answer = TypeVar("Answer")
 
 
-def judge_with_spark(run_dir: Path, master: str | None = None) -> Judgement:
+def judge_with_spark(run_dir: Path, master: str | None = None, tell: Tell | None = None) -> Judgement:
     """Judge the history of a run directory on Spark: the same judgement as `linearizability.check.judge`.
 
-    `master` as `spark_session` takes it. Raises HistoryError or NotARunError for the history, EngineUnavailableError
-    where Spark cannot be used, one line each.
+    `master` as `spark_session` takes it; `tell` is told how far it is. Raises HistoryError or NotARunError for the
+    history, EngineUnavailableError where Spark cannot be used, EngineFailedError where it failed; one line each.
     """
     history = open_history(run_dir.resolve())
-    with spark_session(master) as spark, _one_line_errors():
-        _validate(spark, history)
-        summary = _summary(spark, history)
+    with spark_session(master) as spark, told_in_one_line(), watching(spark, tell) as watch:
+        with watch.step("holding the history to its format"):
+            _validate(spark, history)
+        with watch.step("reading what all checks need", _rows(history, SUMMARY_FIELDS)):
+            summary = _summary(spark, history)
         context = context_of(history.run, settings_of(history.run, history.table("faults")), summary)
-        parcels = _parcels(spark, history, context)
-        context = _decided(parcels, context)
-        findings = judge_run(_judged(parcels, context), summary.transactional, context)
+        with watch.step("judging topic partitions", _rows(history, SHARD_FIELDS)):
+            parcels = _parcels(spark, history, context)
+            context = _decided(parcels, context)
+            findings = judge_run(_judged(parcels, context), summary.transactional, context)
         return judgement_of(summary, findings)
+
+
+def _rows(history: History, tables: Iterable[str]) -> int:
+    return sum(piece.rows for name in tables for piece in pieces_of(history, name))
 
 
 def _validate(spark: "SparkSession", history: History) -> None:
@@ -192,17 +199,3 @@ def _parallelism(spark: "SparkSession", pieces: list[Piece]) -> int:
 def _spark_schema(schema: pa.Schema) -> str:
     names = {pa.int32(): "int", pa.int64(): "long", pa.string(): "string", pa.binary(): "binary"}
     return ", ".join(f"{field.name} {names[field.type]}" for field in schema)
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """What a task says of a broken history, as an error of the driver's."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        told = re.search(r"HistoryError: (.+)", str(error))
-        if told is None:
-            raise
-        raise HistoryError(told[1]) from None

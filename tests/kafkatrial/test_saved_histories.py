@@ -51,11 +51,11 @@ def test_the_broken_one_of_several_is_named(tmp_path, monkeypatch):
         return judgement()
 
     monkeypatch.setattr("linearizability.check.judge", judge)
-    assert set(judge_each({"a/x": tmp_path / "a/x"}, "local")) == {"a/x"}
+    assert set(judge_each({"a/x": tmp_path / "a/x"})) == {"a/x"}
     with pytest.raises(HistoryError, match=rf"^{tmp_path}/a/y: table records, row 7"):
-        judge_each({"a/x": tmp_path / "a/x", "y": tmp_path / "a/y"}, "local")
+        judge_each({"a/x": tmp_path / "a/x", "y": tmp_path / "a/y"})
     with pytest.raises(HistoryError, match=r"^table records, row 7"):
-        judge_each({"": tmp_path / "y"}, "local")
+        judge_each({"": tmp_path / "y"})
 
 
 def test_a_single_judgement_is_unchanged():

@@ -1,0 +1,36 @@
+"""How far Spark is, on standard error, since standard output may be JSON: one live line, or a line now and then."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+PLAIN_INTERVAL_S: Final = 30.0
+
+
+@contextmanager
+def spark_progress(console: Console | None = None) -> Iterator[Callable[[object], None]]:
+    """A function that shows what it is told, whichever thread calls it."""
+    console = console or Console(stderr=True)
+    if not (console.is_terminal and console.is_interactive):
+        yield _Plain(console)
+        return
+    spinner = Spinner("dots", Text("starting Spark"), style="cyan")
+    with Live(spinner, console=console, refresh_per_second=8, transient=True):
+        yield lambda progress: spinner.update(text=Text(str(progress)))
+
+
+class _Plain:
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last_s = time.monotonic()
+
+    def __call__(self, progress: object) -> None:
+        if time.monotonic() - self._last_s >= PLAIN_INTERVAL_S:
+            self._last_s = time.monotonic()
+            self._console.print(Text(str(progress)), soft_wrap=True)

@@ -1,0 +1,95 @@
+"""What Spark says in a hundred lines is told in one, and wrong masters before anything starts."""
+
+import socket
+
+import pytest
+
+from linearizability.history.errors import HistoryError
+from reports.spark.errors import EngineFailedError, EngineUnavailableError, explained, told_in_one_line
+from reports.spark.masters import Kind, Master
+
+ABORTED = """An error occurred while calling o61.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 1.0 failed 4 times, {}
+\tat org.apache.spark.scheduler.DAGScheduler.failJobAndIndependentStages(DAGScheduler.scala:2856)
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (ABORTED.format("java.io.IOException: No space left on device"), "a disk is full.* spark.local.dir"),
+        (
+            ABORTED.format("ExecutorLostFailure (executor 2 exited unrelated to the running tasks)"),
+            "an executor was lost",
+        ),
+        ("java.lang.OutOfMemoryError: Java heap space", "raise spark.executor.memory"),
+        ("ModuleNotFoundError: No module named 'pyarrow'", "an executor's Python lacks pyarrow"),
+        (
+            "Traceback\nValueError: out of range\n\tat org.x\nCaused by: java.lang.IllegalStateException: y",
+            "IllegalState.*: y",
+        ),
+        ("", "it said nothing"),
+    ],
+)
+def test_long_text_becomes_one_line(said, meant):
+    error = explained(said, "RUN/spark.log")
+    assert isinstance(error, EngineFailedError)
+    assert "\n" not in str(error)
+    assert str(error).endswith("(more in RUN/spark.log)")
+    with pytest.raises(EngineFailedError, match=meant):
+        raise error
+
+
+def test_broken_history_that_a_task_found_is_the_history_s_error():
+    error = explained(ABORTED.format("\nlinearizability.history.errors.HistoryError: table records, row 2: no value\n"))
+    assert isinstance(error, HistoryError)
+    assert str(error) == "table records, row 2: no value"
+
+
+@pytest.mark.spark
+def test_lost_connection_to_the_jvm_is_told_and_other_errors_are_not_touched():
+    with pytest.raises(EngineFailedError, match="JVM is gone"), told_in_one_line():
+        raise ConnectionRefusedError(111, "Connection refused")
+    with pytest.raises(KeyError), told_in_one_line():
+        raise KeyError("x")
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "addresses"),
+    [
+        ("local", Kind.LOCAL, ()),
+        ("local[*]", Kind.LOCAL, ()),
+        ("local[2,3]", Kind.LOCAL, ()),
+        ("yarn", Kind.YARN, ()),
+        ("spark://a:7077,b:7078", Kind.STANDALONE, (("a", 7077), ("b", 7078))),
+        ("k8s://https://a:6443", Kind.KUBERNETES, (("a", 6443),)),
+        ("k8s://http://a", Kind.KUBERNETES, (("a", 80),)),
+        ("k8s://a", Kind.KUBERNETES, (("a", 443),)),
+        ("sc://a", Kind.CONNECT, (("a", 15002),)),
+        ("sc://[::1]:99/;token=x", Kind.CONNECT, (("::1", 99),)),
+    ],
+)
+def test_master_says_where_it_listens(url, kind, addresses):
+    assert Master.of(url) == Master(url, kind, addresses)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "loca", "spark://a", "spark://", "mesos://a:1", "http://a:1", "local[2", "sc://a:b"]
+)
+def test_what_is_no_master_is_refused(url):
+    with pytest.raises(EngineUnavailableError, match="not a Spark master; there are local"):
+        Master.of(url)
+
+
+def test_only_a_master_on_this_machine_is_on_loopback():
+    on_loopback = {"local[*]": True, "spark://127.0.0.1:1": True, "spark://127.0.0.1:1,a:1": False, "yarn": False}
+    assert {url: Master.of(url).is_loopback for url in on_loopback} == on_loopback
+
+
+def test_one_of_several_masters_that_answers_is_enough():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as gone:
+        port, free = server.getsockname()[1], gone.getsockname()[1]
+        gone.close()
+        Master.of(f"spark://127.0.0.1:{free},127.0.0.1:{port}").require_answer()
+        with pytest.raises(EngineUnavailableError, match=f"127.0.0.1:{free}: the master does not answer: .*refused"):
+            Master.of(f"sc://127.0.0.1:{free}").require_answer()
