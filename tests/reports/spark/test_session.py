@@ -1,0 +1,62 @@
+"""Sessions that cannot start say why in one line, and write to the log that they were given."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+OLD_JAVA = """#!/bin/sh
+case "$*" in
+  *-version*) echo 'openjdk version "11.0.2" 2019-01-15' >&2 ;;
+  *) echo 'Error: LinkageError occurred while loading main class org.apache.spark.launcher.Main' >&2
+     echo '	java.lang.UnsupportedClassVersionError: org/apache/spark/launcher/Main: class file version 61.0' >&2
+     exit 1 ;;
+esac
+"""
+
+
+def said(program, environment):
+    """What a program prints of the error that its session raises."""
+    whole = f"""
+        from pathlib import Path
+        from reports.spark.errors import EngineUnavailableError
+        from reports.spark.session import spark_session
+        try:
+            {program}
+        except EngineUnavailableError as error:
+            print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(whole)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", "nothing of Spark's reaches the terminal"
+    return done.stdout
+
+
+def test_java_that_is_too_old_is_named(tmp_path):
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(OLD_JAVA)
+    java.chmod(0o755)
+    line = said("spark_session('local[1]').__enter__()", {"JAVA_HOME": str(tmp_path)})
+    assert line == f'Spark needs Java 17 or newer, and {java} is openjdk version "11.0.2" 2019-01-15\n'
+
+
+def test_settings_of_the_user_win_and_the_log_lies_where_it_was_wanted(tmp_path):
+    (tmp_path / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 3\nspark.app.name theirs\n")
+    log = tmp_path / "spark.log"
+    program = f"""with spark_session("local[1]", {{"spark.app.name": "given"}}, Path({str(log)!r})) as spark:
+                names = ("spark.sql.shuffle.partitions", "spark.app.name", "spark.ui.enabled")
+                print(*(spark.conf.get(name) for name in names))"""
+    assert said(program, {"SPARK_CONF_DIR": str(tmp_path)}) == "3 given false\n"
+    assert log.stat().st_size
