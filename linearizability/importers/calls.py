@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from linearizability.importers.jepsen_log import Call as LoggedCall
 from linearizability.importers.jepsen_log import pair_rows
-from linearizability.importers.source import RepeatedMemberError, bad_line, no_member_twice, read_lines, shown
+from linearizability.importers.source import bad_line, json_of, read_lines, shown
 from linearizability.model import Model
 from linearizability.models.catalogue import DONE, Call, NamedModel, Truth
 from linearizability.models.each_key import each_key
@@ -96,12 +96,7 @@ def _told(path: Path, line: int, read: Callable[..., Any], *what: Any) -> Any:
 
 
 def _row(path: Path, line: int, text: str) -> Row:
-    try:
-        row = json.loads(text, object_pairs_hook=no_member_twice)
-    except RepeatedMemberError as error:
-        raise bad_line(path, line, str(error)) from None
-    except (ValueError, RecursionError) as error:
-        raise bad_line(path, line, f"not JSON: {error}") from None
+    row = json_of(path, line, text)
     if not isinstance(row, dict):
         raise bad_line(path, line, f"not an operation: {shown(text)}")
     return row

@@ -22,7 +22,7 @@ from linearizability.history.rows import BrokenRowError
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
 from linearizability.history.validate import validate
-from linearizability.importers.source import RepeatedMemberError, bad_line, no_member_twice, read_lines, shown
+from linearizability.importers.source import bad_line, json_of, read_lines, shown
 
 TABLE: Final = "table"
 RUN: Final = "run"
@@ -79,12 +79,7 @@ def read_ndjson(path: Path) -> History:
 
 
 def _object(path: Path, line: int, text: str) -> tuple[str, dict[str, Any]]:
-    try:
-        row = json.loads(text, object_pairs_hook=no_member_twice)
-    except RepeatedMemberError as error:
-        raise bad_line(path, line, str(error)) from None
-    except (ValueError, RecursionError) as error:
-        raise bad_line(path, line, f"not JSON: {error}") from None
+    row = json_of(path, line, text)
     name = row.pop(TABLE, None) if isinstance(row, dict) else None
     if name != RUN and name not in list(SCHEMAS):
         raise bad_line(path, line, f"not an object with a table ({RUN}, {', '.join(SCHEMAS)}): {shown(text)}")

@@ -1,6 +1,7 @@
 """The lines of a file that somebody else wrote, plain or compressed by gzip, and what to say of a bad one."""
 
 import gzip
+import json
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -42,6 +43,16 @@ def no_member_twice(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         name = next(name for place, name in enumerate(names) if name in names[:place])
         raise RepeatedMemberError(f"an object has the member {shown(name)!r} twice")
     return found
+
+
+def json_of(path: Path, number: int, text: str) -> Any:
+    """What a line of JSON says. Raises HistoryError naming the line, also where an object has a member twice."""
+    try:
+        return json.loads(text, object_pairs_hook=no_member_twice)
+    except RepeatedMemberError as error:
+        raise bad_line(path, number, str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise bad_line(path, number, f"not JSON: {error}") from None
 
 
 def bad_line(path: Path, number: int, what: str) -> HistoryError:
