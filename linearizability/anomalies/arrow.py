@@ -92,12 +92,13 @@ def operation_columns(
         node=numbers(table["node"], NO_NODE).astype(np.int32),
         polls=_flags(pc.equal(table["f"], "poll")),
         reads_disk=_flags(pc.equal(table["f"], "read_replica")),
-        in_vain=_in_vain(table),
+        in_vain=in_vain(table),
         sent_once=_flags(pc.fill_null(pc.equal(table["attempts"], 1), False)),
     )
 
 
-def _in_vain(table: pa.Table) -> npt.NDArray[np.bool_]:
+def in_vain(table: pa.Table) -> npt.NDArray[np.bool_]:
+    """Rows of `operations` that ended because nobody was there to serve them, as their error says."""
     failed = pc.and_(pc.not_equal(table["outcome"], "ok"), pc.is_valid(table["complete_ns"]))
     return _flags(pc.and_(failed, pc.is_in(table["error"], value_set=_NOBODY_SERVES)))
 

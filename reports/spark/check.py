@@ -31,10 +31,10 @@ from linearizability.anomalies.summary import (
 from linearizability.history.reader import History, HistoryError, open_history
 from linearizability.history.validate import checks
 from linearizability.judgement import Judgement
-from reports.spark.answers import packed, unpacked
+from linearizability.shards.answers import packed, unpacked
+from linearizability.shards.pieces import Piece, pieces_of, read_piece, shares_of
 from reports.spark.errors import EngineFailedError, EngineUnavailableError, told_in_one_line
 from reports.spark.parcels import PARCELS, Bucket, opened, pack
-from reports.spark.pieces import Piece, pieces_of, read_piece, shares_of
 from reports.spark.progress import Tell, watching
 from reports.spark.session import spark_session
 

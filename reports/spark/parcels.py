@@ -19,7 +19,7 @@ from linearizability.anomalies.arrow import OPERATION_FIELDS, numbers, place_cod
 from linearizability.anomalies.gather import SHARD_FIELDS
 from linearizability.history.reader import History
 from linearizability.history.schema import SCHEMAS
-from reports.spark.pieces import Operations, Piece, read_piece
+from linearizability.shards.pieces import Operations, Piece, read_piece
 
 PARCELS: Final = pa.schema(
     [

@@ -5,7 +5,7 @@ import pyarrow as pa
 from linearizability.anomalies.catalogue import ShardJudgement
 from linearizability.anomalies.finding import Finding
 from linearizability.judgement import Evidence, Verdict
-from reports.spark.answers import packed, unpacked
+from linearizability.shards.answers import packed, unpacked
 
 
 def test_an_answer_arrives_as_it_was():
