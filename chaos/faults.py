@@ -8,15 +8,15 @@ A node is its id, or a `Role`, which is resolved at the moment of the injection,
 by then. Roles of a replica are about the first partition of the script's first topic. A fault of which nothing is found
 then (there is no leader at this moment) does nothing.
 
-Every fault is a row of the table `faults`; `chaos.simulation.inject` says of which kind.
+Every fault is a row of the table `faults`; `chaos.fault_rows` says of which kind. Those of `chaos.live_faults` are for
+real clusters alone: the simulation finds nothing to break.
 """
 
 from dataclasses import dataclass
-from enum import Enum, StrEnum
 
+from chaos.fault_words import Damage, Errno, FileKind, Held, Keeps, Listener, Node, Operation, Place, Role
+from chaos.live_faults import CutShort, HoldRequests, LimitMemory, Refuse, Slice, StaleCopy, Starve, Upgrade
 from conformance.concurrent.moves import AsPython
-from fixtures.faults.damage import Damage
-from fixtures.targets.target import Listener
 
 __all__ = [
     "AddBroker",
@@ -24,6 +24,7 @@ __all__ = [
     "ClockJump",
     "Configure",
     "Cut",
+    "CutShort",
     "Damage",
     "DamageDisk",
     "DiskError",
@@ -34,9 +35,12 @@ __all__ = [
     "FileKind",
     "FlipBit",
     "HalfOpen",
+    "Held",
+    "HoldRequests",
     "Isolate",
     "Keeps",
     "Kill",
+    "LimitMemory",
     "Listener",
     "Node",
     "Operation",
@@ -44,51 +48,23 @@ __all__ = [
     "Place",
     "PowerCut",
     "Reassign",
+    "Refuse",
     "Reset",
     "RestartWith",
     "Ring",
     "Role",
     "ShutDown",
+    "Slice",
     "Slow",
     "SlowFlush",
     "Split",
+    "StaleCopy",
+    "Starve",
     "Timed",
     "Unregister",
+    "Upgrade",
     "Wipe",
 ]
-
-
-class Role(Enum):
-    """A node, or the clients, by what it is at the moment of the injection."""
-
-    LEADER = "leader"
-    """Leads the first partition."""
-    FOLLOWER = "follower"
-    """The first other replica in its in-sync set."""
-    LAST_FOLLOWER = "last-follower"
-    """The last other replica of the assignment, in sync or not."""
-    COORDINATOR = "coordinator"
-    """Leads the first partition of the group offsets."""
-    CONTROLLER = "controller"
-    """Leads the controller quorum."""
-    STANDBY = "standby"
-    """The first voter that does not."""
-    CLIENTS = "clients"
-    """All of them; only an end of a link, never a node."""
-
-
-Node = int | Role
-Place = int | Role
-"""An end of a link: a node or the clients."""
-
-
-class Keeps(StrEnum):
-    """What becomes of bytes on a link that is cut."""
-
-    BYTES = "bytes"
-    """They arrive once it is healed, as TCP sends them again."""
-    NOTHING = "nothing"
-    """They are gone, and so is the connection; both ends hear of that when the link is healed."""
 
 
 # --- network
@@ -169,34 +145,6 @@ class HalfOpen(AsPython):
 
 
 # --- disk
-
-
-class Errno(StrEnum):
-    """How an operation of a disk fails."""
-
-    EIO = "EIO"
-    ENOSPC = "ENOSPC"
-
-
-class Operation(StrEnum):
-    """An operation of a disk."""
-
-    APPEND = "append"
-    FLUSH = "flush"
-    READ = "read"
-    REPLACE = "replace"
-    TRUNCATE = "truncate"
-    DELETE = "delete"
-
-
-class FileKind(StrEnum):
-    """A kind of file, by how its name ends."""
-
-    LOG = ".log"
-    INDEX = ".index"
-    TIME_INDEX = ".timeindex"
-    SNAPSHOT = ".snapshot"
-    CHECKPOINT = "-checkpoint"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -390,6 +338,14 @@ Fault = (
     | RestartWith
     | AddBroker
     | Unregister
+    | Refuse
+    | Slice
+    | HoldRequests
+    | CutShort
+    | StaleCopy
+    | Starve
+    | LimitMemory
+    | Upgrade
 )
 
 

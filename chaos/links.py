@@ -2,25 +2,27 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from chaos.faults import Cut, Isolate, Node, Place, Ring, Role, Slow, Split
+from chaos.faults import Cut, Isolate, Node, Place, Ring, Role, Slice, Slow, Split
 
 CLIENT = "client"
 End = int | str
 """A node's id, or `CLIENT`."""
 Pair = tuple[End, End]
 """Source and destination."""
+Impairment = Cut | Isolate | Split | Ring | Slow | Slice
+"""Faults of directions."""
 FindNode = Callable[[Node], int | None]
 """Who plays a role by now; null where nobody does."""
 
 
-def pairs_of(fault: Cut | Isolate | Split | Ring | Slow, nodes: Sequence[int], find: FindNode) -> tuple[Pair, ...]:
+def pairs_of(fault: Impairment, nodes: Sequence[int], find: FindNode) -> tuple[Pair, ...]:
     """The directions that a fault is about, each once; none where its nodes are not found."""
     return tuple(dict.fromkeys(_pairs(fault, nodes, find)))
 
 
-def _pairs(fault: Cut | Isolate | Split | Ring | Slow, nodes: Sequence[int], find: FindNode) -> Iterator[Pair]:
+def _pairs(fault: Impairment, nodes: Sequence[int], find: FindNode) -> Iterator[Pair]:
     match fault:
-        case Cut() | Slow():
+        case Cut() | Slow() | Slice():
             source, destination = end_of(fault.source, find), end_of(fault.destination, find)
             if source is not None and destination is not None and source != destination:
                 yield source, destination

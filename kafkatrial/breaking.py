@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 import chaos.targets  # noqa: F401  registers the simulation, which is refused by its name
 from chaos.live.campaign import Plan, run_chaos
 from chaos.live.failure import load, shows, told
+from chaos.live.fault_kinds import KINDS
 from chaos.live.findings import finding
 from chaos.live.round import Round
 from chaos.live.session import fitted, run_on
-from chaos.simulation.fault_strategies import FAULT_KINDS
 from conformance.events import Event
 from fixtures.targets.catalogue import target_kinds
 from kafkatrial.chaos_progress import chaos_progress
@@ -59,9 +59,9 @@ def plan_chaos(choices: Choices) -> Plan:
     if choices.minutes is not None and not 0 < choices.minutes < float("inf"):
         raise UsageError(f"--minutes: {choices.minutes:g} is no time to run for")
     for kind in choices.kinds:
-        if kind not in FAULT_KINDS:
-            close = difflib.get_close_matches(kind, FAULT_KINDS, n=1)
-            meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(FAULT_KINDS)}"
+        if kind not in KINDS:
+            close = difflib.get_close_matches(kind, KINDS, n=1)
+            meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(KINDS)}"
             raise UsageError(f"--fault: no kind of faults is called {kind}; {meant}")
     for name in choices.targets:
         fitted(name, Round())
@@ -74,7 +74,7 @@ def plan_chaos(choices: Choices) -> Plan:
         seed=seed,
         out=out,
         failures=FAILURES if choices.out is None else out / "failures",
-        kinds=sought.kinds if sought is not None else choices.kinds or tuple(FAULT_KINDS),
+        kinds=sought.kinds if sought is not None else choices.kinds or tuple(KINDS),
         rounds_max=choices.rounds or (None if choices.minutes or sought else 1),
         seconds_max=None if choices.minutes is None else choices.minutes * 60,
         failures_max=None if choices.keep_going else 1,

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from chaos.live.campaign import Plan
 from chaos.live.coverage import STATES
-from chaos.simulation.fault_strategies import FAULT_KINDS
+from chaos.live.fault_kinds import KINDS
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.packets import as_option
@@ -34,7 +34,7 @@ def options_of(plan: Plan) -> str:
     options = [f"--target {target}" for target in plan.targets] + [f"--seed {plan.seed}"]
     if plan.sought is not None:
         options.append(f"--find {plan.sought.name}")
-    elif plan.kinds != tuple(FAULT_KINDS):
+    elif plan.kinds != tuple(KINDS):
         options += [f"--fault {kind}" for kind in plan.kinds]
     return " ".join(options) + as_option()
 

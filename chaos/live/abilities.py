@@ -9,6 +9,7 @@ from chaos.faults import (
     ClockJump,
     Configure,
     Cut,
+    CutShort,
     DamageDisk,
     DiskError,
     DiskFull,
@@ -16,33 +17,44 @@ from chaos.faults import (
     Fault,
     FlipBit,
     HalfOpen,
+    HoldRequests,
     Isolate,
     Kill,
+    LimitMemory,
     Pause,
     PowerCut,
     Reassign,
+    Refuse,
     Reset,
+    RestartWith,
     Ring,
     ShutDown,
+    Slice,
     Slow,
     SlowFlush,
     Split,
+    StaleCopy,
+    Starve,
     Timed,
     Unregister,
+    Upgrade,
     Wipe,
 )
 from fixtures.targets.target import Capability, Explaining, Target
 
 NEEDS: Final[dict[type, Capability]] = {
-    **dict.fromkeys((Cut, Isolate, Split, Ring, Slow, Reset, HalfOpen), Capability.NETWORK_FAULTS),
+    **dict.fromkeys((Cut, Isolate, Split, Ring, Slow, Reset, HalfOpen, Refuse, Slice), Capability.NETWORK_FAULTS),
     **dict.fromkeys((DiskError, DiskFull, SlowFlush), Capability.DISK_FAULTS),
     PowerCut: Capability.POWER_CUTS,
-    **dict.fromkeys((Kill, ShutDown, Pause, AddBroker, Unregister), Capability.PROCESS_CONTROL),
-    **dict.fromkeys((Wipe, DamageDisk, FlipBit), Capability.LOG_DIRECTORIES),
+    **dict.fromkeys((Kill, ShutDown, Pause, AddBroker, Unregister, RestartWith), Capability.PROCESS_CONTROL),
+    **dict.fromkeys((Wipe, DamageDisk, FlipBit, CutShort, StaleCopy), Capability.LOG_DIRECTORIES),
+    **dict.fromkeys((Starve, LimitMemory), Capability.RESOURCE_LIMITS),
+    HoldRequests: Capability.REQUEST_FAULTS,
+    Upgrade: Capability.UPGRADES,
     **dict.fromkeys((ClockJump, ClockDrift), Capability.CLOCK_FAULTS),
     **dict.fromkeys((Reassign, Elect, Configure), Capability.TOPIC_ADMIN),
 }
-"""By the kind of fault. A kind that is not here is for the simulation alone."""
+"""By the kind of fault; every kind is here."""
 
 
 def lacking(target: Target, needed: Capability) -> str:
@@ -55,15 +67,10 @@ def lacking(target: Target, needed: Capability) -> str:
 
 def refusals(target: Target, schedule: Iterable[Timed]) -> dict[Fault, str]:
     """The faults of a schedule that a target cannot do, each with the reason."""
-    reasons = {timed.fault: _refusal(target, timed.fault) for timed in schedule}
+    reasons = {timed.fault: lacking(target, NEEDS[type(timed.fault)]) for timed in schedule}
     return {fault: reason for fault, reason in reasons.items() if reason}
 
 
 def needs_of(schedule: Iterable[Timed]) -> frozenset[Capability]:
     """All that a schedule takes."""
-    return frozenset(NEEDS[type(timed.fault)] for timed in schedule if type(timed.fault) in NEEDS)
-
-
-def _refusal(target: Target, fault: Fault) -> str:
-    needed = NEEDS.get(type(fault))
-    return f"{type(fault).__name__} is for the simulation alone" if needed is None else lacking(target, needed)
+    return frozenset(NEEDS[type(timed.fault)] for timed in schedule)

@@ -24,13 +24,13 @@ from chaos.live.events import (
     Shrunk,
 )
 from chaos.live.failure import Failure, save, shows, text_of
+from chaos.live.fault_kinds import KINDS
 from chaos.live.findings import Finding, search_round
 from chaos.live.report import Report
 from chaos.live.round import Round
 from chaos.live.session import fitted, run_on
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
-from chaos.simulation.fault_strategies import FAULT_KINDS
 from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.events import Event
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
@@ -58,7 +58,7 @@ class Plan:
     seed: int
     out: Path
     failures: Path
-    kinds: tuple[str, ...] = tuple(FAULT_KINDS)
+    kinds: tuple[str, ...] = tuple(KINDS)
     rounds_max: int | None = 1
     seconds_max: float | None = None
     failures_max: int | None = 1

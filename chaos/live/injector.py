@@ -20,19 +20,21 @@ from chaos.faults import (
     Elect,
     Fault,
     HalfOpen,
+    HoldRequests,
     Isolate,
     Keeps,
     PowerCut,
     Reassign,
+    Refuse,
     Reset,
-    RestartWith,
     Ring,
+    Slice,
     Slow,
     Split,
     Timed,
     Unregister,
 )
-from chaos.links import end_of, pairs_of
+from chaos.links import Impairment, end_of, pairs_of
 from chaos.live.nodes import BreakableNodes, Nodes, entered
 from chaos.live.requests import Administration
 from chaos.live.watch import View
@@ -45,13 +47,14 @@ from fixtures.targets.target import (
     LinkCondition,
     MembershipControl,
     NetworkControl,
+    RequestControl,
     TargetError,
 )
 
 _BARRIERS: Final = {Keeps.BYTES: Barrier.HOLDS, Keeps.NOTHING: Barrier.LOSES}
 
 
-class BreakableTarget(BreakableNodes, NetworkControl, MembershipControl, Protocol):
+class BreakableTarget(BreakableNodes, NetworkControl, RequestControl, MembershipControl, Protocol):
     """Whatever a target may offer; which of it this one does is known before a schedule begins."""
 
 
@@ -139,8 +142,10 @@ class Injector:
     def _break(self, fault: Fault) -> Heal | None:
         """Inject a fault; what heals it, null where nothing was found to break."""
         match fault:
-            case Cut() | Isolate() | Split() | Ring() | Slow():
+            case Cut() | Isolate() | Split() | Ring() | Slow() | Slice():
                 return self._impair(fault)
+            case Refuse(source, destination) | HoldRequests(source, destination):
+                return self._hold_up(fault, end_of(source, self.nodes.find), self.nodes.find(destination))
             case Reset(one, other) | HalfOpen(one, other):
                 return self._reset(fault, end_of(one, self.nodes.find), end_of(other, self.nodes.find))
             case PowerCut():
@@ -151,32 +156,37 @@ class Injector:
                 return self._add_broker(fault)
             case Unregister():
                 return self._unregister(fault)
-            case RestartWith():
-                return None
             case _:
                 node = self.nodes.find(fault.node)
                 return None if node is None else self.nodes.break_node(fault, node)
 
     # --- network
 
-    def _impair(self, fault: Cut | Isolate | Split | Ring | Slow) -> Heal | None:
+    def _impair(self, fault: Impairment) -> Heal | None:
         pairs = pairs_of(fault, self.nodes.ids, self.nodes.find)
         if not pairs:
             return None
         listener = fault.listener if isinstance(fault, Cut | Isolate) else None
-        if isinstance(fault, Slow):
-            condition = LinkCondition(
-                delay_ms=fault.delay_ms, jitter_ms=fault.jitter_ms, bytes_per_ms=fault.bytes_per_ms
-            )
-        else:
-            condition = LinkCondition(_BARRIERS[fault.keeps])
         over = begun(
             self.surroundings.recorder, fault, ",".join(f"{source}->{destination}" for source, destination in pairs)
         )
         directions = [
             Direction(*pair, listener if all(isinstance(end, int) for end in pair) else None) for pair in pairs
         ]
-        return entered(over, lambda: self.target.impair(directions, condition))
+        return entered(over, lambda: self.target.impair(directions, _condition(fault)))
+
+    def _hold_up(self, fault: Refuse | HoldRequests, source: int | str | None, destination: int | None) -> Heal | None:
+        """What a place asks of a node."""
+        if source is None or destination is None or source == destination:
+            return None
+        over = begun(self.surroundings.recorder, fault, f"{source}->{destination}")
+        direction = Direction(source, destination)
+        if isinstance(fault, Refuse):
+            return entered(over, lambda: self.target.refuse(direction))
+        return entered(
+            over,
+            lambda: self.target.hold_requests(direction, fault.api_keys, delay_ms=fault.delay_ms, held=fault.held),
+        )
 
     def _reset(self, fault: Reset | HalfOpen, one: int | str | None, other: int | str | None) -> Heal | None:
         if one is None or other is None or one == other:
@@ -223,3 +233,13 @@ class Injector:
             case Reassign(replicas):
                 self._administration.ask(lambda client: client.reassign(topic, 0, replicas))
         return over.close
+
+
+def _condition(fault: Impairment) -> LinkCondition:
+    match fault:
+        case Slow():
+            return LinkCondition(delay_ms=fault.delay_ms, jitter_ms=fault.jitter_ms, bytes_per_ms=fault.bytes_per_ms)
+        case Slice():
+            return LinkCondition(slice_bytes=fault.slice_bytes)
+        case _:
+            return LinkCondition(_BARRIERS[fault.keeps])

@@ -7,19 +7,21 @@ Rules of this file:
   KIP-966 it leads again, whatever it lost.
 """
 
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from chaos.fault_rows import LAST_HAS_LOST, Heal, begun, row
 from chaos.faults import (
     ClockDrift,
     ClockJump,
+    CutShort,
     DamageDisk,
     DiskError,
     DiskFull,
@@ -27,20 +29,33 @@ from chaos.faults import (
     FileKind,
     FlipBit,
     Kill,
+    LimitMemory,
     Node,
     Operation,
     Pause,
     PowerCut,
+    RestartWith,
     ShutDown,
     SlowFlush,
+    StaleCopy,
+    Starve,
+    Upgrade,
     Wipe,
 )
 from chaos.live.watch import PartitionSeen, View
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.disk.faults import DiskError as Refusal
 from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
-from fixtures.faults.damage import Damage, damage, flip_bit, wipe
-from fixtures.targets.target import ClockControl, DiskControl, LogDirectories, ProcessSupervision, TargetError
+from fixtures.faults.damage import Damage, cut_short, damage, flip_bit, put_back, wipe
+from fixtures.targets.target import (
+    ClockControl,
+    DiskControl,
+    LogDirectories,
+    ProcessSupervision,
+    ResourceControl,
+    TargetError,
+    UpgradeControl,
+)
 from linearizability.anomalies.faults import NEVER_NS
 
 _OPERATIONS: Final = {
@@ -54,7 +69,9 @@ _OPERATIONS: Final = {
 _LOSING: Final = frozenset({Damage.REPLICA, Damage.CHECKPOINTS})
 
 
-class BreakableNodes(ProcessSupervision, DiskControl, ClockControl, LogDirectories, Protocol):
+class BreakableNodes(
+    ProcessSupervision, DiskControl, ClockControl, ResourceControl, UpgradeControl, LogDirectories, Protocol
+):
     """Whatever a target may offer; which of it this one does is known before a schedule begins."""
 
 
@@ -112,29 +129,63 @@ class Nodes:
     def break_node(self, fault: Any, node: int) -> Heal | None:
         """Inject a fault of one node; what heals it, null where there is nothing to break."""
         match fault:
-            case Kill():
-                return self.keep_down(fault, node, self.target.kill)
-            case ShutDown():
-                return self._shut_down(fault, node)
+            case Kill() | ShutDown() | RestartWith() | Upgrade():
+                return self._end(fault, node)
+            case Wipe() | DamageDisk() | FlipBit() | CutShort():
+                return self._spoil(fault, node)
+            case StaleCopy():
+                return self._restore_later(fault, node)
             case Pause():
                 return self._pause(fault, node)
-            case Wipe():
-                return self.keep_down(fault, node, self.target.kill, lambda: wipe(self._directories(node)), loses=True)
-            case DamageDisk(what=what):
-                spoil = partial(damage, self._directories(node), self.surroundings.topic, what)
-                return self.keep_down(fault, node, self.target.kill, spoil, loses=what in _LOSING)
-            case FlipBit(files=files, per_mille=per_mille):
-                if files is FileKind.CHECKPOINT:  # text that a start refuses, and nothing heals
-                    return None
-                flip = partial(flip_bit, self._directories(node), self.surroundings.topic, files, per_mille)
-                return self.keep_down(fault, node, self.target.kill, flip, loses=True)
             case DiskError() | DiskFull() | SlowFlush():
                 return self._fail_disk(fault, node)
-            case ClockJump(by_ms=by_ms):
-                return entered(self._row(fault, node), lambda: self.target.jump_clock(node, by_ms))
-            case ClockDrift(rate_ppm=rate_ppm):
-                return entered(self._row(fault, node), lambda: self.target.drift_clock(node, rate_ppm))
+            case Starve() | LimitMemory() | ClockJump() | ClockDrift():
+                return self._hamper(fault, node)
         raise TypeError(f"no fault of a node: {fault!r}")
+
+    def _end(self, fault: Kill | ShutDown | RestartWith | Upgrade, node: int) -> Heal:
+        match fault:
+            case RestartWith(name=name, value=value):
+                self.target.configure_node(node, name, value)
+            case Upgrade(version=version):
+                self.target.become(node, version)
+        if isinstance(fault, ShutDown | Upgrade):
+            return self._shut_down(fault, node)
+        return self.keep_down(fault, node, self.target.kill)
+
+    def _spoil(self, fault: Wipe | DamageDisk | FlipBit | CutShort, node: int) -> Heal | None:
+        """What lies on a node's disk, while the node is down."""
+        if isinstance(fault, FlipBit | CutShort) and fault.files is FileKind.CHECKPOINT:
+            return None  # text that a start refuses, and nothing heals
+        topic = self.surroundings.topic
+
+        def spoil() -> None:
+            directories = self._directories(node)
+            match fault:
+                case Wipe():
+                    wipe(directories)
+                case DamageDisk(what=what):
+                    damage(directories, topic, what)
+                case FlipBit(files=files, per_mille=per_mille):
+                    flip_bit(directories, topic, files, per_mille)
+                case CutShort(files=files, per_mille=per_mille):
+                    cut_short(directories, topic, files, per_mille)
+
+        loses = not isinstance(fault, DamageDisk) or fault.what in _LOSING
+        return self.keep_down(fault, node, self.target.kill, spoil, loses=loses)
+
+    def _hamper(self, fault: Starve | LimitMemory | ClockJump | ClockDrift, node: int) -> Heal:
+        """A node goes on with less, or with another clock."""
+        target = self.target
+        match fault:
+            case Starve(cpu_per_mille=cpu_per_mille):
+                return entered(self._row(fault, node), lambda: target.starve(node, cpu_per_mille))
+            case LimitMemory(bytes_max=bytes_max):
+                return entered(self._frail(fault, node), lambda: target.limit_memory(node, bytes_max))
+            case ClockJump(by_ms=by_ms):
+                return entered(self._row(fault, node), lambda: target.jump_clock(node, by_ms))
+            case ClockDrift(rate_ppm=rate_ppm):
+                return entered(self._row(fault, node), lambda: target.drift_clock(node, rate_ppm))
 
     def _directories(self, node: int) -> Sequence[Path]:
         return self.target.log_directories(node)
@@ -194,7 +245,15 @@ class Nodes:
             if not self._holds[node] and node not in self._spoilt:
                 self.deaths.setdefault(node, last_words)
 
-    def _shut_down(self, fault: ShutDown, node: int) -> Heal:
+    def _frail(self, fault: Fault, node: int) -> ExitStack:
+        """The row of a fault that may end a node by itself: such a one is started when the fault is over."""
+        self._spoilt.add(node)
+        over = ExitStack()
+        over.callback(self._start, node)
+        over.push(self._row(fault, node))
+        return over
+
+    def _shut_down(self, fault: ShutDown | Upgrade, node: int) -> Heal:
         heal = self.keep_down(fault, node, self.target.ask_to_end)
 
         def over() -> None:
@@ -249,10 +308,7 @@ class Nodes:
             self._note_power_loss(node)
 
     def _fail_disk(self, fault: DiskError | DiskFull | SlowFlush, node: int) -> Heal:
-        self._spoilt.add(node)
-        over = ExitStack()
-        over.callback(self._start, node)
-        over.push(self._row(fault, node))
+        over = self._frail(fault, node)
         match fault:
             case DiskFull(free_bytes=free_bytes):
                 return entered(over, lambda: self.target.fill_disk(node, free_bytes))
@@ -264,6 +320,29 @@ class Nodes:
                 files = None if fault.files is None else f"*{fault.files}{'*' * (fault.files is FileKind.CHECKPOINT)}"
                 broken = DiskFault(operations, files, Refusal(fault.error))
                 return entered(over, lambda: self.target.break_disk(node, broken))
+
+    def _restore_later(self, fault: StaleCopy, node: int) -> Heal:
+        """Copy a node's disk while the node is down. The heal puts the copy in its place: what came since is lost."""
+        over = self._frail(fault, node)
+        try:
+            self.target.kill(node)
+            kept = over.enter_context(TemporaryDirectory(prefix="kafkatrial-", ignore_cleanup_errors=True))
+            directories = self._directories(node)
+            copies = [Path(kept) / str(number) for number in range(len(directories))]
+            for directory, copy in zip(directories, copies, strict=True):
+                shutil.copytree(directory, copy)
+        except (TargetError, OSError) as error:
+            over.close()
+            raise TargetError(f"node {node} cannot be copied: {error}") from error
+        self._start(node)
+        over.callback(self._restore, node, copies)
+        return over.close
+
+    def _restore(self, node: int, copies: Sequence[Path]) -> None:
+        self.target.kill(node)
+        with suppress(OSError):
+            put_back(self._directories(node), self.surroundings.topic, copies)
+        self._note_loss(node)
 
     # --- what was lost
 

@@ -1,7 +1,7 @@
 """Hypothesis strategies over rounds: the cluster, the topic, the clients and the schedule of faults together.
 
 Swarm testing, as in the simulation: each round first draws which kinds of clients and faults are in play, and then uses
-those alone. The schedules are drawn by the simulation's own strategy (`chaos.simulation.fault_strategies`). A seed
+those alone. The schedules are drawn as those of the simulation (`chaos.live.fault_kinds`). A seed
 gives one round, whatever the target: what a target cannot do is left out of the round afterwards, and said.
 """
 
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.core import HypothesisHandle
 from hypothesis.strategies import SearchStrategy
 
+from chaos.live.fault_kinds import KINDS, schedules
 from chaos.live.round import (
     Administrator,
     Cluster,
@@ -29,7 +30,6 @@ from chaos.live.round import (
     Workload,
 )
 from chaos.simulation.choice import chosen
-from chaos.simulation.fault_strategies import FAULT_KINDS, schedules
 from chaos.simulation.shape import Shape
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ def _some(of: tuple[T, ...], least: int, most: int) -> SearchStrategy[tuple[T, .
     return st.lists(st.sampled_from(of), min_size=least, max_size=min(most, len(of)), unique=True).map(tuple)
 
 
-def round_of(seed: int, kinds: tuple[str, ...] = tuple(FAULT_KINDS)) -> Round:
+def round_of(seed: int, kinds: tuple[str, ...] = tuple(KINDS)) -> Round:
     """The round of a seed: the same in any process, with this version of kafkatrial and of Hypothesis."""
     random = Random(seed)
     draw, drawn = _drawing(kinds)

@@ -66,7 +66,11 @@ def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Time
 
 @cache
 def _schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
-    groups = chosen(*(SIMULATED_KINDS[kind](shape) for kind in kinds))
+    return schedules_of(chosen(*(SIMULATED_KINDS[kind](shape) for kind in kinds)))
+
+
+def schedules_of(groups: SearchStrategy[Group]) -> SearchStrategy[tuple[Timed, ...]]:
+    """Schedules of groups that are drawn one by one, by time."""
     return st.lists(st.tuples(gaps(), groups), min_size=1, max_size=GROUPS_MAX).map(_in_time)
 
 

@@ -24,6 +24,7 @@ from chaos.faults import (
     Split,
     Timed,
 )
+from chaos.live_faults import LiveFault
 from chaos.simulation.clients.administration import Request, administer, elect
 from chaos.simulation.clients.process import place_of
 from chaos.simulation.clients.questions import alter_topic
@@ -108,6 +109,8 @@ class Injector:
                 return self._ask(fault)
             case AddBroker():
                 return self._add_broker(fault)
+            case LiveFault():
+                return None
             case _:
                 node_id = self._roles.node(fault.node)
                 return None if node_id is None else self._nodes.break_node(fault, self._cluster.machines[node_id])

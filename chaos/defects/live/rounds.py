@@ -12,6 +12,7 @@ from typing import Final
 from chaos.faults import (
     ClockJump,
     DiskError,
+    Elect,
     FileKind,
     Isolate,
     Keeps,
@@ -25,11 +26,11 @@ from chaos.faults import (
     SlowFlush,
     Timed,
 )
-from chaos.live.round import Cluster, OneByOne, Pipelined, Round, Tail, Topic, Workload
+from chaos.live.round import Cluster, OneByOne, Round, Tail, Topic, Workload
 from chaos.live.strategies import SOON_MISSED
 
 _NODES: Final = (1, 2, 3)
-_LOAD: Final = (OneByOne(pause_ms=20), Pipelined(), Tail())
+_LOAD: Final = (OneByOne(pause_ms=20), OneByOne(idempotent=True, pause_ms=50), Tail())
 _QUICK: Final = (
     *SOON_MISSED,
     ("broker.session.timeout.ms", "2000"),
@@ -37,6 +38,10 @@ _QUICK: Final = (
     ("controller.quorum.fetch.timeout.ms", "1000"),
 )
 """With these what does not come back is known not to after three quarters of a minute."""
+
+
+_LATER: Final = Timed(9_000, Elect())
+"""An election of whoever leads anyhow: the round goes on until then, and sees what becomes of a healed node."""
 
 
 def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: tuple[Workload, ...] = _LOAD) -> Round:
@@ -73,19 +78,22 @@ BLACKOUT_OF_BROKEN_DISKS: Final = _round(
     flushes=True,
 )
 """The power goes while no disk can flush."""
+BROKEN_FOLLOWERS: Final = _round(
+    *(Timed(1_500, DiskError(role, operation=Operation.FLUSH), 2_500) for role in (Role.FOLLOWER, Role.LAST_FOLLOWER)),
+    Timed(3_000, Kill(Role.LEADER), 9_000),
+    Timed(3_000, PowerCut(), 1_000),
+    flushes=True,
+)
+"""Followers cannot flush; then the power goes, and the leader stays away."""
 BLACKOUTS: Final = _round(*(Timed(at_ms, PowerCut(), 500) for at_ms in (1_000, 6_000, 11_000)), flushes=True)
 """The power goes again and again, at any moment of an election."""
 MANY_KILLED: Final = _round(*(Timed(2_000, Kill(node), 500) for node in _NODES))
 """Every process is killed at the same moment; no power goes."""
 KILLS: Final = _round(Timed(500, Kill(Role.LEADER), 3_000), Timed(7_000, Kill(Role.LEADER), 3_000))
 """The leader is killed, and so is the next."""
-BAD_DISK: Final = _round(Timed(1_000, _takes_no_write(Role.LEADER), 2_000))
+BAD_DISK: Final = _round(Timed(1_000, _takes_no_write(Role.LEADER), 2_000), _LATER)
 """The leader's disk takes no write for a while."""
-BAD_DISK_OF_A_FOLLOWER: Final = _round(Timed(1_000, _takes_no_write(Role.FOLLOWER), 2_000))
-"""A follower's disk takes no write for a while."""
-AWAY_AND_BACK: Final = _round(
-    Timed(500, Reassign((1, 2))), Timed(3_500, Reassign((1, 2, 3))), Timed(8_000, Kill(3), 500)
-)
+AWAY_AND_BACK: Final = _round(Timed(500, Reassign((1, 2))), Timed(3_500, Reassign((1, 2, 3))), _LATER)
 """A replica moves away and comes back."""
 DEPOSED: Final = _round(
     Timed(500, Isolate(Role.LEADER, keeps=Keeps.NOTHING), 6_000), load=(OneByOne(pause_ms=20), OneByOne(acks=1), Tail())
@@ -100,7 +108,7 @@ RESETS: Final = _round(
     *(Timed(500 * number, Reset(Role.CLIENTS, node), 0) for number in range(1, 9) for node in _NODES)
 )
 """Connections of clients are reset, again and again."""
-CLOCK_SET: Final = _round(Timed(1_000, ClockJump(Role.LEADER, 3_600_000), 3_000))
+CLOCK_SET: Final = _round(Timed(1_000, ClockJump(Role.LEADER, 3_600_000), 3_000), _LATER)
 """The wall clock of the leader is an hour ahead for a while."""
 
 ROUNDS: Final[Mapping[str, Round]] = MappingProxyType(
@@ -123,7 +131,7 @@ ROUNDS: Final[Mapping[str, Round]] = MappingProxyType(
         "stop-accepting-after-a-reset": RESETS,
         "not-hear-that-a-connection-ended": KILLS,
         "not-hear-that-a-connect-failed": KILLS,
-        "log-an-error-of-the-disk-and-go-on": BAD_DISK_OF_A_FOLLOWER,
+        "log-an-error-of-the-disk-and-go-on": BROKEN_FOLLOWERS,
         "measure-time-by-the-wall-clock": CLOCK_SET,
         "pass-over-flush-messages": BLACKOUT,
         "flush-before-the-append": BLACKOUT,

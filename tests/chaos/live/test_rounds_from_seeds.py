@@ -6,14 +6,17 @@ import pytest
 
 from chaos import faults
 from chaos.fault_rows import WORDS, words_of
-from chaos.faults import Fault, Isolate, Kill, Pause, RestartWith, Role, Timed
+from chaos.faults import Fault, Isolate, Kill, Pause, Role, Timed
 from chaos.live import round as rounds
 from chaos.live.abilities import NEEDS
 from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
+from chaos.live.fault_kinds import KINDS
 from chaos.live.round import LeaderReader, OneByOne, Round, Tail, Topic
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
 from chaos.simulation.fault_strategies import FAULT_KINDS
+from chaos.simulation.run import run
+from chaos.simulation.script import Script
 from linearizability.anomalies import faults as rows
 
 NAMES = {name: getattr(module, name) for module in (faults, rounds) for name in module.__all__}
@@ -29,22 +32,29 @@ def test_a_seed_gives_one_round_which_prints_as_python():
 
 
 def test_every_kind_of_fault_is_drawn_and_the_schedule_is_the_simulations_value():
-    in_play = {type(timed.fault) for seed in range(400) for timed in round_of(seed).schedule}
-    simulated = {type(timed.fault) for kind in FAULT_KINDS for timed in round_of(0, (kind,)).schedule}
-    assert simulated <= in_play
+    in_play = {type(timed.fault) for seed in range(600) for timed in round_of(seed).schedule}
+    each_kind = {type(timed.fault) for kind in KINDS for timed in round_of(0, (kind,)).schedule}
+    assert each_kind <= in_play
+    assert set(FAULT_KINDS) < set(KINDS)
     assert {type(timed.fault) for timed in round_of(3, ("kill",)).schedule} == {Kill}
 
 
 def test_every_fault_has_words_and_something_that_it_needs():
-    """Or is for the simulation alone, which sets properties of single nodes."""
-    needless = {kind for kind in get_args(Fault) if kind not in NEEDS}
-    assert needless == {RestartWith}
-    assert set(get_args(Fault)) == set(WORDS)
+    assert set(get_args(Fault)) == set(WORDS) == set(NEEDS)
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - set(FAULT_KINDS)))
+def test_a_schedule_for_real_clusters_means_no_harm_to_the_simulation(kind):
+    ran = run(Script(schedule=tuple(timed for seed in range(3) for timed in round_of(seed, (kind,)).schedule)))
+    assert ran.violation is None
 
 
 @pytest.mark.parametrize(
     ("kind", "loses"),
-    [("kill", False), ("pause", False), ("disk-error", False), ("clock", False), ("wipe", True), ("bit-flip", True)],
+    [
+        *((kind, False) for kind in ("kill", "pause", "disk-error", "clock", "starve", "memory", "refuse", "slice")),
+        *((kind, True) for kind in ("wipe", "bit-flip", "cut-file", "stale-copy")),
+    ],
 )
 def test_the_history_says_of_a_fault_whether_it_lost_content(kind, loses):
     for timed in round_of(1, (kind,)).schedule:

@@ -1,0 +1,103 @@
+"""Kinds of faults that schedules for real clusters are drawn from: the simulation's, and those it cannot have."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from chaos.fault_words import FileKind, Held, Role
+from chaos.faults import RestartWith, Timed
+from chaos.live_faults import CutShort, HoldRequests, LimitMemory, Refuse, Slice, StaleCopy, Starve, Upgrade
+from chaos.simulation.choice import chosen
+from chaos.simulation.fault_moves import Group, ends, nodes, one, replicas
+from chaos.simulation.fault_strategies import FAULT_KINDS, schedules_of
+from chaos.simulation.shape import Shape
+
+_FROM_FOLLOWERS: Final = ((1,), (1, 23))
+"""Fetch, alone or with OffsetForLeaderEpoch."""
+_FROM_BROKERS: Final = ((56,), (63,), (62, 63))
+"""AlterPartition, BrokerHeartbeat, BrokerRegistration."""
+_FROM_CLIENTS: Final = ((0,), (1,), (3,), (22,))
+"""Produce, Fetch, Metadata, InitProducerId."""
+_SETTINGS: Final = (
+    ("replica.lag.time.max.ms", "1000"),
+    ("replica.fetch.max.bytes", "100"),
+    ("log.flush.offset.checkpoint.interval.ms", "100"),
+    ("metadata.log.max.record.bytes.between.snapshots", "300"),
+)
+_MIB: Final = 1024 * 1024
+_NEWEST: Final = "4.3.1"
+
+
+def _refusals(shape: Shape) -> SearchStrategy[Group]:
+    return one(ends(shape).map(lambda pair: Refuse(pair[0], pair[1])))
+
+
+def _slices(shape: Shape) -> SearchStrategy[Group]:
+    sizes = st.sampled_from((1, 7, 64, 500))
+    return one(st.builds(lambda pair, size: Slice(pair[0], pair[1], size), ends(shape), sizes))
+
+
+def _holds(shape: Shape) -> SearchStrategy[Group]:
+    links = chosen(
+        st.tuples(st.just((Role.FOLLOWER, Role.LEADER)), st.sampled_from(_FROM_FOLLOWERS)),
+        st.tuples(st.just((Role.LEADER, Role.CONTROLLER)), st.sampled_from(_FROM_BROKERS)),
+        st.tuples(st.just((Role.CLIENTS, Role.LEADER)), st.sampled_from(_FROM_CLIENTS)),
+    )
+    waits = st.sampled_from((None, None, 300, 2_000))
+    return one(
+        st.builds(
+            lambda link, wait, held: HoldRequests(link[0][0], link[0][1], link[1], wait, held),
+            links,
+            waits,
+            st.sampled_from(Held),
+        )
+    )
+
+
+def _cut_files(shape: Shape) -> SearchStrategy[Group]:
+    files = st.sampled_from((FileKind.LOG, FileKind.LOG, FileKind.INDEX, FileKind.TIME_INDEX, FileKind.SNAPSHOT))
+    return one(st.builds(CutShort, replicas(), files, st.integers(0, 999)))
+
+
+def _stale_copies(shape: Shape) -> SearchStrategy[Group]:
+    return one(st.builds(StaleCopy, replicas()))
+
+
+def _starvations(shape: Shape) -> SearchStrategy[Group]:
+    return one(st.builds(Starve, nodes(shape), st.sampled_from((20, 50, 200))))
+
+
+def _memory_limits(shape: Shape) -> SearchStrategy[Group]:
+    sizes = (96 * _MIB, 256 * _MIB, 768 * _MIB)
+    return one(st.builds(LimitMemory, nodes(shape), st.sampled_from(sizes)))
+
+
+def _other_settings(shape: Shape) -> SearchStrategy[Group]:
+    return one(st.builds(lambda node, setting: RestartWith(node, *setting), nodes(shape), st.sampled_from(_SETTINGS)))
+
+
+def _upgrades(shape: Shape) -> SearchStrategy[Group]:
+    return one(st.builds(Upgrade, nodes(shape), st.just(_NEWEST)))
+
+
+KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS | {
+    "refuse": _refusals,
+    "slice": _slices,
+    "hold-requests": _holds,
+    "cut-file": _cut_files,
+    "stale-copy": _stale_copies,
+    "starve": _starvations,
+    "memory": _memory_limits,
+    "restart-with": _other_settings,
+    "upgrade": _upgrades,
+}
+"""By name: the groups that a schedule is made of, for a shape."""
+
+
+@cache
+def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
+    """Schedules of faults of some kinds, by time; as the simulation draws them."""
+    return schedules_of(chosen(*(KINDS[kind](shape) for kind in kinds)))
