@@ -13,6 +13,7 @@ from hypothesis.strategies import SearchStrategy
 
 from chaos.faults import Role
 from chaos.simulation.choice import chosen
+from chaos.simulation.clients.descriptions import SUBJECTS
 from chaos.simulation.script import (
     AddPartitions,
     AlterTopic,
@@ -28,6 +29,7 @@ from chaos.simulation.script import (
     CreateTopic,
     DeleteRecords,
     DeleteTopic,
+    Describe,
     ElectPreferred,
     FetchOffsets,
     MovePartition,
@@ -52,6 +54,9 @@ CLIENTS_MAX: Final = 6
 _STEPS_MAX: Final = 12
 _EXTRA_TOPIC: Final = "c"
 """Made, and deleted, by clients."""
+_NO_TOPIC: Final = "nowhere"
+_NO_NODE: Final = 99
+"""What never is there."""
 
 
 def client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:
@@ -237,21 +242,38 @@ def _deletions(shape: Shape) -> SearchStrategy[RawStep]:
 def _topics(shape: Shape) -> SearchStrategy[RawStep]:
     own = [name for name, _ in shape.topics]
     names = st.sampled_from((_EXTRA_TOPIC, _EXTRA_TOPIC, own[-1]))
-    creations = st.builds(CreateTopic, names, st.integers(1, 3), st.integers(1, min(3, len(shape.brokers))))
+    creations = st.builds(CreateTopic, names, st.integers(1, 3), st.integers(1, min(3, len(shape.brokers)) + 1))
     additions = st.builds(AddPartitions, st.integers(2, 4), st.sampled_from(own))
     return chosen(creations, st.builds(DeleteTopic, names), additions)
 
 
 def _alterations(shape: Shape) -> SearchStrategy[RawStep]:
     names = [name for name, _ in shape.topics]
-    return chosen(
+    settable = chosen(
         *(st.builds(AlterTopic, st.just(name), st.just(value), st.sampled_from(names)) for name, value in _ALTERATIONS)
     )
+    refused = chosen(
+        *(
+            st.builds(AlterTopic, st.just(name), st.just(value), st.sampled_from((*names, _NO_TOPIC)))
+            for name, value in _REFUSED
+        )
+    )
+    tried = st.builds(AlterTopic, st.just("retention.ms"), st.just("1"), st.sampled_from(names), st.just(True))
+    return chosen(settable, settable, settable, refused, tried)
 
 
 def _movements(shape: Shape) -> SearchStrategy[RawStep]:
-    replicas = st.lists(st.sampled_from(shape.brokers), min_size=1, max_size=3, unique=True).map(_as_tuple)
-    return chosen(_at(shape, MovePartition, replicas=replicas), _at(shape, ElectPreferred))
+    nodes = st.sampled_from((*shape.brokers * 3, _NO_NODE))
+    replicas = st.lists(nodes, min_size=1, max_size=3, unique=True).map(_as_tuple)
+    moves = _at(shape, MovePartition, replicas=chosen(*(replicas,) * 4, st.none()))
+    return chosen(moves, _at(shape, ElectPreferred))
+
+
+def _descriptions(shape: Shape) -> SearchStrategy[RawStep]:
+    """Questions, and movements, so that there is something to be told of."""
+    names = [name for name, _ in shape.topics]
+    described = st.builds(Describe, st.sampled_from(SUBJECTS), st.sampled_from(names))
+    return chosen(described, described, described, _movements(shape))
 
 
 _ALTERATIONS: Final = (
@@ -264,6 +286,8 @@ _ALTERATIONS: Final = (
     ("max.message.bytes", "200"),
     ("message.timestamp.type", "LogAppendTime"),
 )
+
+_REFUSED: Final = (("min.insync.replicas", "0"), ("cleanup.policy", "shred"), ("no.such.property", "1"))
 
 CLIENT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Client]]]] = {
     "idempotent": cache(lambda shape: _producers(shape, idempotent=True)),
@@ -280,6 +304,7 @@ CLIENT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Client]]]] = {
     "topics": cache(lambda shape: _raw(_topics, shape)),
     "deletions": cache(lambda shape: _raw(_deletions, shape)),
     "alterations": cache(lambda shape: _raw(_alterations, shape)),
+    "descriptions": cache(lambda shape: _raw(_descriptions, shape)),
     "nonsense": cache(lambda shape: _raw(_nonsense, shape)),
 }
 """By name: clients for a shape."""

@@ -289,18 +289,22 @@ class AddPartitions(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AlterTopic(AsPython):
-    """Set a property of a topic; it stays."""
+    """Set a property of a topic; it stays.
+
+    :param validate_only: or only ask if it could be set.
+    """
 
     name: str
     value: str
     topic: str = "a"
+    validate_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MovePartition(AsPython):
-    """Reassign a partition to these nodes; nothing waits until that is over."""
+    """Reassign a partition to these nodes, or, where they are null, give that up; nothing waits until that is over."""
 
-    replicas: tuple[int, ...]
+    replicas: tuple[int, ...] | None
     topic: str = "a"
     partition: int = 0
 
@@ -311,6 +315,17 @@ class ElectPreferred(AsPython):
 
     topic: str = "a"
     partition: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Describe(AsPython):
+    """Have something described, by any node.
+
+    :param subject: one of `chaos.simulation.clients.descriptions`.
+    """
+
+    subject: str = "cluster"
+    topic: str = "a"
 
 
 RawStep = (
@@ -328,6 +343,7 @@ RawStep = (
     | AlterTopic
     | MovePartition
     | ElectPreferred
+    | Describe
     | Rest
 )
 
@@ -378,6 +394,7 @@ __all__ = [
     "CreateTopic",
     "DeleteRecords",
     "DeleteTopic",
+    "Describe",
     "ElectPreferred",
     "FetchOffsets",
     "MovePartition",

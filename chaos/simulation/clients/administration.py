@@ -5,20 +5,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.simulation.clients import questions
+from chaos.simulation.clients.descriptions import describe
 from chaos.simulation.clients.questions import Question
 from chaos.simulation.script import (
     AddPartitions,
     AlterTopic,
     CreateTopic,
     DeleteTopic,
+    Describe,
     ElectPreferred,
     MovePartition,
 )
 from fixtures.clients.messages import error_name
 from fixtures.clients.recorded_admin import Election
 
-AdministrativeStep = CreateTopic | DeleteTopic | AddPartitions | AlterTopic | MovePartition | ElectPreferred
-ADMINISTRATIVE_STEPS = (CreateTopic, DeleteTopic, AddPartitions, AlterTopic, MovePartition, ElectPreferred)
+AdministrativeStep = CreateTopic | DeleteTopic | AddPartitions | AlterTopic | MovePartition | ElectPreferred | Describe
+ADMINISTRATIVE_STEPS = (CreateTopic, DeleteTopic, AddPartitions, AlterTopic, MovePartition, ElectPreferred, Describe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,16 @@ def administer(step: AdministrativeStep) -> Request:
         case AddPartitions(total, topic):
             question = questions.create_partitions(topic, total)
             return Request("create_partitions", topic, None, question, _of_results)
-        case AlterTopic(name, value, topic):
-            question = questions.alter_topic(topic, name, value)
+        case AlterTopic(name, value, topic, validate_only):
+            question = questions.alter_topic(topic, name, value, validate_only=validate_only)
             return Request("alter_configs", topic, None, question, _of_responses)
         case MovePartition(replicas, topic, partition):
             question = questions.reassign(topic, partition, replicas)
             return Request("reassign", topic, partition, question, _of_reassignment)
         case ElectPreferred(topic, partition):
             return elect(topic, partition, Election.PREFERRED)
+        case Describe(subject, topic):
+            return Request("describe", None, None, describe(subject, topic), lambda _: [])
 
 
 def elect(topic: str, partition: int, election: Election) -> Request:

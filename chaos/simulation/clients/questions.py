@@ -257,19 +257,19 @@ _SET = 0
 _TIMEOUT = timedelta(milliseconds=ADMIN_TIMEOUT_MS)
 
 
-def alter_topic(topic: str, name: str, value: str | None) -> Question:
+def alter_topic(topic: str, name: str, value: str | None, *, validate_only: bool = False) -> Question:
     """An IncrementalAlterConfigs that sets a property of a topic; null takes the topic's own value away."""
 
     def make(schema: ModuleType) -> Any:
         config = schema.AlterableConfig(name=name, config_operation=_SET if value is not None else 1, value=value)
         resource = schema.AlterConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=(config,))
-        return schema.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        return schema.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
 
     return administer(ApiKey.INCREMENTAL_ALTER_CONFIGS, make)
 
 
-def reassign(topic: str, partition: int, replicas: tuple[int, ...]) -> Question:
-    """An AlterPartitionReassignments of one partition."""
+def reassign(topic: str, partition: int, replicas: tuple[int, ...] | None) -> Question:
+    """An AlterPartitionReassignments of one partition; null gives up the one under way."""
 
     def make(schema: ModuleType) -> Any:
         of_partition = schema.ReassignablePartition(partition_index=partition, replicas=replicas)

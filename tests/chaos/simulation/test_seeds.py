@@ -43,7 +43,7 @@ def test_every_fault_every_client_and_every_step_is_drawn_soon():
         *("Reassign", "Elect", "Configure", "AddBroker", "Unregister", "RestartWith"),
     }
     steps = Counter(type(step).__name__ for script in scripts for client in script.clients for step in client.steps)
-    assert len(steps) == 21
+    assert len(steps) == 22
     assert min([*faults.values(), *steps.values()]) >= 3
     assert len(FAULT_KINDS) > 20 < len(CLIENT_KINDS) + 10
 
