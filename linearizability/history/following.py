@@ -1,4 +1,4 @@
-"""Follows a history while its writer is at work: each row once, in the order of its table, as soon as its flush is whole.
+"""Follows a history while its writer is at work: each row once, in its table's order, as soon as its flush is whole.
 
 A writer's flushes are closed files with numbers, and at the end it puts the files of a table into one, in their order
 (`layout`, `compaction`). So a place in a table is a number of rows, which stays right when the files make way for one.
