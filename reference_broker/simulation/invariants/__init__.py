@@ -19,6 +19,7 @@ from reference_broker.simulation.invariants.followed import FollowedInvariants
 from reference_broker.simulation.invariants.group_offsets import GroupOffsetInvariants
 from reference_broker.simulation.invariants.health import HealthInvariants, check_idle
 from reference_broker.simulation.invariants.metadata import MetadataInvariants
+from reference_broker.simulation.invariants.metadata_answers import check_metadata_answer
 from reference_broker.simulation.invariants.oracle import check_checkpoints, check_log
 from reference_broker.simulation.invariants.partitions import PartitionInvariants
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
@@ -47,7 +48,7 @@ class Invariants:
         voters = [node_id for node_id, role in cluster.roles.items() if "controller" in role]
         self.quorum = QuorumWatch(QuorumInvariants(voters, 3 * fetch_timeout_ms), self._give_up)
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
-        self.watch.answers.append(check_answer)
+        self.watch.answers += [check_answer, check_metadata_answer]
         self.watch.requests.append(check_request)
         self.watch.decisions.append(check_decision)
         self.watch.observers += [self.quorum, self.metadata, self.partitions, HealthInvariants()]

@@ -115,7 +115,7 @@ def _of_deletions(decision: Decision) -> Iterator[Claim]:
             yield f"{result.name}: there", result.name in decision.before.topics, False
         if result.error_code is ErrorCode.unknown_topic_id:
             yield f"{result.topic_id}: there", result.topic_id in decision.before.topics_by_id, False
-    count = len(getattr(decision.asked, "topics", None) or getattr(decision.asked, "topic_names", ()))
+    count = len(getattr(decision.asked, "topics", ()) or getattr(decision.asked, "topic_names", ()))
     yield "no more answers than questions", len(decision.response.responses) <= count, True
 
 
@@ -174,12 +174,17 @@ def _of_target(
         kept = tuple(replica for replica in before.replicas if replica not in before.adding_replicas)
         yield f"{where}: replicas", after.replicas, kept
         return
+    yield f"{where}: replicas of the target that are missing", set(target) - set(after.replicas), set()
+    yield f"{where}: in sync without being replicas", set(after.isr) - set(after.replicas), set()
+    if _moves(before):
+        return  # what that one was moving may go on
+    if not _moves(after):
+        yield f"{where}: replicas", after.replicas, tuple(target)
+        return
     staying = tuple(replica for replica in after.replicas if replica not in after.removing_replicas)
     yield f"{where}: the target", staying, tuple(target)
-    yield f"{where}: replicas lost", set(after.isr) - set(after.replicas), set()
-    if _moves(after):
-        yield f"{where}: replicas that come", set(after.adding_replicas), set(target) - set(before.replicas)
-        yield f"{where}: replicas that go", set(after.removing_replicas), set(before.replicas) - set(target)
+    yield f"{where}: replicas that come", set(after.adding_replicas), set(target) - set(before.replicas)
+    yield f"{where}: replicas that go", set(after.removing_replicas), set(before.replicas) - set(target)
 
 
 def _moves(partition: PartitionRecord) -> bool:
@@ -209,7 +214,11 @@ def _is_among(asked: Sequence[Any], name: str, index: int) -> bool:
 
 def _of_elections(decision: Decision) -> Iterator[Claim]:
     asked = decision.asked.topic_partitions
-    said = [(result.topic, part) for result in decision.response.replica_election_results for part in result.partition_result]
+    said = [
+        (result.topic, part)
+        for result in decision.response.replica_election_results
+        for part in result.partition_result
+    ]
     if asked is not None:
         wanted = [(topic.topic, index) for topic in asked for index in topic.partitions]
         yield from _same("partitions", [(name, part.partition_id) for name, part in said], wanted)

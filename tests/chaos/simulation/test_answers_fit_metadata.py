@@ -1,0 +1,137 @@
+"""What brokers and controllers tell is held against their metadata: each mistake of these is seen, none without one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from chaos.faults import Pause, Role, ShutDown, Timed
+from chaos.simulation.clients.descriptions import SUBJECTS
+from chaos.simulation.run import run
+from chaos.simulation.script import (
+    AddPartitions,
+    AlterTopic,
+    Cluster,
+    CreateTopic,
+    DeleteTopic,
+    Describe,
+    ElectPreferred,
+    MovePartition,
+    RawClient,
+    Rest,
+    Script,
+    SendOnce,
+    Topic,
+)
+from reference_broker.core.configuration.configuration import TopicConfiguration
+from reference_broker.core.controller import isr
+from reference_broker.core.controller.elections import Elections
+from reference_broker.core.controller.errors import ControllerError
+from reference_broker.core.controller.handlers import (
+    allocate_producer_ids,
+    alter_configs,
+    broker_heartbeat,
+    broker_registration,
+    create_partitions,
+    create_topics,
+    list_partition_reassignments,
+)
+from reference_broker.core.handlers import describe_topic_partitions, metadata
+from reference_broker.core.handlers.cluster_view import ClusterView
+from reference_broker.protocol.errors import ErrorCode
+
+SCRIPT = Script(
+    cluster=Cluster(nodes=4),
+    topics=(Topic("a", 2),),
+    clients=(
+        RawClient(steps=(SendOnce(idempotent=True), *(Describe(subject) for subject in SUBJECTS))),
+        RawClient(
+            steps=(
+                CreateTopic("c", 2),
+                AddPartitions(3),
+                AlterTopic("retention.ms", "7000", "c"),
+                AlterTopic("retention.ms", "9000", "c", validate_only=True),
+                Describe("properties", "c"),
+                MovePartition((4, 3, 2)),
+                Describe("movements"),
+                ElectPreferred(partition=1),
+                DeleteTopic("c"),
+            )
+        ),
+        RawClient(steps=(Rest(14_000), MovePartition((4,), partition=1), Describe("movements"), Describe("metadata"))),
+    ),
+    schedule=(Timed(1_000, ShutDown(Role.LEADER), 4_000), Timed(6_000, Pause(4), 12_000)),
+)
+
+
+def _moved_on(original: Callable[..., Any]) -> Any:
+    def next_block(*asked: Any) -> Any:
+        block, record = original(*asked)
+        return range(block.start + 1, block.stop + 1), record
+
+    return next_block
+
+
+def _on_another_rack(original: Callable[..., Any]) -> Any:
+    def broker_registration(*asked: Any, **rest: Any) -> Any:
+        records, registered = original(*asked, **rest)
+        return [*records[:-1], replace(registered, rack="another")], registered
+
+    return broker_registration
+
+
+def _with_one_more(original: Callable[..., Any]) -> Any:
+    def plan_topic(*asked: Any) -> Any:
+        planned = original(*asked)
+        return replace(planned, num_partitions=planned.num_partitions + 1)
+
+    return plan_topic
+
+
+def _all_but_the_last(original: Callable[..., Any]) -> Any:
+    return lambda *asked: list(original(*asked))[:-1]
+
+
+def _not_available(*_: Any) -> Any:
+    raise ControllerError(ErrorCode.preferred_leader_not_available)
+
+
+def _nothing(*_: Any) -> tuple[()]:
+    return ()
+
+
+MISTAKES = (
+    ("answer-of-controller", isr, "_check", lambda *_: ErrorCode.invalid_update_version),
+    ("answer-of-controller", broker_heartbeat, "_IS_FENCED", frozenset()),
+    ("answer-of-controller", broker_registration, "broker_registration", _on_another_rack),
+    ("answer-of-controller", allocate_producer_ids, "next_block", _moved_on),
+    ("answer-of-controller", create_topics, "plan_topic", _with_one_more),
+    ("answer-of-controller", create_partitions, "_plan", _all_but_the_last),
+    ("answer-of-controller", alter_configs, "config_records", _all_but_the_last),
+    ("answer-of-controller", list_partition_reassignments, "reassigning", _nothing),
+    ("answer-of-controller", Elections, "elect", _not_available),
+    ("answer-of-metadata", ClusterView, "controller", lambda *_: -1),
+    ("answer-of-metadata", metadata, "INTERNAL_TOPICS", frozenset({"a"})),
+    ("answer-of-metadata", metadata, "_OPERATIONS_NOT_ASKED", 0),
+    ("answer-of-metadata", describe_topic_partitions, "_PARTITIONS_MAX", 1),
+    ("answer-of-metadata", TopicConfiguration, "synonyms", lambda *_: []),
+)
+"""The invariant, and where a function has another in its place: a wrapper of it, or what is there instead."""
+_WRAPPERS = (_moved_on, _on_another_rack, _with_one_more, _all_but_the_last)
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "attribute", "mistake"), MISTAKES, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_mistake_is_seen(name: str, owner: Any, attribute: str, mistake: Any) -> None:
+    made = mistake(getattr(owner, attribute)) if mistake in _WRAPPERS else mistake
+    with patch.object(owner, attribute, made):
+        violation = run(SCRIPT).violation
+    assert violation is not None
+    assert violation.name == name
+
+
+def test_none_is_seen_where_there_is_none() -> None:
+    assert run(SCRIPT).violation is None
