@@ -14,6 +14,7 @@ from kafkatrial.commands.check import check
 from kafkatrial.commands.doctor import doctor
 from kafkatrial.commands.export import export
 from kafkatrial.commands.nightly import nightly
+from kafkatrial.commands.report import report
 from kafkatrial.commands.requirements import requirements
 from kafkatrial.commands.run import run
 from kafkatrial.commands.sensitivity import sensitivity
@@ -54,6 +55,7 @@ def _build_app() -> typer.Typer:
     app.command()(simulate)
     app.command()(sensitivity)
     app.command()(check)
+    app.command()(report)
     app.command()(export)
     app.command()(spark_job)
     app.command()(synthesize)

@@ -1,4 +1,4 @@
-"""Where a run is kept: `.kafkatrial/runs/<time>-<seed>` unless `--out` says otherwise."""
+"""Where runs and reports are kept, below `.kafkatrial` unless `--out` says otherwise."""
 
 from datetime import datetime
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from kafkatrial.errors import UsageError
 
 RUNS = Path(".kafkatrial") / "runs"
+REPORTS = Path(".kafkatrial") / "reports"
 
 
 def make_run_directory(out: Path | None, *, now: datetime, seed: int) -> Path:
@@ -14,12 +15,24 @@ def make_run_directory(out: Path | None, *, now: datetime, seed: int) -> Path:
     Raises:
         UsageError: it cannot be made, or is not empty.
     """
-    path = out or RUNS / f"{now:%Y%m%dT%H%M%S}-{seed}"
+    return _make(out or RUNS / f"{now:%Y%m%dT%H%M%S}-{seed}", "run")
+
+
+def make_report_directory(out: Path | None, *, now: datetime) -> Path:
+    """Create the directory of a new report, `.kafkatrial/reports/<time>` by default, likewise.
+
+    Raises:
+        UsageError: it cannot be made, or is not empty.
+    """
+    return _make(out or REPORTS / f"{now:%Y%m%dT%H%M%S}", "report")
+
+
+def _make(path: Path, what: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
         occupied = next(path.iterdir(), None)
     except OSError as error:
-        raise UsageError(f"cannot make the run directory {path}: {error.strerror}") from error
+        raise UsageError(f"cannot make the {what} directory {path}: {error.strerror}") from error
     if occupied is not None:
-        raise UsageError(f"the run directory {path} is not empty; name another with --out")
+        raise UsageError(f"the {what} directory {path} is not empty; name another with --out")
     return path

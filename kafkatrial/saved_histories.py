@@ -1,7 +1,7 @@
 """The histories that a directory holds, and one judgement over them.
 
 A directory in the public format holds one history, and is judged as it is. A run of ours holds one per requirement and
-target; its judgement adds their counts up and names the history in each piece of evidence.
+target, one of chaos one per round; its judgement adds their counts up and names the history in each piece of evidence.
 """
 
 import re
@@ -18,6 +18,9 @@ from linearizability.history.run import RUN_FILE
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Judgement, Verdict
 from linearizability.verify import Budget
 from reports import results
+
+_OF_CHAOS = "summary.json"
+"""What a run of chaos leaves beside the histories of its rounds."""
 
 EXIT_CODES = {
     Verdict.OK: ExitCode.OK,
@@ -54,7 +57,7 @@ def histories_in(directory: Path) -> dict[str, Path]:
     if (directory / RUN_FILE).exists():
         return {"": directory}
     inside: dict[str, Path] = {}
-    if (directory / results.FILE_NAME).exists():
+    if any((directory / name).exists() for name in (results.FILE_NAME, _OF_CHAOS)):
         found = sorted(path.parent for path in directory.rglob(RUN_FILE))
         inside = {str(path.relative_to(directory)): path for path in found}
     if not inside:

@@ -207,7 +207,8 @@ TREND: Final = Table(
 CHANGES: Final = Table(
     "changes",
     "What changed",
-    "Settings in `run.json` that are others than those of the run before. Addresses of clients are left out.",
+    "Settings in `run.json` that are others than those of the run before. Those of clients are told for all of them"
+    " together, each value once, and without addresses and ids.",
     (
         text("before_run_id", "the run before"),
         text("setting", "target, versions, topics, cluster, clients, and the property"),
@@ -310,7 +311,8 @@ def moved(value: float | None, before: float | None, better: Better, *, is_count
     return Moved.BETTER if (value < before) == (better is Better.LOW) else Moved.WORSE
 
 
-_ADDRESSES: Final = ("bootstrap.servers",)
+_OF_ONE_CLIENT: Final = {"bootstrap.servers", "client.id", "group.id", "group.instance.id", "transactional.id"}
+"""Addresses and names, which differ from run to run."""
 
 
 def change_rows(infos: Sequence[RunInfo]) -> Iterator[dict[str, Any]]:
@@ -332,7 +334,8 @@ def _settings(info: RunInfo) -> dict[str, str]:
     settings = {} if info.target is None else {"target": info.target}
     groups: list[tuple[str, Mapping[str, str]]] = [("versions", info.versions), ("cluster", info.cluster)]
     groups += [(f"topics.{name}", properties) for name, properties in info.topics.items()]
-    groups += [(f"clients.{process}", properties) for process, properties in info.clients.items()]
-    return settings | {
-        f"{group}.{name}": value for group, values in groups for name, value in values.items() if name not in _ADDRESSES
-    }
+    settings |= {f"{group}.{name}": value for group, values in groups for name, value in values.items()}
+    for name in sorted({name for properties in info.clients.values() for name in properties} - _OF_ONE_CLIENT):
+        values = {properties[name] for properties in info.clients.values() if name in properties}
+        settings[f"clients.{name}"] = ", ".join(sorted(values))
+    return settings

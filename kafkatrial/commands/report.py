@@ -1,0 +1,42 @@
+"""`kafkatrial report`: what runs did over time, and what changed from one to the next, as tables and one page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kafkatrial.commands.check import Engine
+from kafkatrial.errors import UsageError
+from kafkatrial.exit_codes import ExitCode
+
+
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN_DIR...",
+            help="Run directories, or directories that hold several. Two are compared; more give the trend over all.",
+        ),
+    ],
+    *,
+    engine: Annotated[Engine, typer.Option(help="spark: for histories larger than this machine.")] = Engine.LOCAL,
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Spark's: local[*], spark://HOST:PORT, yarn, k8s://URL, sc://HOST:PORT."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Directory of the report; .kafkatrial/reports/<time>.")
+    ] = None,
+    memory_limit_mb: Annotated[
+        int | None,
+        typer.Option("--memory-limit", min=64, metavar="MB", help="For SQL on the local engine; a fourth by default."),
+    ] = None,
+) -> ExitCode:
+    """Tell what happened in runs: latency, availability, lag, loss by fault, leaders, and what changed."""
+    from kafkatrial.reporting import report_runs
+
+    if engine is Engine.LOCAL and master is not None:
+        raise UsageError(f"--master {master} is Spark's: add --engine spark")
+    if engine is Engine.SPARK and memory_limit_mb is not None:
+        raise UsageError("--memory-limit is the local engine's; Spark's is set by spark.driver.memory and the like")
+    return report_runs(runs, use_spark=engine is Engine.SPARK, master=master, out=out, memory_mb=memory_limit_mb)

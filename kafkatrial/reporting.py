@@ -1,0 +1,85 @@
+"""Makes a report in a directory of its own: the page and the tables are there when all is done, or not at all."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from kafkatrial.console import show, stdout_console
+from kafkatrial.errors import CommandError
+from kafkatrial.exit_codes import ExitCode
+from kafkatrial.interruption import interruptible
+from kafkatrial.report_progress import ReportProgress
+from kafkatrial.run_directory import make_report_directory
+from kafkatrial.saved_histories import EXIT_CODES, combine, histories_in
+from reports.jobs.engine import Engine
+from reports.jobs.report import Judge, Report, make_report, write_tables
+from reports.runs_page import FILE_NAME, runs_page
+from reports.runs_terminal import render_report
+
+_DRAFT = ".draft"
+_TABLES = "tables"
+
+
+def report_runs(
+    directories: Sequence[Path], *, use_spark: bool, master: str | None, out: Path | None, memory_mb: int | None
+) -> ExitCode:
+    """Make a report of the runs in some directories, show its main figures, and answer the worst verdict's exit code.
+
+    Raises UsageError, HistoryError and what an engine raises, each in one line; nothing is left behind then.
+    """
+    run_dirs = [path for directory in directories for path in histories_in(directory).values()]
+    console = stdout_console()
+    with interruptible(), _draft(out) as (place, draft):
+        scratch = draft / "scratch"
+        with ReportProgress(console) as progress, _engines(scratch, use_spark, master, memory_mb) as (judge, engine):
+            made = make_report(run_dirs, scratch, judge, engine, progress.tell)
+        _write(made, draft / "whole", place)
+    show(console, render_report(made, place))
+    judgements = {run.name: judgement for run, judgement in zip(made.runs, made.judgements, strict=True)}
+    return EXIT_CODES[combine(judgements).verdict]
+
+
+@contextmanager
+def _engines(
+    scratch: Path, use_spark: bool, master: str | None, memory_mb: int | None
+) -> Iterator[tuple[Judge, Callable[[], AbstractContextManager[Engine]]]]:
+    """The function that judges a run, and what opens the engine of the tables. Spark starts once for both."""
+    if not use_spark:
+        from linearizability.check import judge
+        from reports.local.engine import local_engine
+
+        yield judge, partial(local_engine, scratch / "local", memory_mb)
+        return
+    from reports.spark.check import judge_with_spark
+    from reports.spark.jobs import spark_engine
+    from reports.spark.session import spark_session
+
+    with spark_session(master):
+        yield partial(judge_with_spark, master=master), partial(spark_engine, master)
+
+
+@contextmanager
+def _draft(out: Path | None) -> Iterator[tuple[Path, Path]]:
+    """The directory of the report, and one inside it for what is not whole yet."""
+    place = make_report_directory(out, now=datetime.now(UTC))
+    draft = place / _DRAFT
+    try:
+        draft.mkdir()
+        yield place, draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        if not any(place.iterdir()):
+            place.rmdir()
+
+
+def _write(report: Report, draft: Path, place: Path) -> None:
+    try:
+        write_tables(report, draft / _TABLES)
+        (draft / FILE_NAME).write_text(runs_page(report), encoding="utf-8")
+        for name in (_TABLES, FILE_NAME):
+            (draft / name).rename(place / name)
+    except OSError as error:
+        raise CommandError(f"{place}: the report cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,193 @@
+"""Charts as values: what a template needs to draw lines, spans and ticks as inline SVG.
+
+A chart is PLANE_WIDTH wide inside its margins whatever the page; times are seconds from 0. A series is reduced to
+POINTS_MAX points before it is drawn, by what the caller says of the seconds that fall together, so that a day of a
+cluster is not larger than a minute of it.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+POINTS_MAX: Final = 240
+PLANE_WIDTH: Final = 980.0
+PLANE_HEIGHT: Final = 130.0
+MARGIN_LEFT: Final = 62.0
+MARGIN_TOP: Final = 8.0
+_TICKS: Final = 4
+_STEPS: Final = (1, 2, 5, 10)
+_TIME_STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A line across the plane, or up, with what it says."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A series: SVG path data, broken where it has gaps, and the name of its style."""
+
+    name: str
+    style: str
+    path: str
+    dots: tuple[Point, ...]
+    """Points with a gap on both sides, which a line would not show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time in a row of spans, or behind lines."""
+
+    x: float
+    width: float
+    label: str
+    title: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Spans beside each other, with a name."""
+
+    name: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAxis:
+    """Seconds on a plane."""
+
+    seconds: float
+
+    def x(self, second: float) -> float:
+        """Where a second lies."""
+        return round(min(max(second / self.seconds, 0.0), 1.0) * PLANE_WIDTH, 1)
+
+    @property
+    def ticks(self) -> list[Tick]:
+        """Five to ten moments."""
+        step = next((step for step in _TIME_STEPS_S if self.seconds / step <= 10), max(1, int(self.seconds / 8)))
+        return [Tick(self.x(at), _clock(at)) for at in range(0, int(self.seconds) + 1, step)]
+
+    @property
+    def bin_s(self) -> int:
+        """How many seconds fall together in a point."""
+        return max(1, math.ceil((self.seconds + 1) / POINTS_MAX))
+
+    def binned(
+        self, values: Iterable[tuple[int, float]], together: Callable[[Sequence[float]], float]
+    ) -> dict[int, float]:
+        """Values by second as values by bin, those of one bin put together."""
+        bins: dict[int, list[float]] = {}
+        for second, value in values:
+            bins.setdefault(second // self.bin_s, []).append(value)
+        return {place: together(found) for place, found in sorted(bins.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Lines over time."""
+
+    title: str
+    note: str
+    unit: str
+    lines: tuple[Line, ...]
+    ticks: tuple[Tick, ...]
+
+
+def chart(
+    title: str, note: str, unit: str, axis: TimeAxis, series: Mapping[str, Mapping[int, float]], *, log: bool = False
+) -> Chart | None:
+    """A chart of series by bin of the axis; None if there is nothing to draw."""
+    values = [value for points in series.values() for value in points.values()]
+    if not values:
+        return None
+    scale = _Scale.of(values, log=log)
+    lines = tuple(
+        _line(name, f"series-{number}", axis, points, scale) for number, (name, points) in enumerate(series.items())
+    )
+    return Chart(title, note, unit, lines, tuple(scale.ticks()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Values on the height of a plane, from the bottom up."""
+
+    low: float
+    high: float
+    log: bool
+
+    @classmethod
+    def of(cls, values: Sequence[float], *, log: bool) -> "_Scale":
+        if log:
+            positive = [value for value in values if value > 0] or [1.0]
+            low, high = 10.0 ** math.floor(math.log10(min(positive))), 10.0 ** math.ceil(math.log10(max(positive)))
+            return cls(low, high if high > low else low * 10, log=True)
+        return cls(0.0, max(values) or 1.0, log=False)
+
+    def y(self, value: float) -> float:
+        if self.log:
+            part = math.log10(max(value, self.low) / self.low) / math.log10(self.high / self.low)
+        else:
+            part = value / self.high
+        return round((1 - min(max(part, 0.0), 1.0)) * PLANE_HEIGHT, 1)
+
+    def ticks(self) -> Iterable[Tick]:
+        if self.log:
+            decades = round(math.log10(self.high / self.low))
+            step = max(1, math.ceil(decades / _TICKS))
+            marks = [self.low * 10.0**place for place in range(0, decades + 1, step)]
+        else:
+            rough = self.high / _TICKS
+            power = 10.0 ** math.floor(math.log10(rough))
+            width = next(step * power for step in _STEPS if step * power >= rough * 0.999)
+            marks = [width * place for place in range(int(self.high / width * 1.001) + 1)]
+        return (Tick(self.y(mark), figure(mark)) for mark in marks)
+
+
+def _line(name: str, style: str, axis: TimeAxis, points: Mapping[int, float], scale: _Scale) -> Line:
+    path: list[str] = []
+    dots: list[Point] = []
+    for place, value in points.items():
+        x, y = axis.x((place + 0.5) * axis.bin_s), scale.y(value)
+        begins = place - 1 not in points
+        if begins and place + 1 not in points:
+            dots.append((x, y))
+        path.append(f"{'M' if begins else 'L'}{x:g} {y:g}")
+    return Line(name, style, "".join(path), tuple(dots))
+
+
+def span(axis: TimeAxis, begin_s: float, end_s: float, *, label: str, title: str, style: str = "") -> Span:
+    """A span that is wide enough to be seen."""
+    x = axis.x(begin_s)
+    width = max(axis.x(end_s) - x, 1.5)
+    room = int(width / 7.2)
+    return Span(x, round(width, 1), label if len(label) <= room else "", title, style)
+
+
+def figure(value: float | None) -> str:
+    """A number for a person: `1,234`, `0.25`, `1.2M`."""
+    if value is None:
+        return "-"
+    size = abs(value)
+    for limit, name in ((1e9, "G"), (1e6, "M")):
+        if size >= limit * 10:
+            return f"{value / limit:,.3g}{name}".replace("e+03", ",000")
+    if size >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _clock(second: int) -> str:
+    if second < 60:
+        return f"{second} s"
+    minutes, seconds = divmod(second, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,0 +1,84 @@
+"""The main figures of a report as a Rich renderable: one column for each run, what moved beside it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from linearizability.judgement import Anomaly, in_report_order
+from reports.charts import figure
+from reports.jobs.figures import FIGURES, Moved
+from reports.jobs.report import Report
+from reports.printable import printable
+from reports.runs_page import FILE_NAME
+
+COLUMNS_MAX: Final = 5
+"""Runs that have a column; of more the last ones."""
+_VERDICT_STYLES: Final = {"ok": "green", "violation": "bold red", "unknown": "yellow"}
+_MOVED_STYLES: Final = {Moved.BETTER: "green", Moved.WORSE: "bold red"}
+_CHANGES_MAX: Final = 10
+
+
+def render_report(report: Report, place: Path) -> RenderableType:
+    """What `kafkatrial report` shows at its end."""
+    rows = report.rows("runs")[-COLUMNS_MAX:]
+    parts: list[RenderableType] = [_figures(report, rows)]
+    changes = report.rows("changes")
+    parts += [_change(row) for row in changes[:_CHANGES_MAX]]
+    if len(changes) > _CHANGES_MAX:
+        parts.append(Text(f"{len(changes) - _CHANGES_MAX} more settings changed: the table changes has them", "dim"))
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("Report", Text(str(place / FILE_NAME)))
+    facts.add_row("Tables", Text(str(place / "tables")))
+    return Group(*parts, Text(), facts)
+
+
+def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    left_out = len(report.runs) - len(rows)
+    table.add_column(f"{left_out} earlier runs left out" if left_out else "")
+    for row in rows:
+        table.add_column(row["run_id"], justify="right", overflow="fold")
+    if len(rows) > 1:
+        table.add_column("last against the one before")
+    table.add_row("verdict", *(Text(row["verdict"], _VERDICT_STYLES[row["verdict"]]) for row in rows))
+    table.add_row("seconds", *(f"{row['seconds']:,.1f}" for row in rows))
+    if not all(row["complete"] for row in rows):
+        table.add_row("ended by itself", *("yes" if row["complete"] else Text("no", "yellow") for row in rows))
+    moved = {row["figure"]: row for row in report.rows("trend") if row["place"] == len(report.runs)}
+    for told in FIGURES:
+        cells = [figure(row[told.name]) for row in rows]
+        table.add_row(told.name.replace("_", " "), *cells, *([_moved(moved[told.name])] if len(rows) > 1 else []))
+    table.add_section()
+    judgements = report.judgements[-len(rows) :]
+    for anomaly in _kinds(report):
+        counts = [
+            sum(a.count for a in judgement.anomalies if (a.name, a.verdict) == (anomaly.name, anomaly.verdict))
+            for judgement in judgements
+        ]
+        style = _VERDICT_STYLES.get(str(anomaly.verdict), "dim")
+        table.add_row(Text(f"{anomaly.name} ({anomaly.verdict})", style), *(f"{count:,}" for count in counts))
+    return table
+
+
+def _kinds(report: Report) -> list[Anomaly]:
+    """One of each name and verdict that was found in any run, worst first."""
+    found = {(a.name, a.verdict): a for judgement in report.judgements for a in judgement.anomalies}
+    return in_report_order(found.values())
+
+
+def _moved(row: Mapping[str, Any]) -> Text:
+    moved = Moved(row["moved"])
+    change = "" if row["change"] is None or moved is Moved.SAME else f" {row['change']:+.0%}"
+    return Text(f"{moved}{change}", _MOVED_STYLES.get(moved, "dim"))
+
+
+def _change(row: Mapping[str, Any]) -> Text:
+    before, after = ("not set" if row[name] is None else printable(row[name]) for name in ("before", "after"))
+    return Text(f"{row['run_id']}: {printable(row['setting'])} {before} → {after}", "dim")
