@@ -6,7 +6,7 @@ The simulation has a disk of its own in the place of all this code.
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from chaos.defects.defect import Area
 from reference_broker.core import node
@@ -44,7 +44,7 @@ def flush_behind_the_back(self: FileDisk, *paths: str) -> None:
     _BEHIND.submit(_flush, self, *paths)
 
 
-@_seeds(FileDisk, "flush_directory", "lost-write", "not-recovered", source="KAFKA-3968, KIP-405")
+@_seeds(FileDisk, "flush_directory", "lost-write", "not-recovered", source="KAFKA-3968")
 def flush_no_directory(self: FileDisk, *paths: str) -> None:
     """Files are flushed, and the directories that name them never.
 
@@ -73,15 +73,6 @@ def write_checkpoints_in_place(self: FileDisk, path: str, data: bytes, *, durabl
     """
     self._close(path)
     self._at(path).write_bytes(data)
-
-
-@_seeds(FileDisk, "replace", "not-recovered", "lost-write", source="KAFKA-3968")
-def replace_without_the_directory(self: FileDisk, path: str, data: bytes) -> None:
-    """A checkpoint is flushed and renamed, and the rename is not.
-
-    After a power cut there is the one before, or none: a node has voted for nobody, or does not know who it is.
-    """
-    self._put(path, data, durably=True)
 
 
 @_seeds(LogDirectory, "_identify", "not-recovered")
@@ -201,12 +192,3 @@ def keep_the_marker_of_a_clean_stop(disk: Disk) -> int | None:
     if epoch is not None:
         write_marker(disk, epoch)
     return epoch
-
-
-@_seeds(LogDirectory, "_identify", "not-recovered")
-def take_a_new_identity_at_each_start(self: LogDirectory, node_id: int, cluster_id: str | None) -> tuple[str, UUID]:
-    """The id of the log directory is drawn at each start, and not read from `meta.properties`.
-
-    A broker that comes back has, as the controller sees it, lost its directory with all replicas in it.
-    """
-    return _identify(self, node_id, cluster_id)[0], uuid4()

@@ -1,6 +1,7 @@
 """Defects of the process around the core: connections, clocks, signals, and what an error ends."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,13 +11,13 @@ from reference_broker.core.clock import Now
 from reference_broker.server import main
 from reference_broker.server.clocks import WrongClocks
 from reference_broker.server.incoming import Incoming
-from reference_broker.server.outgoing import _Link
 from reference_broker.server.shell import Shell
 
 _seeds = Area.PROCESS.seeds
 _connection_lost = Incoming.connection_lost
-_connect = _Link.connect
 _guarded = Shell._guarded
+_ACCEPTED: Counter[Shell] = Counter()
+_CONNECTIONS_MAX = 60
 
 
 # --- connections
@@ -34,28 +35,22 @@ def stop_accepting_after_a_reset(self: Incoming, exc: Exception | None) -> None:
     _connection_lost(self, exc)
 
 
-@_seeds(_Link, "connection_lost", "not-recovered", source="KAFKA-10134")
-def not_hear_that_a_connection_ended(self: _Link, exc: Exception | None) -> None:
-    """When the other side ends a connection, nobody is told who waits for an answer on it.
+@_seeds(Shell, "add", "not-recovered")
+def count_connections_that_are_gone(self: Shell, incoming: Incoming) -> None:
+    """The bound on connections counts all that ever were, and not those that are open.
 
-    A follower whose leader was killed asks it for ever, on a connection that is half there.
+    A node that clients have left and come back to often enough takes none any more.
     """
-
-
-@_seeds(_Link, "connect", "not-recovered")
-def not_hear_that_a_connect_failed(self: _Link, channel: object, hosts_file: Path | None) -> None:
-    """What cannot be connected is not told to whoever wanted to send.
-
-    A node that was down at that moment is never asked again.
-    """
-    self._ended = lambda: None
-    _connect(self, channel, hosts_file)  # type: ignore[arg-type]
+    self._incoming[incoming.connection] = incoming
+    _ACCEPTED[self] += 1
+    if _ACCEPTED[self] > _CONNECTIONS_MAX:
+        incoming.close()
 
 
 # --- errors
 
 
-@_seeds(Shell, "_guarded", "not-recovered", "lost-write", "replicas-differ", source="KAFKA-6166")
+@_seeds(Shell, "_guarded", "not-recovered", "lost-write", "replicas-differ")
 @contextmanager
 def log_an_error_of_the_disk_and_go_on(self: Shell, give_up: Callable[[], None]) -> Iterator[None]:
     """An error of the disk is noted like any other, and does not end the node.

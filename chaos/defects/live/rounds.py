@@ -68,10 +68,13 @@ BLACKOUT: Final = _round(Timed(2_000, PowerCut(), 500), flushes=True)
 """The power goes everywhere at once, and the topic pays for a flush of each batch."""
 BLACKOUT_OF_SEGMENTS: Final = _round(Timed(2_000, PowerCut(), 500), flushes=True, rolls=True)
 """The same with a new segment three times a second."""
-BLACKOUT_OF_SLOW_DISKS: Final = _round(
-    *(Timed(1_000, SlowFlush(node, 1_000), 4_000) for node in _NODES), Timed(4_000, PowerCut(), 1_500), flushes=True
+BLACKOUTS_OF_SLOW_DISKS: Final = _round(
+    *(Timed(0, SlowFlush(node, 150), 15_000) for node in _NODES),
+    *(Timed(at_ms, PowerCut(), 500) for at_ms in (2_000, 7_000, 12_000)),
+    flushes=True,
+    load=(OneByOne(pause_ms=0), OneByOne(pause_ms=0), Tail()),
 )
-"""The power goes while every flush takes its time."""
+"""The power goes again and again while every flush takes its time."""
 BLACKOUT_OF_BROKEN_DISKS: Final = _round(
     *(Timed(1_500, DiskError(node, operation=Operation.FLUSH), 2_500) for node in _NODES),
     Timed(3_500, PowerCut(), 1_000),
@@ -85,14 +88,15 @@ BROKEN_FOLLOWERS: Final = _round(
     flushes=True,
 )
 """Followers cannot flush; then the power goes, and the leader stays away."""
-BLACKOUTS: Final = _round(*(Timed(at_ms, PowerCut(), 500) for at_ms in (1_000, 6_000, 11_000)), flushes=True)
-"""The power goes again and again, at any moment of an election."""
 MANY_KILLED: Final = _round(*(Timed(2_000, Kill(node), 500) for node in _NODES))
 """Every process is killed at the same moment; no power goes."""
 KILLS: Final = _round(Timed(500, Kill(Role.LEADER), 3_000), Timed(7_000, Kill(Role.LEADER), 3_000))
 """The leader is killed, and so is the next."""
-BAD_DISK: Final = _round(Timed(1_000, _takes_no_write(Role.LEADER), 2_000), _LATER)
-"""The leader's disk takes no write for a while."""
+FOLLOWERS_WITHOUT_DISKS: Final = _round(
+    *(Timed(1_500, _takes_no_write(role), 2_500) for role in (Role.FOLLOWER, Role.LAST_FOLLOWER)),
+    Timed(3_000, Kill(Role.LEADER), 9_000),
+)
+"""Followers cannot write; then the leader is killed, and stays away."""
 AWAY_AND_BACK: Final = _round(Timed(500, Reassign((1, 2))), Timed(3_500, Reassign((1, 2, 3))), _LATER)
 """A replica moves away and comes back."""
 DEPOSED: Final = _round(
@@ -114,23 +118,20 @@ CLOCK_SET: Final = _round(Timed(1_000, ClockJump(Role.LEADER, 3_600_000), 3_000)
 ROUNDS: Final[Mapping[str, Round]] = MappingProxyType(
     {
         "take-a-write-for-durable": BLACKOUT,
-        "flush-behind-the-back": BLACKOUT_OF_SLOW_DISKS,
+        "flush-behind-the-back": BLACKOUTS_OF_SLOW_DISKS,
         "flush-no-directory": BLACKOUT_OF_SEGMENTS,
         "rename-before-the-flush": BLACKOUT,
         "write-checkpoints-in-place": BLACKOUT,
-        "replace-without-the-directory": BLACKOUTS,
         "write-the-identity-without-a-flush": BLACKOUT,
-        "swallow-a-failed-append": BAD_DISK,
+        "swallow-a-failed-append": FOLLOWERS_WITHOUT_DISKS,
         "swallow-a-failed-flush": BLACKOUT_OF_BROKEN_DISKS,
         "write-where-the-descriptor-stands": KILLS,
         "keep-deleted-logs-open": AWAY_AND_BACK,
         "pass-over-truncation": DEPOSED,
         "append-to-a-buffered-stream": MANY_KILLED,
         "keep-the-marker-of-a-clean-stop": STOPS_AND_BLACKOUT,
-        "take-a-new-identity-at-each-start": KILLS,
         "stop-accepting-after-a-reset": RESETS,
-        "not-hear-that-a-connection-ended": KILLS,
-        "not-hear-that-a-connect-failed": KILLS,
+        "count-connections-that-are-gone": RESETS,
         "log-an-error-of-the-disk-and-go-on": BROKEN_FOLLOWERS,
         "measure-time-by-the-wall-clock": CLOCK_SET,
         "pass-over-flush-messages": BLACKOUT,

@@ -10,14 +10,24 @@ from chaos.faults import (
     ClockDrift,
     Configure,
     Cut,
+    CutShort,
+    Held,
+    HoldRequests,
     Isolate,
     Kill,
+    LimitMemory,
     Listener,
     Pause,
     PowerCut,
+    Refuse,
+    RestartWith,
     Role,
     ShutDown,
+    Slice,
+    StaleCopy,
+    Starve,
     Timed,
+    Upgrade,
     Wipe,
 )
 from chaos.live.injector import Injector
@@ -103,6 +113,30 @@ class Target:
         yield
         self._do("heal")
 
+    @contextlib.contextmanager
+    def _while(self, *what):
+        self._do(*what)
+        yield
+        self._do("heal", what[0])
+
+    def refuse(self, direction):
+        return self._while("refuse", direction)
+
+    def hold_requests(self, direction, api_keys, *, delay_ms, held):
+        return self._while("hold", direction, api_keys, delay_ms, held)
+
+    def starve(self, node, cpu_per_mille):
+        return self._while("starve", node, cpu_per_mille)
+
+    def limit_memory(self, node, bytes_max):
+        return self._while("limit memory", node, bytes_max)
+
+    def configure_node(self, node, name, value):
+        self._do("configure", node, name, value)
+
+    def become(self, node, version):
+        self._do("become", node, version)
+
     def cut_power(self, nodes, unflushed, seed):
         self._do("cut power", *nodes)
         self.down.update(dict.fromkeys(nodes, "no power"))
@@ -156,12 +190,13 @@ def view():
 
 @pytest.fixture
 def inject(clock, target, view):
-    def inject(*schedule, cancelled_at_s=None):
+    def inject(*schedule, cancelled_at_s=None, flushes=False):
         recorder = Recorder(clock)
         surroundings = SimpleNamespace(
             target=target, recorder=recorder, topic="a", raw_client=lambda *_, **__: Administered(target)
         )
-        injector = Injector(target, surroundings, view, schedule, 1_000, 0, Cancelled(clock, cancelled_at_s))
+        cancelled = Cancelled(clock, cancelled_at_s)
+        injector = Injector(target, surroundings, view, schedule, 1_000, 0, cancelled, flushes_each_message=flushes)
         injector()
         return SimpleNamespace(
             rows=recorder.rows,
@@ -259,3 +294,95 @@ def test_a_last_in_sync_replica_that_lost_content_forfeits_the_promise(inject, v
     view.tell(0, PartitionSeen(1, 6, isr, (1, 2, 3), by_leader=True, at_ns=1))
     ran = inject(Timed(0, Wipe(1), 500))
     assert any(row[0] == "election" and "unclean" in row[2] for row in ran.rows) is forfeits
+
+
+@pytest.mark.parametrize(("flushes", "forfeits"), [(False, True), (True, False)])
+def test_a_power_cut_takes_nothing_from_a_topic_that_flushes_each_message(inject, view, flushes, forfeits):
+    view.tell(0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
+    ran = inject(Timed(0, PowerCut((1,)), 500), flushes=flushes)
+    assert any(row[0] == "election" for row in ran.rows) is forfeits
+
+
+@pytest.mark.parametrize(
+    ("fault", "done"),
+    [
+        (Refuse(Role.CLIENTS, Role.LEADER), ("refuse", Direction("client", 1))),
+        (HoldRequests(3, 1, (1,), 50), ("hold", Direction(3, 1), (1,), 50, Held.REQUESTS)),
+        (Slice(2, 3, 7, both_ways=False), ("impair", {Direction(2, 3)}, LinkCondition(slice_bytes=7))),
+        (Starve(Role.LEADER, 20), ("starve", 1, 20)),
+        (LimitMemory(2, 1 << 20), ("limit memory", 2, 1 << 20)),
+    ],
+)
+def test_what_holds_for_a_while(inject, target, fault, done):
+    ran = inject(Timed(0, fault, 500))
+    assert target.done[0] == (1.0, *done)
+    assert target.done[1][:2] == (1.5, "heal")
+    assert [row[3:] for row in ran.rows] == [(1.0, 1.5)]
+
+
+def test_a_place_that_is_not_found_is_refused_nothing(inject, target):
+    assert inject(Timed(0, Refuse(1, Role.LEADER), 500), Timed(0, HoldRequests(9, 1, (0,)), 500)).found == [False] * 2
+    assert target.done == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "done"),
+    [
+        (RestartWith(2, "a.b", "7"), [(1.0, "configure", 2, "a.b", "7"), (1.0, "kill", 2), (1.5, "launch", 2)]),
+        (
+            Upgrade(2, "4.3.1"),
+            [(1.0, "become", 2, "4.3.1"), (1.0, "ask to end", 2), (1.5, "kill", 2), (1.5, "launch", 2)],
+        ),
+    ],
+)
+def test_a_node_starts_as_another_one_than_it_was(inject, target, fault, done):
+    inject(Timed(0, fault, 500))
+    assert target.done == done
+
+
+def test_a_node_that_the_kernel_killed_for_its_memory_is_no_finding(inject, target):
+    target.down[2] = "killed"
+    ran = inject(Timed(0, LimitMemory(2, 1), 500))
+    assert ran.nodes.deaths == {}
+    assert target.down == {}
+
+
+def test_a_stale_copy_is_what_the_disk_held_when_it_was_made(inject, target, view, tmp_path, monkeypatch):
+    log = tmp_path / "a-0" / "0.log"
+    log.parent.mkdir()
+    log.write_text("old")
+    launch = Target.launch
+
+    def write_more(self, node):
+        launch(self, node)
+        log.write_text("newer")
+
+    monkeypatch.setattr(Target, "launch", write_more)
+    monkeypatch.setattr("chaos.live.nodes.put_back", lambda _, __, copies: restored.append(read(copies[0])))
+    restored = []
+
+    def read(copy):
+        return (copy / "a-0" / "0.log").read_text()
+
+    view.tell(0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
+    ran = inject(Timed(0, StaleCopy(1), 500))
+    assert restored == ["old"]
+    assert [each[1:] for each in target.done] == [("kill", 1), ("launch", 1), ("kill", 1), ("launch", 1)]
+    assert any(row[0] == "election" for row in ran.rows), "it leads again, and has lost content"
+
+
+def test_files_are_cut_short_while_the_node_is_down(inject, target, monkeypatch):
+    monkeypatch.setattr("chaos.live.nodes.cut_short", lambda *what: target._do("cut", *what[1:]))
+    inject(Timed(0, CutShort(1, per_mille=250), 500))
+    assert target.done == [(1.0, "kill", 1), (1.0, "cut", "a", ".log", 250), (1.5, "launch", 1)]
+
+
+def test_a_node_that_cannot_be_killed_in_time_is_not_kept_down(inject, target, monkeypatch):
+    def kill(self, node):
+        self.down[node] = "killed"
+        raise TargetError("process 7 was killed and is not gone after 10 s: it waits for its disk")
+
+    monkeypatch.setattr(Target, "kill", kill)
+    ran = inject(Timed(0, Kill(1), 500))
+    assert ran.injected[0].refused.startswith("process 7")
+    assert target.down == {}
