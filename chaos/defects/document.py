@@ -8,6 +8,8 @@ from collections import Counter
 from itertools import groupby
 
 from chaos.defects.defect import Defect
+from chaos.defects.live.registry import LIVE_DEFECTS
+from chaos.defects.live.rounds import ROUNDS
 from chaos.defects.registry import DEFECTS
 from chaos.defects.saved import saved_counterexample
 from chaos.simulation.source import printed
@@ -33,6 +35,19 @@ and compaction.
 """
 
 
+_LIVE_INTRODUCTION = """## On real processes
+
+The simulation has a network, a disk and clocks of its own, so it sees nothing of the server around the core: its files,
+sockets, signals and clocks. Those have defects, too. The target `defective:NAME` is the reference cluster with one bug
+in each of its processes, of these or of those above, and any command takes it: `kafkatrial chaos --target
+defective:flush-no-directory --minutes 10` draws rounds until one shows it. For {count} of them a round is kept, {new} of
+which are of the server (`chaos/defects/live/rounds.py`); `python -m chaos.defects.live` runs each on its defect, with
+disks in FUSE that lose what was not flushed, and on the clean broker, which must show nothing. What catches them is what
+catches everything in [chaos](chaos.md); no check knows of any defect. *Caught by* is what a round has shown.
+
+"""
+
+
 def page() -> str:
     """The whole page as Markdown."""
     defects = tuple(DEFECTS.values())
@@ -40,9 +55,20 @@ def page() -> str:
     parts = [_INTRODUCTION.format(count=len(defects), real=real)]
     for area, found in groupby(defects, key=lambda each: each.area):
         parts.append(f"## {area.value.capitalize()}\n\n" + _table(list(found)))
+    parts += [_LIVE_INTRODUCTION.format(count=len(ROUNDS), new=len(LIVE_DEFECTS)) + _live_tables()]
     parts += [_example(name) for name in _SHOWN if saved_counterexample(name) is not None]
     parts.append(_catchers(defects))
     return "\n".join(parts)
+
+
+def _live_tables() -> str:
+    rows = "".join(
+        f"| `{each.name}` | {each.story} {_sources(each)}| `{each.expected[0]}` |\n" for each in LIVE_DEFECTS.values()
+    )
+    core = ", ".join(f"`{name}`" for name in ROUNDS if name not in LIVE_DEFECTS)
+    return (
+        f"| name | what is wrong, and what a user sees | caught by |\n|---|---|---|\n{rows}\nOf those above: {core}.\n"
+    )
 
 
 def _table(defects: list[Defect]) -> str:

@@ -13,7 +13,7 @@ from reference_broker.core import node
 from reference_broker.core.clean_shutdown import take_marker, write_marker
 from reference_broker.core.disk import Disk
 from reference_broker.server import log_directory
-from reference_broker.server.file_disk import FileDisk
+from reference_broker.server.file_disk import OPEN_FILES_MAX, FileDisk
 from reference_broker.server.log_directory import LogDirectory
 
 _seeds = Area.FILES.seeds
@@ -27,7 +27,7 @@ _BEHIND = ThreadPoolExecutor(1)
 # --- what is not flushed
 
 
-@_seeds(FileDisk, "flush", "lost-write", "not-recovered", source="https://jepsen.io/analyses/nats-2.12.1")
+@_seeds(FileDisk, "flush", "not-recovered", "lost-write", source="https://jepsen.io/analyses/nats-2.12.1")
 def take_a_write_for_durable(self: FileDisk, *paths: str) -> None:
     """A flush does nothing: what was written counts as durable.
 
@@ -91,7 +91,7 @@ def write_the_identity_without_a_flush(self: LogDirectory, node_id: int, cluster
 # --- errors of a disk
 
 
-@_seeds(FileDisk, "append", "lost-write", "not-recovered", "replicas-differ")
+@_seeds(FileDisk, "append", "not-recovered", "lost-write", "replicas-differ")
 def swallow_a_failed_append(self: FileDisk, path: str, *parts: bytes | bytearray | memoryview) -> None:
     """An error of a write is passed over.
 
@@ -118,7 +118,7 @@ def swallow_a_failed_flush(self: FileDisk, *paths: str) -> None:
 # --- descriptors and positions
 
 
-@_seeds(FileDisk, "_descriptor", "lost-write", "not-recovered", "replicas-differ")
+@_seeds(FileDisk, "_descriptor", "node-ended", "not-recovered", "lost-write", "replicas-differ")
 def write_where_the_descriptor_stands(self: FileDisk, path: str, flags: int = 0) -> int:
     """A file is opened without O_APPEND, so that a write goes where the descriptor stands: after a restart, at 0.
 
@@ -130,7 +130,7 @@ def write_where_the_descriptor_stands(self: FileDisk, path: str, flags: int = 0)
     return descriptor
 
 
-@_seeds(FileDisk, "delete_directory", "replicas-differ", "lost-write", "not-recovered")
+@_seeds(FileDisk, "delete_directory", "node-ended", "replicas-differ", "lost-write", "not-recovered")
 def keep_deleted_logs_open(self: FileDisk, path: str) -> None:
     """The log of a replica that moved away is deleted, and its files stay open.
 
@@ -141,7 +141,7 @@ def keep_deleted_logs_open(self: FileDisk, path: str) -> None:
     self._at(path).rmdir()
 
 
-@_seeds(FileDisk, "truncate", "replicas-differ", "not-recovered", "lost-write")
+@_seeds(FileDisk, "truncate", "lost-write", "replicas-differ", "not-recovered")
 def pass_over_truncation(self: FileDisk, path: str, size: int) -> None:
     """A file is not cut short; only the log believes it.
 
@@ -153,8 +153,8 @@ def _buffering() -> type[FileDisk]:
     class Buffering(FileDisk):
         """Keeps what is appended until it is to be read or flushed, as a buffered stream does."""
 
-        def __init__(self, root: Path) -> None:
-            super().__init__(root)
+        def __init__(self, root: Path, open_files_max: int) -> None:
+            super().__init__(root, open_files_max)
             self._kept: dict[str, list[bytes]] = {}
 
         def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
@@ -171,12 +171,12 @@ def _buffering() -> type[FileDisk]:
 
 
 @_seeds(log_directory, "FileDisk", "lost-write", "not-recovered")
-def append_to_a_buffered_stream(root: Path) -> FileDisk:
+def append_to_a_buffered_stream(root: Path, open_files_max: int = OPEN_FILES_MAX) -> FileDisk:
     """Appends go to a stream that the process buffers, until somebody reads the file.
 
     SIGKILL takes what was acknowledged, from all replicas if it comes to all; no power has to go.
     """
-    return _buffering()(root)
+    return _buffering()(root, open_files_max)
 
 
 # --- starting

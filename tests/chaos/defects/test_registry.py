@@ -10,22 +10,26 @@ from types import ModuleType
 import pytest
 
 from chaos.defects.defect import Area
+from chaos.defects.live.registry import LIVE_DEFECTS
 from chaos.defects.registry import DEFECTS, UnknownDefectError, defect
 from conformance.registry import REQUIREMENTS
 from linearizability.anomalies.catalogue import ANOMALIES, RUN_ANOMALIES
 
 ROOT = Path(__file__).parents[3]
 INVARIANTS = ROOT / "reference_broker" / "simulation" / "invariants"
+ALL = {**DEFECTS, **LIVE_DEFECTS}
+OF_A_ROUND = {"node-ended", "replicas-differ", "not-recovered"}
+"""What a report of chaos calls a violation, beside anomalies."""
 
 
 def test_there_are_as_many_as_promised_in_every_area():
-    by_area = {area: [each for each in DEFECTS.values() if each.area is area] for area in Area}
-    assert len(DEFECTS) >= 60
+    by_area = {area: [each for each in ALL.values() if each.area is area] for area in Area}
+    assert len(ALL) >= 60
     assert min(map(len, by_area.values())) >= 4
 
 
 def test_each_is_in_place_while_it_is_seeded_and_gone_afterwards():
-    for each in DEFECTS.values():
+    for each in ALL.values():
         before = vars(each.owner)[each.attribute]
         assert before is not each.replacement, each.name
         with each.seeded():
@@ -34,7 +38,7 @@ def test_each_is_in_place_while_it_is_seeded_and_gone_afterwards():
 
 
 def test_one_is_gone_after_an_error():
-    each = next(iter(DEFECTS.values()))
+    each = next(iter(ALL.values()))
     before = vars(each.owner)[each.attribute]
     with pytest.raises(ZeroDivisionError), each.seeded():
         raise ZeroDivisionError
@@ -42,7 +46,7 @@ def test_one_is_gone_after_an_error():
 
 
 def test_each_is_called_as_the_function_that_it_replaces():
-    for each in DEFECTS.values():
+    for each in ALL.values():
         original, replacement = vars(each.owner)[each.attribute], each.replacement
         assert isinstance(replacement, property) is isinstance(original, property), each.name
         assert isinstance(replacement, staticmethod) is isinstance(original, staticmethod), each.name
@@ -51,33 +55,33 @@ def test_each_is_called_as_the_function_that_it_replaces():
 
 def test_each_place_is_looked_up_where_it_is_replaced():
     """A module that has imported a function by its name goes on with that one."""
-    for each in DEFECTS.values():
+    for each in ALL.values():
         if isinstance(each.owner, ModuleType):
             assert each.attribute in names_loaded_in(each.owner), each.name
 
 
 def test_each_tells_its_story():
-    for each in DEFECTS.values():
+    for each in ALL.values():
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", each.name)
         assert 2 <= len(re.findall(r"[.?!](?: |$)", each.story)) <= 5, each.name
         assert all(re.fullmatch(r"KAFKA-\d+|KIP-\d+|https://\S+", source) for source in each.sources), each.name
 
 
 def test_what_is_expected_to_catch_them_exists():
-    for each in DEFECTS.values():
+    for each in ALL.values():
         assert each.expected, each.name
         assert set(each.expected) <= known_catchers(), each.name
 
 
 def test_a_third_of_them_really_happened():
-    assert sum(bool(each.sources) for each in DEFECTS.values()) * 3 >= len(DEFECTS)
+    assert sum(bool(each.sources) for each in ALL.values()) * 3 >= len(ALL)
 
 
 def test_the_core_has_no_trace_of_them():
     for path in (ROOT / "reference_broker").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert "chaos" not in text
-        assert not [name for name in DEFECTS if name in text or name.replace("-", "_") in text]
+        assert not [name for name in ALL if name in text or name.replace("-", "_") in text]
 
 
 def test_an_unknown_name_is_told_in_one_line():
@@ -91,7 +95,7 @@ def known_catchers() -> set[str]:
     invariants = {name for text in tables for name in re.findall(r"^\| `([a-z-]+)` *\|", text, re.MULTILINE)}
     requirements = {requirement.id for requirement in REQUIREMENTS}
     anomalies = {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)}
-    return invariants | requirements | anomalies | {"exception", "not-converged"}
+    return invariants | requirements | anomalies | {"exception", "not-converged"} | OF_A_ROUND
 
 
 @cache

@@ -1,0 +1,110 @@
+"""Defects on real processes: caught by chaos, by its own judgement, and the clean broker is not blamed."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from chaos.defects.live import __main__ as command
+from chaos.defects.live.registry import LIVE_DEFECTS, live_defect
+from chaos.defects.live.rounds import BLACKOUT_OF_SEGMENTS, ROUNDS
+from chaos.defects.live.trial import CLEAN, LiveTried, try_defects
+from chaos.defects.registry import DEFECTS
+from chaos.live.report import Violation
+from chaos.live.session import fitted
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.target import TargetError, UnknownTargetError
+
+QUICK = ("flush-no-directory", "keep-deleted-logs-open")
+LOST = Violation("lost-write", "1: value 7 is gone")
+
+
+def report(*violations):
+    return SimpleNamespace(violations=violations)
+
+
+def test_twenty_have_a_round_and_half_of_them_no_simulation_could_see():
+    assert len(ROUNDS) >= 20
+    assert len(LIVE_DEFECTS) >= 10
+    assert set(LIVE_DEFECTS) <= set(ROUNDS)
+    assert set(LIVE_DEFECTS).isdisjoint(DEFECTS)
+    assert [live_defect(name).name for name in ROUNDS] == list(ROUNDS)
+
+
+def test_a_defective_cluster_runs_the_broker_through_the_launcher():
+    target = parse_target("defective:flush-no-directory")
+    assert target.name == "defective:flush-no-directory"
+    assert target._program() == ("-m", "chaos.defects.live.launch", "flush-no-directory")
+
+
+@pytest.mark.parametrize("name", ["defective", "defective:nosuch"])
+def test_a_cluster_with_no_such_defect_is_refused(name):
+    with pytest.raises(UnknownTargetError, match="there is no defect"):
+        parse_target(name)
+
+
+def test_a_round_is_run_until_it_shows_the_defect_and_once_on_the_clean_broker():
+    ran = []
+
+    def run(target, a_round, run_dir):
+        ran.append(target)
+        assert a_round == BLACKOUT_OF_SEGMENTS
+        return report(*[LOST] * (len(ran) == 2))
+
+    caught, clean = try_defects(["flush-no-directory"], rounds_max=3, run=run)
+    assert ran == ["defective:flush-no-directory"] * 2 + [CLEAN]
+    assert (caught.violations, caught.rounds, clean.violations, clean.target) == ((LOST,), 2, (), CLEAN)
+
+
+def test_rounds_that_defects_share_are_run_once_on_the_clean_broker():
+    tried = try_defects(["take-a-write-for-durable", "keep-the-torn-batch"], rounds_max=1, run=lambda *_: report())
+    assert [each.target for each in tried].count(CLEAN) == 1
+
+
+def test_a_cluster_that_does_not_start_has_caught_nothing():
+    def run(*_):
+        raise TargetError("node 1 did not listen in time")
+
+    tried, _ = try_defects(["flush-no-directory"], rounds_max=3, run=run)
+    assert (tried.violations, tried.rounds, tried.refused) == ((), 1, "node 1 did not listen in time")
+
+
+@pytest.mark.parametrize(
+    ("tried", "code"),
+    [
+        ([LiveTried("defective:a", (LOST,), 1, 9.0), LiveTried(CLEAN, (), 1, 9.0)], 0),
+        ([LiveTried("defective:a", (), 3, 9.0), LiveTried(CLEAN, (), 1, 9.0)], 1),
+        ([LiveTried("defective:a", (LOST,), 1, 9.0), LiveTried(CLEAN, (LOST,), 1, 9.0)], 1),
+    ],
+)
+def test_what_was_missed_and_false_alarms_fail(tried, code, monkeypatch, capsys):
+    monkeypatch.setattr(command, "try_defects", lambda *_, **__: iter(tried))
+    monkeypatch.setattr("sys.argv", ["live", "flush-no-directory"])
+    assert command.main() == code
+    assert capsys.readouterr().out.startswith("defective:a: " + ("lost-write" if tried[0].violations else "missed"))
+
+
+@pytest.mark.parametrize(("name", "said"), [("nosuch", "there is no defect"), ("take-any-acks", "no round is kept")])
+def test_a_name_that_cannot_be_tried_is_told_in_one_line(name, said, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["live", name])
+    assert command.main() == 4
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+
+
+def test_some_are_caught():
+    assert_all_caught(QUICK, rounds_max=2)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(0)
+def test_all_are_caught():
+    assert_all_caught(ROUNDS, rounds_max=4)
+
+
+def assert_all_caught(names, rounds_max):
+    refused = {name: reasons for name in names if (reasons := fitted(CLEAN, ROUNDS[name]).refused)}
+    if refused:
+        pytest.skip(f"this machine cannot run their rounds: {refused}")
+    tried = list(try_defects(names, rounds_max=rounds_max))
+    assert [command.told(each) for each in tried if bool(each.violations) is (each.target == CLEAN)] == []
