@@ -8,14 +8,17 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from linearizability.history.schema import SCHEMAS
 from reports.jobs.catalogue import STEPS
 from reports.jobs.definition import SECOND_NS, Beside, Job
 from reports.jobs.in_force import FAULT_SLOTS, Fault, Period, fault_slots, label_within, periods_of, slot_seconds
 from reports.jobs.inputs import Run
-from reports.jobs.views import TIMES, RunOfViews, raw, span_sql, topic_ids_sql, views
+from reports.jobs.views import ONLY_TOPIC_IDS, RAW, RUN_FACTS, TIMES, raw, span_sql, topic_ids_sql, views
 
+SMALL_ROWS: Final = 200_000
+"""A table that has no more rows in all runs goes to the engine from memory: many small files take longer to open."""
 _SQL_TYPES: Final = {pa.int32(): "INT", pa.int64(): "BIGINT", pa.string(): "STRING", pa.bool_(): "BOOLEAN"}
 
 
@@ -52,28 +55,23 @@ class Computed:
 
 def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[str], None]) -> Computed:
     """Run every job over some runs."""
-    numbers = [run.number for run in runs]
-    for run in runs:
-        for name, schema in SCHEMAS.items():
-            if run.files[name]:
-                engine.add_files(raw(name, run.number), schema, run.files[name])
-            else:
-                engine.add_table(raw(name, run.number), schema.empty_table())
-    progress("when the runs began and ended")
-    spans = {row["run"]: (row["first_ns"], row["last_ns"]) for row in engine.query(span_sql(numbers)).to_pylist()}
-    ends = [spans[number][1] - spans[number][0] for number in numbers]
-    periods = [periods_of(_faults(run, spans[run.number][0]), end) for run, end in zip(runs, ends, strict=True)]
-    slots = [
-        fault_slots(number, of_run, slot_seconds(end))
-        for number, of_run, end in zip(numbers, periods, ends, strict=True)
-    ]
+    for name in RAW:
+        _add_raw(engine, name, runs)
+    progress("when runs began and ended")
+    spans = {row["run"]: (row["first_ns"], row["last_ns"]) for row in engine.query(span_sql()).to_pylist()}
+    origins = [spans[run.number][0] for run in runs]
+    ends = [spans[run.number][1] - spans[run.number][0] for run in runs]
+    periods = [periods_of(_faults(run, origin), end) for run, origin, end in zip(runs, origins, ends, strict=True)]
+    slots_s = [slot_seconds(end) for end in ends]
+    slots = [fault_slots(*of_run) for of_run in zip(range(len(runs)), periods, slots_s, strict=True)]
     engine.add_table("fault_slots", pa.concat_tables([FAULT_SLOTS.empty_table(), *slots]))
-    engine.add_table("only_topic_ids", _only_ids(engine.query(topic_ids_sql(numbers))))
-    viewed = [
-        RunOfViews(run.number, spans[run.number][0], slot_seconds(end), not run.history.is_absent("positions"))
-        for run, end in zip(runs, ends, strict=True)
-    ]
-    for name, sql in views(viewed):
+    has_positions = [not run.history.is_absent("positions") for run in runs]
+    facts = [range(len(runs)), origins, [slot_s * SECOND_NS for slot_s in slots_s], has_positions]
+    engine.add_table("run_facts", pa.table([list(column) for column in facts], schema=RUN_FACTS))
+    ids = engine.query(topic_ids_sql())
+    engine.add_table("only_topic_ids", _only_ids(ids))
+    lacks_ids = ids["topic_id"].null_count not in (0, ids.num_rows)
+    for name, sql in views(lacks_ids=lacks_ids, lacks_positions=not all(has_positions)):
         engine.add_view(name, sql)
     tables: dict[str, pa.Table] = {}
     for step in STEPS:
@@ -85,6 +83,23 @@ def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[str], None]
     return Computed(tables, tuple(ends), tuple(tuple(of_run) for of_run in periods))
 
 
+def _add_raw(engine: Engine, name: str, runs: Sequence[Run]) -> None:
+    """Let a raw table stand for that of all runs: read once where it is small, for every query where it is not."""
+    schema = SCHEMAS[name].insert(0, pa.field("run", pa.int32()))
+    if sum(pq.read_metadata(path).num_rows for run in runs for path in run.files[name]) <= SMALL_ROWS:
+        small = [
+            table.add_column(0, schema.field(0), pa.array([run.number] * table.num_rows, pa.int32()))
+            for run in runs
+            for table in run.history.batches(name)
+        ]
+        engine.add_table(raw(name), pa.concat_tables([schema.empty_table(), *small]))
+        return
+    for run in runs:
+        engine.add_files(f"{raw(name)}_{run.number}", SCHEMAS[name], run.files[name])
+    parts = [f"SELECT {run.number} AS run, * FROM {raw(name)}_{run.number}" for run in runs if run.files[name]]
+    engine.add_view(raw(name), " UNION ALL ".join(parts))
+
+
 def _faults(run: Run, origin_ns: int) -> list[Fault]:
     begin, end = TIMES["faults"]
     rows = run.history.table("faults", ["kind", begin, end]).to_pylist()
@@ -94,11 +109,10 @@ def _faults(run: Run, origin_ns: int) -> list[Fault]:
 
 
 def _only_ids(found: pa.Table) -> pa.Table:
-    """The ids of topics of which a run knows one only."""
-    schema = pa.schema([("run", pa.int32()), ("topic", pa.string()), ("topic_id", pa.string())])
-    rows = sorted(found.to_pylist(), key=lambda row: (row["run"], row["topic"]))
+    rows = [row for row in found.to_pylist() if row["topic_id"] is not None]
+    rows.sort(key=lambda row: (row["run"], row["topic"]))
     by_name = [list(same) for _, same in groupby(rows, key=lambda row: (row["run"], row["topic"]))]
-    return pa.Table.from_pylist([same[0] for same in by_name if len(same) == 1], schema)
+    return pa.Table.from_pylist([same[0] for same in by_name if len(same) == 1], ONLY_TOPIC_IDS)
 
 
 def _typed(job: Job) -> str:

@@ -7,8 +7,9 @@ and `end_offset`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import pyarrow as pa
 
 from linearizability.history.schema import COLUMNS, Column
 from reports.jobs.definition import SECOND_NS
@@ -23,6 +24,8 @@ TIMES: Final = {
     "assignments": ("at_ns", "at_ns"),
 }
 """The tables that say when, each with the column of a row's begin and end."""
+RAW: Final = ("operations", "records", "positions", "states", "faults", "assignments")
+"""The public tables that are looked at."""
 VIEWED: Final = ("operations", "records", "positions", "states", "faults")
 _IDENTIFIED: Final = ("records", "positions", "states")
 
@@ -34,27 +37,24 @@ _NAMES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RunOfViews:
-    """What the views must know of one run."""
-
-    number: int
-    origin_ns: int
-    slot_s: int
-    """The width of the slots by which operations find the faults in force."""
-    has_positions: bool
+RUN_FACTS: Final = pa.schema(
+    [("run", pa.int32()), ("origin_ns", pa.int64()), ("slot_ns", pa.int64()), ("has_positions", pa.bool_())]
+)
+"""What the views must know of each run: its first event; the width of the slots by which operations find the faults
+in force; whether it has the table `positions`."""
+ONLY_TOPIC_IDS: Final = pa.schema([("run", pa.int32()), ("topic", pa.string()), ("topic_id", pa.string())])
+"""The ids of topics of which a run knows one only."""
 
 
-def raw(table: str, run: int) -> str:
-    """The name of a public table of one run, as it is on disk."""
-    return f"raw_{table}_{run}"
+def raw(table: str) -> str:
+    """The name of a public table as it is on disk, of all runs, with the column `run`."""
+    return f"raw_{table}"
 
 
-def span_sql(runs: Sequence[int]) -> str:
-    """First and last moment of every table that tells any, by run."""
+def span_sql() -> str:
+    """First and last moment of every run; what broke it does not count."""
     parts = [
-        f"SELECT {run} AS run, MIN({begin}) AS first_ns, MAX(COALESCE({end}, {begin})) AS last_ns FROM {raw(name, run)}"
-        for run in runs
+        f"SELECT run, MIN({begin}) AS first_ns, MAX(COALESCE({end}, {begin})) AS last_ns FROM {raw(name)} GROUP BY run"
         for name, (begin, end) in TIMES.items()
         if name != "faults"
     ]
@@ -63,62 +63,71 @@ def span_sql(runs: Sequence[int]) -> str:
     )
 
 
-def topic_ids_sql(runs: Sequence[int]) -> str:
-    """The ids by which rows know each topic, by run."""
-    parts = [
-        f"SELECT DISTINCT {run} AS run, topic, topic_id FROM {raw(name, run)} WHERE topic_id IS NOT NULL"
-        for run in runs
-        for name in _IDENTIFIED
-    ]
+def topic_ids_sql() -> str:
+    """By which ids, null among them, the rows of each run know its topics."""
+    parts = [f"SELECT DISTINCT run, topic, topic_id FROM {raw(name)}" for name in _IDENTIFIED]
     return f"SELECT DISTINCT run, topic, topic_id FROM ({_union(parts)}) AS ids WHERE topic IS NOT NULL"
 
 
-def views(runs: Sequence[RunOfViews]) -> Iterator[tuple[str, str]]:
-    """Names and SQL of the views, over the raw tables and `only_topic_ids` (run, topic, topic_id)."""
+def views(*, lacks_ids: bool, lacks_positions: bool) -> Iterator[tuple[str, str]]:
+    """Names and SQL of the views, over the raw tables, RUN_FACTS and ONLY_TOPIC_IDS.
+
+    `lacks_ids`: some row does not know an id that its run knows. `lacks_positions`: some run has none.
+    """
     for name in VIEWED:
-        yield name, _union([_of_run(name, run) for run in runs])
+        sql = _view(name, lacks_ids=lacks_ids and name in _IDENTIFIED)
+        if name == "positions" and lacks_positions:
+            sql = _union([sql, _derived_positions(lacks_ids=lacks_ids)])
+        yield name, sql
     yield "faulted_operations", _FAULTED
 
 
-def _of_run(name: str, run: RunOfViews) -> str:
-    if name == "positions" and not run.has_positions:
-        return _derived_positions(run)
-    columns = ", ".join(_column(name, column, run) for column in COLUMNS[name] if column.name != "topic_id")
-    source = f"{raw(name, run.number)} AS r"
-    if name in _IDENTIFIED:
-        columns += ", COALESCE(r.topic_id, i.topic_id, '') AS topic_id"
-        source += f" LEFT JOIN only_topic_ids AS i ON i.run = {run.number} AND i.topic = r.topic"
+def _view(name: str, *, lacks_ids: bool) -> str:
+    columns = ["r.run", *(_column(name, column) for column in COLUMNS[name] if column.name != "topic_id")]
+    source = f"{raw(name)} AS r"
+    if name in TIMES:
+        source += " JOIN run_facts AS t ON t.run = r.run"
     if name == "operations":
-        since = f"(r.invoke_ns - {run.origin_ns})"
-        columns += f", {_whole(since, SECOND_NS)} AS second, {_whole(since, run.slot_s * SECOND_NS)} AS slot"
-        ended = f"(COALESCE(r.complete_ns, r.invoke_ns) - {run.origin_ns})"
-        columns += f", {_whole(ended, SECOND_NS)} AS end_second"
+        ended = "(COALESCE(r.complete_ns, r.invoke_ns) - t.origin_ns)"
+        columns.append(f"{_whole('(r.invoke_ns - t.origin_ns)', 't.slot_ns')} AS slot")
+        columns.append(f"{_whole('(r.invoke_ns - t.origin_ns)', str(SECOND_NS))} AS second")
+        columns.append(f"{_whole(ended, str(SECOND_NS))} AS end_second")
     if name == "states":
-        columns += f", {_whole(f'(r.answered_ns - {run.origin_ns})', SECOND_NS)} AS second"
-    return f"SELECT {run.number} AS run, {columns} FROM {source}"
+        columns.append(f"{_whole('(r.answered_ns - t.origin_ns)', str(SECOND_NS))} AS second")
+    if name in _IDENTIFIED:
+        columns.append(_topic_id(lacks_ids=lacks_ids) + " AS topic_id")
+        source += _known_ids(lacks_ids=lacks_ids)
+    return f"SELECT {', '.join(columns)} FROM {source}"
 
 
-def _column(table: str, column: Column, run: RunOfViews) -> str:
+def _topic_id(*, lacks_ids: bool) -> str:
+    return "COALESCE(r.topic_id, i.topic_id, '')" if lacks_ids else "COALESCE(r.topic_id, '')"
+
+
+def _known_ids(*, lacks_ids: bool) -> str:
+    return " LEFT JOIN only_topic_ids AS i ON i.run = r.run AND i.topic = r.topic" if lacks_ids else ""
+
+
+def _column(table: str, column: Column) -> str:
     name = _NAMES.get(column.name, column.name)
     if column.name == "isr":
         return "array_join(array_sort(r.isr), ',') AS isr, cardinality(r.isr) AS isr_size"
     if table in TIMES and column.name in TIMES[table]:
-        return f"r.{column.name} - {run.origin_ns} AS {name}"
+        return f"r.{column.name} - t.origin_ns AS {name}"
     quoted = f"r.{column.name}"
     return f"NULLIF({quoted}, {column.unknown}) AS {name}" if column.unknown is not None else f"{quoted} AS {name}"
 
 
-def _derived_positions(run: RunOfViews) -> str:
+def _derived_positions(*, lacks_ids: bool) -> str:
     """Where the table is absent: from a read's first record to its last, a little less than the format says."""
     lacking = ", ".join(f"CAST(NULL AS BIGINT) AS {name}" for name in _UNTOLD)
+    topic_id = _topic_id(lacks_ids=lacks_ids)
     return f"""
-        SELECT {run.number} AS run, r.op_id, r.topic, r.partition, MIN(r.offset) AS begin_offset,
-          MAX(r.offset) + 1 AS end_offset, 'read' AS cause, {lacking},
-          COALESCE(r.topic_id, i.topic_id, '') AS topic_id
-        FROM {raw("records", run.number)} AS r
-        LEFT JOIN only_topic_ids AS i ON i.run = {run.number} AND i.topic = r.topic
-        WHERE r.direction = 'read' AND r.offset >= 0
-        GROUP BY r.op_id, r.topic, r.partition, COALESCE(r.topic_id, i.topic_id, '')
+        SELECT r.run, r.op_id, r.topic, r.partition, MIN(r.offset) AS begin_offset, MAX(r.offset) + 1 AS end_offset,
+          'read' AS cause, {lacking}, {topic_id} AS topic_id
+        FROM {raw("records")} AS r JOIN run_facts AS t ON t.run = r.run{_known_ids(lacks_ids=lacks_ids)}
+        WHERE r.direction = 'read' AND r.offset >= 0 AND NOT t.has_positions
+        GROUP BY r.run, r.op_id, r.topic, r.partition, {topic_id}
     """
 
 
@@ -132,7 +141,7 @@ _FAULTED: Final = """
 """
 
 
-def _whole(value: str, unit: int) -> str:
+def _whole(value: str, unit: str) -> str:
     """SQL for how often a unit fits into a number that is not negative, without a fraction on the way."""
     return f"CAST(({value} - {value} % {unit}) / {unit} AS BIGINT)"
 

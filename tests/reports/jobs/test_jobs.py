@@ -1,0 +1,79 @@
+"""The tables of a report: each against a slow one over strange histories, and the same from DuckDB and from Spark."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reports.jobs.catalogue import JOBS
+from reports.jobs.definition import QUANTILE_ERROR, bucket_of
+from reports.jobs.engine import compute
+from reports.jobs.inputs import open_runs
+from reports.local.engine import local_engine
+from tests.reports.jobs import oracle
+from tests.reports.jobs.histories import strange
+
+SEEDS = range(60)
+SEEDS_ON_SPARK = range(8)
+
+
+def computed(run_dirs, scratch, engine=None):
+    runs = open_runs(run_dirs, scratch)
+    with engine or local_engine(scratch / "duckdb", memory_mb=256) as opened:
+        return runs, compute(opened, runs, lambda step: None)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("many")
+    tables = {f"strange-{seed}": strange(seed) for seed in SEEDS}
+    dirs = [made.write(folder / name, files=1 + number % 2) for number, (name, made) in enumerate(tables.items())]
+    _, found = computed(dirs, folder / "scratch")
+    return tables, found
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
+def test_a_table_is_what_loops_over_the_rows_make_it(many, job):
+    tables, found = many
+    rows = found.tables[job.name].to_pylist()
+    met = 0
+    for name, made in tables.items():
+        own = [{key: value for key, value in row.items() if key != "run_id"} for row in rows if row["run_id"] == name]
+        wanted = oracle.table(job.name, oracle.History(made.rows), job.order)
+        assert own == wanted, name
+        met += len(wanted)
+    assert met > 20, "the histories have too little of this to tell"
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
+def test_a_table_has_the_schema_that_is_documented(many, job):
+    _, found = many
+    assert found.tables[job.name].schema == job.schema
+
+
+@pytest.mark.spark
+def test_spark_gives_the_same_tables(tmp_path):
+    from reports.spark.jobs import spark_engine
+
+    dirs = [strange(seed).write(tmp_path / str(seed)) for seed in SEEDS_ON_SPARK]
+    _, local = computed(dirs, tmp_path / "local")
+    _, spark = computed(dirs, tmp_path / "spark", spark_engine("local[2]"))
+    for job in JOBS:
+        assert spark.tables[job.name].equals(local.tables[job.name]), job.name
+        assert local.tables[job.name].num_rows, job.name
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    with local_engine(tmp_path_factory.mktemp("buckets")) as opened:
+        yield opened
+
+
+@given(st.lists(st.integers(0, 2**62) | st.integers(0, 20_000), min_size=1))
+def test_a_bucket_is_near_what_lies_in_it_and_keeps_the_order(engine, values):
+    values = sorted(values)
+    engine.add_table("given_values", pa.table({"x": pa.array(values, pa.int64())}))
+    found = engine.query(f"SELECT {bucket_of('x')} AS bucket FROM given_values ORDER BY x")["bucket"].to_pylist()
+    assert found == [oracle.bucket(value) for value in values]
+    assert found == sorted(found)
+    assert all(abs(bucket - value) <= QUANTILE_ERROR * value for bucket, value in zip(found, values, strict=True))
