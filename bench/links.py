@@ -21,7 +21,8 @@ from cluster_measures import create_topics, produce
 
 from fixtures.network import namespace
 from fixtures.targets.catalogue import parse_target
-from fixtures.targets.target import Barrier, Capability, Direction, LinkCondition
+from fixtures.targets.controls import Barrier, Direction, LinkCondition
+from fixtures.targets.target import Capability
 
 KINDS = ("direct", "streams", "packets")
 GOALS = {"streams": 0.90, "packets": 0.97}

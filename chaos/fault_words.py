@@ -3,7 +3,7 @@
 from enum import Enum, StrEnum
 
 from fixtures.faults.damage import Damage
-from fixtures.targets.target import Held, Listener
+from fixtures.targets.controls import Held, Listener
 
 __all__ = ["Damage", "Errno", "FileKind", "Held", "Keeps", "Listener", "Node", "Operation", "Place", "Role"]
 

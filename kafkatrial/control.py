@@ -20,7 +20,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from fixtures.targets.target import LinkControl, ProcessControl, Target, TargetError
+from fixtures.targets.controls import LinkControl, ProcessControl
+from fixtures.targets.target import Target, TargetError
 
 CLIENT = "client"
 _POLL_S = 0.05

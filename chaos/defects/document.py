@@ -40,10 +40,10 @@ _LIVE_INTRODUCTION = """## On real processes
 The simulation has a network, a disk and clocks of its own, so it sees nothing of the server around the core: its files,
 sockets, signals and clocks. Those have defects, too. The target `defective:NAME` is the reference cluster with one bug
 in each of its processes, of these or of those above, and any command takes it: `kafkatrial chaos --target
-defective:flush-no-directory --minutes 10` draws rounds until one shows it. For {count} of them a round is kept, {new} of
-which are of the server (`chaos/defects/live/rounds.py`); `python -m chaos.defects.live` runs each on its defect, with
-disks in FUSE that lose what was not flushed, and on the clean broker, which must show nothing. What catches them is what
-catches everything in [chaos](chaos.md); no check knows of any defect. *Caught by* is what a round has shown.
+defective:flush-no-directory --minutes 10` draws rounds until one shows it. For {count} of them a round is kept, of
+which {new} are of the server (`chaos/defects/live/rounds.py`); `python -m chaos.defects.live` runs each on its defect,
+with disks in FUSE that lose what was not flushed, and on the clean broker, which must show nothing. What catches them
+is what catches everything in [chaos](chaos.md); no check knows of any defect. *Caught by* is what a round has shown.
 
 """
 

@@ -41,15 +41,15 @@ from chaos.live.watch import View
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.recorded_admin import Election
 from fixtures.clients.stage import Event
-from fixtures.targets.target import (
+from fixtures.targets.controls import (
     Barrier,
     Direction,
     LinkCondition,
     MembershipControl,
     NetworkControl,
     RequestControl,
-    TargetError,
 )
+from fixtures.targets.target import TargetError
 
 _BARRIERS: Final = {Keeps.BYTES: Barrier.HOLDS, Keeps.NOTHING: Barrier.LOSES}
 

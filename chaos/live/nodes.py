@@ -47,15 +47,15 @@ from conformance.concurrent.surroundings import Surroundings
 from fixtures.disk.faults import DiskError as Refusal
 from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
 from fixtures.faults.damage import Damage, cut_short, damage, flip_bit, put_back, wipe
-from fixtures.targets.target import (
+from fixtures.targets.controls import (
     ClockControl,
     DiskControl,
     LogDirectories,
     ProcessSupervision,
     ResourceControl,
-    TargetError,
     UpgradeControl,
 )
+from fixtures.targets.target import TargetError
 from linearizability.anomalies.faults import NEVER_NS
 
 _OPERATIONS: Final = {

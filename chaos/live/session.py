@@ -12,9 +12,11 @@ from chaos.live.injector import Injected
 from chaos.live.report import Report
 from chaos.live.round import Round
 from chaos.live.run import LiveTarget, run_round
+from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import parse_target
+from fixtures.targets.controls import ProcessSupervision
 from fixtures.targets.residue import residue_of
-from fixtures.targets.target import PREPARED, ProcessSupervision, Target, UnknownTargetError
+from fixtures.targets.target import PREPARED, Target, UnknownTargetError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +30,25 @@ class Fitted:
     refused: dict[Fault, str]
 
 
-def fitted(target: str, a_round: Round) -> Fitted:
-    """Leave out what a target cannot do. Nothing starts. Raises `UnknownTargetError`."""
-    refused = refusals(_target(target, a_round, None), a_round.schedule)
+def fitted(target: str, a_round: Round, disk: DiskKind | None = None) -> Fitted:
+    """Leave out what a target cannot do. Nothing starts.
+
+    :param disk: what its nodes' log directories lie on; null: the best that there is, where the round takes one.
+    :raises UnknownTargetError: there is no such target.
+    :raises NotInstalledError: this machine has no such disk.
+    """
+    refused = refusals(_target(target, a_round, None, disk), a_round.schedule)
     kept = tuple(timed for timed in a_round.schedule if timed.fault not in refused)
     return Fitted(replace(a_round, schedule=kept), refused)
 
 
-def run_on(target: str, a_round: Round, run_dir: Path, told: Callable[[Injected], None] = lambda _: None) -> Report:
+def run_on(
+    target: str,
+    a_round: Round,
+    run_dir: Path,
+    told: Callable[[Injected], None] = lambda _: None,
+    disk: DiskKind | None = None,
+) -> Report:
     """Start a cluster, run the round, stop it. The brokers' own logs are kept beside the history.
 
     Raises:
@@ -43,7 +56,7 @@ def run_on(target: str, a_round: Round, run_dir: Path, told: Callable[[Injected]
         ScriptNotRunError: the topic was not made.
     """
     with TemporaryDirectory(prefix="kafkatrial-", ignore_cleanup_errors=True) as work_dir:
-        cluster = _target(target, a_round, Path(work_dir))
+        cluster = _target(target, a_round, Path(work_dir), disk)
         try:
             with cluster:
                 report = run_round(cluster, run_dir, a_round, told)
@@ -52,13 +65,14 @@ def run_on(target: str, a_round: Round, run_dir: Path, told: Callable[[Injected]
         return replace(report, residue=residue_of(Path(work_dir), os.getpid()))
 
 
-def _target(name: str, a_round: Round, work_dir: Path | None) -> LiveTarget:
+def _target(name: str, a_round: Round, work_dir: Path | None, disk: DiskKind | None) -> LiveTarget:
     target: Target = parse_target(
         name,
         a_round.cluster.nodes,
         properties=dict(a_round.cluster.properties),
         work_dir=work_dir,
         prepare=PREPARED & needs_of(a_round.schedule),
+        disk=disk,
     )
     if not isinstance(target, ProcessSupervision):
         raise UnknownTargetError(

@@ -15,7 +15,8 @@ from chaos.simulation.stage import SimulatedStage
 from chaos.simulation.transport import PLACE, SimulatedTransport
 from fixtures.clients.drivers import Drivers
 from fixtures.clients.transport import Transport
-from fixtures.targets.target import Capability, Listener, Lost, Node, TargetError
+from fixtures.targets.controls import Listener, Lost
+from fixtures.targets.target import Capability, Node, TargetError
 from fixtures.targets.trial_properties import trial_properties
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
 from reference_broker.simulation.cluster import (

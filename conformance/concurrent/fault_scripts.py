@@ -52,7 +52,8 @@ from conformance.concurrent.script import (
 )
 from fixtures.clients.recorded_admin import Election
 from fixtures.faults.damage import Damage
-from fixtures.targets.target import Lost, Target
+from fixtures.targets.controls import Lost
+from fixtures.targets.target import Target
 
 _COUNT = st.integers(1, 40)
 _LAG_TIME_MAX_MS_DEFAULT = 30_000

@@ -13,7 +13,7 @@ from enum import Enum, StrEnum
 
 from fixtures.clients.recorded_admin import Election
 from fixtures.faults.damage import Damage
-from fixtures.targets.target import Listener, Lost
+from fixtures.targets.controls import Listener, Lost
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -18,14 +18,8 @@ from conformance.concurrent.script import Send
 from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
 from fixtures.clients.recorded_admin import Election, RecordedAdminClient
 from fixtures.faults.damage import damage
-from fixtures.targets.target import (
-    LinkControl,
-    Listener,
-    LogDirectories,
-    MembershipControl,
-    ProcessControl,
-    TargetError,
-)
+from fixtures.targets.controls import LinkControl, Listener, LogDirectories, MembershipControl, ProcessControl
+from fixtures.targets.target import TargetError
 
 AWAIT_TIMEOUT_S = 30.0
 """For the cluster to come to what a move waits for: four times what the longest takes with trial settings."""

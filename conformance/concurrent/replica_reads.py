@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.transport import Transport
+from fixtures.targets.controls import LogDirectories
 from fixtures.targets.replica_logs import Replica, read_replica
 from fixtures.targets.stored_batches import segment_files
-from fixtures.targets.target import LogDirectories
 
 EQUAL_TIMEOUT_S = 10.0
 """For replicas to have one end, and for a follower to write down the log start: longer than Kafka's fetch wait."""

@@ -21,7 +21,7 @@ from conformance.concurrent.script import (
     TopicSettings,
 )
 from fixtures.clients.payload import SIZE_MIN
-from fixtures.targets.target import Lost
+from fixtures.targets.controls import Lost
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -1,9 +1,7 @@
-"""Defects of the process around the core: connections, clocks, signals, and what an error ends."""
+"""Defects of the process around the core: connections and clocks."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from chaos.defects.defect import Area
@@ -15,9 +13,8 @@ from reference_broker.server.shell import Shell
 
 _seeds = Area.PROCESS.seeds
 _connection_lost = Incoming.connection_lost
-_guarded = Shell._guarded
 _ACCEPTED: Counter[Shell] = Counter()
-_CONNECTIONS_MAX = 60
+_CONNECTIONS_MAX = 30
 
 
 # --- connections
@@ -35,6 +32,17 @@ def stop_accepting_after_a_reset(self: Incoming, exc: Exception | None) -> None:
     _connection_lost(self, exc)
 
 
+@_seeds(Incoming, "connection_lost", "node-ended", "not-recovered")
+def end_with_a_connection(self: Incoming, exc: Exception | None) -> None:
+    """An error of a connection is taken for an error of the node, which ends.
+
+    Whoever resets a connection at the right moment takes a broker down, and soon all of them.
+    """
+    _connection_lost(self, exc)
+    if exc is not None:
+        self._shell._failed(f"a connection failed: {exc}")
+
+
 @_seeds(Shell, "add", "not-recovered")
 def count_connections_that_are_gone(self: Shell, incoming: Incoming) -> None:
     """The bound on connections counts all that ever were, and not those that are open.
@@ -45,23 +53,6 @@ def count_connections_that_are_gone(self: Shell, incoming: Incoming) -> None:
     _ACCEPTED[self] += 1
     if _ACCEPTED[self] > _CONNECTIONS_MAX:
         incoming.close()
-
-
-# --- errors
-
-
-@_seeds(Shell, "_guarded", "not-recovered", "lost-write", "replicas-differ")
-@contextmanager
-def log_an_error_of_the_disk_and_go_on(self: Shell, give_up: Callable[[], None]) -> Iterator[None]:
-    """An error of the disk is noted like any other, and does not end the node.
-
-    The log and what the node believes of it part; whatever was under way is never finished.
-    """
-    with _guarded(self, give_up):
-        try:
-            yield
-        except OSError as error:
-            self.note(f"the log directory failed: {error}")
 
 
 # --- clocks

@@ -32,7 +32,8 @@ from chaos.faults import (
 )
 from chaos.live.injector import Injector
 from chaos.live.watch import PartitionSeen, View
-from fixtures.targets.target import Barrier, Direction, LinkCondition, TargetError
+from fixtures.targets.controls import Barrier, Direction, LinkCondition
+from fixtures.targets.target import TargetError
 
 
 class Clock:

@@ -9,8 +9,8 @@ from fixtures.clients.raw import RawClient
 from fixtures.clients.record_batch import Compression
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.targets.catalogue import parse_target
+from fixtures.targets.controls import Lost
 from fixtures.targets.replica_logs import read_replica
-from fixtures.targets.target import Lost
 from linearizability.history.recorder import Recorder
 
 TOPIC = "t"

@@ -10,15 +10,8 @@ from conformance.profiles import PROFILES, Profile
 from conformance.registry import REQUIREMENTS
 from fixtures.clients.raw import ConnectionClosed, RawClient, ResponseTimeout
 from fixtures.targets.catalogue import parse_target
-from fixtures.targets.target import (
-    Capability,
-    LinkControl,
-    LogDirectories,
-    MembershipControl,
-    ProcessControl,
-    TargetError,
-    UnknownTargetError,
-)
+from fixtures.targets.controls import LinkControl, LogDirectories, MembershipControl, ProcessControl
+from fixtures.targets.target import Capability, TargetError, UnknownTargetError
 from linearizability.history.reader import open_history
 from linearizability.history.schema import SCHEMAS
 

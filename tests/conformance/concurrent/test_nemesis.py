@@ -29,7 +29,8 @@ from fixtures.clients.outcomes import Outcome
 from fixtures.clients.stage import THREADS
 from fixtures.clients.transport import SOCKETS
 from fixtures.faults.damage import Damage
-from fixtures.targets.target import Lost, Node, TargetError
+from fixtures.targets.controls import Lost
+from fixtures.targets.target import Node, TargetError
 
 
 class Target:

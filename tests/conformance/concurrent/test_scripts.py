@@ -18,7 +18,8 @@ from conformance.concurrent.script import PipelinedProducer, Script, Send, Topic
 from conformance.registry import REQUIREMENTS as REGISTERED
 from fixtures.clients.recorded_admin import Election
 from fixtures.faults.damage import Damage
-from fixtures.targets.target import Capability, Lost
+from fixtures.targets.controls import Lost
+from fixtures.targets.target import Capability
 
 
 class Target:

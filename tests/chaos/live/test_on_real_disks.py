@@ -1,0 +1,19 @@
+"""Power cuts of file systems that are not ours: what chaos finds on FUSE it finds on ext4 and xfs."""
+
+import pytest
+
+from chaos.live.findings import finding
+from chaos.live.session import fitted, run_on
+from fixtures.disk.kinds import DiskKind, why_not
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("name", ["power-cut-of-all-loses", "power-cut-of-all-with-flush-keeps"])
+@pytest.mark.parametrize("disk", [DiskKind.EXT4, DiskKind.XFS])
+def test_a_finding_of_power_cuts_shows_on_a_real_file_system(name, disk, pytestconfig, tmp_path):
+    (target,) = pytestconfig.getoption("kafkatrial_target") or ["reference"]
+    reason = why_not(disk) or "; ".join(fitted(target, finding(name).round, disk).refused.values())
+    if reason:
+        pytest.skip(reason)
+    assert finding(name).shows(run_on(target, finding(name).round, tmp_path / "run", disk=disk))
