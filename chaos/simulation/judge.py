@@ -1,8 +1,9 @@
 """The verdict on a simulated run's history and on what lies on its disks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from uuid import UUID
 
 from linearizability.check import judge_history
 from linearizability.history.reader import History
@@ -45,8 +46,12 @@ def _invoked_ms(history: History, op_ids: tuple[int, ...]) -> int:
     return min((invoked[op_id] // 1_000_000 for op_id in op_ids if op_id in invoked), default=0)
 
 
-def replicas_differ(cluster: SimulatedCluster) -> str | None:
-    """Where two replicas hold different bytes on disk between the higher start and the lower end; null: nowhere."""
+def replicas_differ(cluster: SimulatedCluster, highest_start: Callable[[UUID, int], int]) -> str | None:
+    """Where two replicas hold different bytes on disk between the higher start and the lower end; null: nowhere.
+
+    :param highest_start: gives where the log of a topic's id and partition has ever begun: below, a power cut may bring
+        back some of what was deleted, on some.
+    """
     image = next(iter(cluster.nodes.values())).metadata.image
     for topic in image.topics.values():
         for index, partition in topic.partitions.items():
@@ -55,16 +60,18 @@ def replicas_differ(cluster: SimulatedCluster) -> str | None:
                 for node_id in partition.replicas
             }
             for one, other in combinations(sorted(logs), 2):
-                differs_at = _first_difference(logs[one], logs[other])
+                differs_at = _first_difference(logs[one], logs[other], highest_start(topic.topic_id, index))
                 if differs_at is not None:
                     return f"{topic.name}-{index}: nodes {one} and {other} hold different batches at {differs_at}"
     return None
 
 
-def _first_difference(one: tuple[tuple[int, bytes], ...], other: tuple[tuple[int, bytes], ...]) -> int | None:
+def _first_difference(
+    one: tuple[tuple[int, bytes], ...], other: tuple[tuple[int, bytes], ...], highest_start: int
+) -> int | None:
     if one == other or not one or not other:
         return None
-    start = max(one[0][0], other[0][0])
+    start = max(one[0][0], other[0][0], highest_start)
     first = [batch for batch in one if batch[0] >= start]
     second = [batch for batch in other if batch[0] >= start]
     return next((min(a[0], b[0]) for a, b in zip(first, second, strict=False) if a != b), None)

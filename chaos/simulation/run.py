@@ -259,7 +259,7 @@ class _Run:
                 for _ in range(2):
                     steps = _until_fetched(reader, script.partitions)
                     self._do(steps, DRAIN_MS, f"nobody tells the offsets of group {script.group}")
-        difference = replicas_differ(self.cluster)
+        difference = replicas_differ(self.cluster, self.invariants.highest_log_start)
         if difference is not None:
             raise _Failed("not-converged", difference)
 

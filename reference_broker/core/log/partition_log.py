@@ -317,7 +317,7 @@ class PartitionLog:
     # Getting shorter
 
     def delete_records_before(self, offset: int) -> None:
-        """Move the log start up (KIP-107); whole segments below it go at the next `apply_retention`.
+        """Move the log start up (KIP-107); whole segments below it go with `delete_below_start`.
 
         :raises OffsetOutOfRangeError: above the log's end.
         """
@@ -327,20 +327,26 @@ class PartitionLog:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
 
-    def apply_retention(self, now_ms: int, high_watermark: int) -> None:
-        """Remove the segments that time, size or the log start let go, and the producers that have expired."""
-        self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
-        self._delete_oldest(below_log_start(self._segments, self.log_start_offset), now_ms)
-        if self.config.deletes:
-            self._delete_oldest(over_size(self._segments, self.config, high_watermark), now_ms)
-            self._delete_oldest(over_age(self._segments, self.config, high_watermark, now_ms), now_ms)
+    def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
+        """Forget the producers that have expired, and move the log start above the segments that time and size let go.
 
-    def _delete_oldest(self, count: int, now_ms: int) -> None:
-        if not count:
-            return
-        if count == len(self._segments):
-            self.roll(now_ms)
-        self.delete_records_before(self._segments[count].base_offset)
+        :returns: whether segments lie below the log start. They go with `delete_below_start`, before which the log
+            start is to be written down: a power cut brings back any of the files, and with the old start it would be a
+            log with holes.
+        """
+        self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+        first = below_log_start(self._segments, self.log_start_offset)
+        if self.config.deletes:
+            first += over_size(self._segments[first:], self.config, high_watermark)
+            first += over_age(self._segments[first:], self.config, high_watermark, now_ms)
+            if first == len(self._segments):
+                self.roll(now_ms)
+            self.delete_records_before(self._segments[first].base_offset)
+        return first > 0
+
+    def delete_below_start(self) -> None:
+        """Remove the segments that lie below the log start."""
+        count = below_log_start(self._segments, self.log_start_offset)
         for segment in self._segments[:count]:
             segment.delete()
         del self._segments[:count]

@@ -188,4 +188,5 @@ class QuorumLog:
         """Let the log begin at a snapshot that is there; older snapshots go first, then whole segments."""
         self.snapshots.delete_before(snapshot_id)
         self._log.delete_records_before(snapshot_id.offset)
-        self._log.apply_retention(now_ms, snapshot_id.offset)
+        if self._log.apply_retention(now_ms, snapshot_id.offset):
+            self._log.delete_below_start()

@@ -272,12 +272,18 @@ class Replicas:
                 partition.log.flush()
 
     def apply_retention(self, now: Now) -> None:
-        """Let go of what time and size say."""
+        """Let go of what time and size say; where each log starts is durable before its files go."""
+        shorter = []
         for partition in self:
             start_before = partition.log_start_offset
-            partition.log.apply_retention(now.wall_ms, partition.high_watermark)
+            if partition.log.apply_retention(now.wall_ms, partition.high_watermark):
+                shorter.append(partition.log)
             if partition.log_start_offset != start_before:
                 self._fetchers.renew(partition.key)
+        if shorter:
+            self.checkpoint()
+        for log in shorter:
+            log.delete_below_start()
 
     def close(self) -> None:
         """Flush every log and let go of its files."""

@@ -11,6 +11,8 @@
 with a table of its invariants at its top.
 """
 
+from uuid import UUID
+
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.answers import check_answer
 from reference_broker.simulation.invariants.convergence import converged
@@ -23,6 +25,7 @@ from reference_broker.simulation.invariants.metadata_answers import check_metada
 from reference_broker.simulation.invariants.oracle import check_checkpoints, check_log
 from reference_broker.simulation.invariants.partitions import PartitionInvariants
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
+from reference_broker.simulation.invariants.quorum_answers import check_quorum_answer
 from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
 from reference_broker.simulation.invariants.requests import check_request
 from reference_broker.simulation.invariants.timeliness import TimelinessInvariants
@@ -48,7 +51,7 @@ class Invariants:
         voters = [node_id for node_id, role in cluster.roles.items() if "controller" in role]
         self.quorum = QuorumWatch(QuorumInvariants(voters, 3 * fetch_timeout_ms), self._give_up)
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
-        self.watch.answers += [check_answer, check_metadata_answer]
+        self.watch.answers += [check_answer, check_metadata_answer, check_quorum_answer]
         self.watch.requests.append(check_request)
         self.watch.decisions.append(check_decision)
         self.watch.observers += [self.quorum, self.metadata, self.partitions, HealthInvariants()]
@@ -69,6 +72,11 @@ class Invariants:
         """A client was told that a group's offset is committed."""
         if not self.is_void:
             self.groups.acknowledged(group, topic, partition, offset)
+
+    def highest_log_start(self, topic_id: UUID, partition: int) -> int:
+        """The highest start that any replica of a partition has ever had."""
+        ledger = self.partitions.ledgers.get((topic_id, partition))
+        return 0 if ledger is None else ledger.highest_start
 
     def allow_loss(self, node_id: int) -> None:
         """A node's disk may have lost content of topics; power cuts, and wipes of the whole disk, are seen anyway."""

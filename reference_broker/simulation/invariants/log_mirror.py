@@ -109,6 +109,7 @@ class LogMirror:
         files = cast("MemoryDisk", log._disk).files
         segments = log._segments
         self._forget_before(segments[0].base_offset)
+        self._recall(log.directory, segments, files)
         removed = []
         while self.batches and not self._stands(self.batches[-1], log.directory, segments, files):
             removed.append(self.batches.pop())
@@ -120,6 +121,13 @@ class LogMirror:
         """Whole segments are deleted from the start of a log."""
         if self.batches and self.batches[0].last_offset < offset:
             del self.batches[: bisect_right(self.batches, offset - 1, key=attrgetter("last_offset"))]
+
+    def _recall(self, directory: str, segments: list[Segment], files: MutableMapping[str, bytearray]) -> None:
+        """A power cut brings back segments from before the first, whose deletion was not durable."""
+        if self.batches and segments[0].base_offset < self.batches[0].segment:
+            before = LogMirror()
+            before._read_on(directory, [one for one in segments if one.base_offset < self.batches[0].segment], files)
+            self.batches[:0] = before.batches
 
     def _stands(
         self, batch: Batch, directory: str, segments: list[Segment], files: MutableMapping[str, bytearray]

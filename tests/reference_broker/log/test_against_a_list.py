@@ -89,6 +89,7 @@ class LogMachine(RuleBasedStateMachine):
     def _retain(self, config: LogConfig, expected: list[int]) -> None:
         self.log.config = config
         self.log.apply_retention(NOW_MS, self.end)
+        self.log.delete_below_start()
         self.log.config = CONFIG
         assert self.segment_bases() == (expected or [self.end])
         self._starts_at(max(self.start, self.segment_bases()[0]))

@@ -138,8 +138,10 @@ def test_a_lost_snapshot_is_made_up_for_by_the_batches(log, damage):
 def test_producers_expire(log):
     log.send(0)
     log.log.apply_retention(NOW_MS + DAY_MS - 1, 1)
+    log.log.delete_below_start()
     assert log.send(2) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     log.log.apply_retention(NOW_MS + DAY_MS, 1)
+    log.log.delete_below_start()
     assert log.send(2) == 1
 
 

@@ -123,8 +123,10 @@ def test_a_segment_without_times_expires_by_the_clock():
     log = PartitionLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
     log.append(encode_batch(of_timestamps([-1])), leader_epoch=0, now_ms=NOW_MS)
     log.apply_retention(NOW_MS + 1000, 1)
+    log.delete_below_start()
     assert log.log_start_offset == 0
     log.apply_retention(NOW_MS + 1001, 1)
+    log.delete_below_start()
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
 
 
@@ -134,6 +136,7 @@ def test_nothing_above_the_high_watermark_goes():
     for _ in range(4):
         log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
     log.apply_retention(NOW_MS + 1, 2)
+    log.delete_below_start()
     assert log.log_start_offset == 2
 
 
@@ -144,6 +147,7 @@ def test_a_compacted_topic_keeps_what_lies_above_its_start():
         log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
     log.delete_records_before(2)
     log.apply_retention(NOW_MS + DAY_MS, 4)
+    log.delete_below_start()
     assert (log.log_start_offset, log.size_bytes) == (2, 2 * len(plain()))
 
 
