@@ -74,12 +74,13 @@ def _of_leader(watched: Watched, channel: Channel) -> Iterator[Claim]:
     yield "address", (channel.host, channel.port) in [(each.host, each.port) for each in leader.end_points], True
 
 
-def _of_followed(partition: Partition | None, channel: Channel, epoch: int) -> Iterator[Claim]:
-    yield "a partition of this broker", partition is not None, True
-    assert partition is not None
-    yield f"{partition.key}: role", Role.FOLLOWER, partition.role
-    yield f"{partition.key}: leader", channel.node_id, partition.leader
-    yield f"{partition.key}: current_leader_epoch", epoch, partition.leader_epoch
+def _of_followed(partition: Partition | None, channel: Channel, epoch: int) -> Claim:
+    """A name in the text of each partition would cost more than all else."""
+    if partition is None:
+        return "a partition of this broker", None, True
+    said = partition.key, Role.FOLLOWER, channel.node_id, epoch
+    is_so = partition.key, partition.role, partition.leader, partition.leader_epoch
+    return "role, leader, current_leader_epoch", said, is_so
 
 
 def _of_fetch(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
@@ -94,14 +95,14 @@ def _of_fetch(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]
         known = image.topics_by_id.get(topic.topic_id)
         for said in topic.partitions:
             partition = None if known is None else replicas.get(known.name, said.partition)
-            yield from _of_followed(partition, channel, said.current_leader_epoch)
+            yield _of_followed(partition, channel, said.current_leader_epoch)
             assert partition is not None
-            log = partition.log
+            key, log = partition.key, partition.log
             entries = log.epochs._entries
-            yield f"{partition.key}: fetch_offset", said.fetch_offset, log._segments[-1].end_offset
-            yield f"{partition.key}: last_fetched_epoch", said.last_fetched_epoch, entries[-1][0] if entries else -1
-            yield f"{partition.key}: log_start_offset", said.log_start_offset, partition.log_start_offset
-            named.add(partition.key)
+            is_so = key, log._segments[-1].end_offset, entries[-1][0] if entries else -1, log.log_start_offset
+            told = key, said.fetch_offset, said.last_fetched_epoch, said.log_start_offset
+            yield "fetch_offset, last_fetched_epoch, log_start_offset", told, is_so
+            named.add(key)
             places += 1
     yield "partitions that are named once", len(named), places
 
@@ -113,7 +114,7 @@ def _of_list_offsets(watched: Watched, channel: Channel, asked: Any) -> Iterator
     for topic in asked.topics:
         for said in topic.partitions:
             partition = replicas.get(topic.name, said.partition_index)
-            yield from _of_followed(partition, channel, said.current_leader_epoch)
+            yield _of_followed(partition, channel, said.current_leader_epoch)
             yield "a start or an end", said.timestamp in {_LATEST, _EARLIEST}, True
 
 

@@ -86,10 +86,14 @@ class _Seen:
 
     def placed(self, where: str, told: Any, record: PartitionRecord) -> Iterator[Claim]:
         """What Metadata and DescribeTopicPartitions tell of a partition alike."""
-        yield f"{where}: leader", told.leader_id, self.leader(record)
-        yield f"{where}: leader_epoch", getattr(told, "leader_epoch", record.leader_epoch), record.leader_epoch
         offline = tuple(replica for replica in record.replicas if replica not in self.alive)
-        yield f"{where}: offline_replicas", getattr(told, "offline_replicas", offline), offline
+        said = (
+            told.leader_id,
+            getattr(told, "leader_epoch", record.leader_epoch),
+            getattr(told, "offline_replicas", offline),
+        )
+        is_so = self.leader(record), record.leader_epoch, offline
+        yield f"{where}: leader_id, leader_epoch, offline_replicas", said, is_so
 
 
 def _operations(entity: Any, field: str, *, is_asked: bool, everything: int) -> Iterator[Claim]:
@@ -143,8 +147,8 @@ def _of_topic(seen: _Seen, request: Request, told: Any, *, by_id: bool) -> Itera
         record, where = known.partitions[part.partition_index], f"{told.name}-{part.partition_index}"
         yield from seen.placed(where, part, record)
         if request.api_version:
-            yield f"{where}: replicas, ISR", (part.replica_nodes, part.isr_nodes), (record.replicas, record.isr)
-            yield f"{where}: error", part.error_code, _error_of(seen, request, record)
+            is_so = record.replicas, record.isr, _error_of(seen, request, record)
+            yield f"{where}: replicas, ISR, error", (part.replica_nodes, part.isr_nodes, part.error_code), is_so
 
 
 def _error(told: Any, known: TopicImage | None, *, by_id: bool) -> ErrorCode:

@@ -122,12 +122,16 @@ def _of_fetch(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]
     yield "a leader's own fetch", isinstance(state, Leader), False
     if isinstance(state, Follower):
         yield "records while a snapshot is fetched", state.snapshot_id, None
-    yield "replica_id", asked.replica_state.replica_id, watched.node_id
-    yield "replica_directory_id", partition.replica_directory_id, _directory_id(watched)
-    yield "current_leader_epoch", partition.current_leader_epoch, state.epoch
-    yield "fetch_offset", partition.fetch_offset, _end_offset(quorum)
-    yield "last_fetched_epoch", partition.last_fetched_epoch, _last_epoch(quorum)
-    yield "high_watermark", partition.high_watermark, quorum.high_watermark
+    said_id = asked.replica_state.replica_id, partition.replica_directory_id
+    yield "replica_id, replica_directory_id", said_id, (watched.node_id, _directory_id(watched))
+    said = (
+        partition.current_leader_epoch,
+        partition.fetch_offset,
+        partition.last_fetched_epoch,
+        partition.high_watermark,
+    )
+    is_so = state.epoch, _end_offset(quorum), _last_epoch(quorum), quorum.high_watermark
+    yield "current_leader_epoch, fetch_offset, last_fetched_epoch, high_watermark", said, is_so
 
 
 def _of_fetch_snapshot(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:

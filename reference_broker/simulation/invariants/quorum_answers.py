@@ -1,0 +1,229 @@
+"""What a node of the quorum answers fits its state as it answers: the invariant `answer-of-quorum`.
+
+| question          | what must hold                                                                                  |
+|-------------------|-------------------------------------------------------------------------------------------------|
+| any of the quorum | only one of another cluster is refused as a whole; the answer says the epoch, the leader and    |
+|                   | where that is; an epoch is refused as older or newer only if it is                              |
+| Vote              | a vote that is given is remembered; one is refused only to a log that is behind, by who has     |
+|                   | voted for another, or by who knows, or is, a leader (KIP-595, KIP-996)                          |
+| BeginQuorumEpoch, | the epoch is then the node's own                                                                |
+| EndQuorumEpoch    |                                                                                                 |
+| Fetch             | by the leader of the epoch: records from the offset on, if there are any, or where the logs     |
+|                   | part, or the snapshot to fetch; the high watermark that it knows                                |
+| FetchSnapshot     | by the leader of the epoch: the bytes that its disk has there                                   |
+| DescribeQuorum    | by the leader: what it knows of each voter, once, and of others; else who leads (KIP-836)       |
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from reference_broker.core.quorum.messages import NO_LEADER, OffsetAndEpoch
+from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
+from reference_broker.core.quorum.states import Follower, Leader, Prospective, Unattached
+from reference_broker.core.request import Request
+from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
+from reference_broker.simulation.invariants.topic_decisions import Claim
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Watched
+
+_FETCH, _VOTE, _BEGIN_QUORUM_EPOCH, _END_QUORUM_EPOCH = 1, 52, 53, 54
+_DESCRIBE_QUORUM, _FETCH_SNAPSHOT = 55, 59
+
+
+def check_quorum_answer(watched: Watched, request: Request, response: Any) -> None:
+    """See the table. Raises `InvariantViolation`."""
+    claims = _CLAIMS.get(request.api_key)
+    if claims is None or watched.node is None or not request.connection.is_controller:
+        return
+    for what, said, is_so in claims(watched, request.body, response):
+        if said != is_so:
+            detail = (
+                f"{type(response).__name__} of node {watched.node_id}: {what} is {said!r}, which should be {is_so!r}"
+            )
+            raise InvariantViolation("answer-of-quorum", detail)
+
+
+def _of_cluster(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
+    assert watched.node is not None
+    is_other = asked.cluster_id not in {None, "", watched.node.runtime.identity.cluster_id}
+    yield "refused for its cluster", told.error_code is ErrorCode.inconsistent_cluster_id, is_other
+
+
+def _of_leader(watched: Watched, told: Any, leader_id: int, leader_epoch: int) -> Iterator[Claim]:
+    assert watched.node is not None
+    state = watched.quorum.state
+    yield "leader_id, leader_epoch", (leader_id, leader_epoch), (state.leader_id, state.epoch)
+    voter = watched.node.layout.voters.get(leader_id)
+    endpoints = [(each.node_id, each.host, each.port) for each in told.node_endpoints]
+    yield "node_endpoints", endpoints, [] if voter is None else [(leader_id, voter.host, voter.port)]
+
+
+def _of_epoch(watched: Watched, code: ErrorCode, asked_epoch: int) -> Iterator[Claim]:
+    epoch = watched.quorum.state.epoch
+    if code is ErrorCode.none:
+        yield "epoch", asked_epoch, epoch
+    elif code is ErrorCode.fenced_leader_epoch:
+        yield "older epoch", asked_epoch < epoch, True
+    elif code is ErrorCode.unknown_leader_epoch:
+        yield "newer epoch", asked_epoch > epoch, True
+
+
+# --- elections
+
+
+def _of_vote(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
+    yield from _of_cluster(watched, asked, told)
+    if told.error_code is not ErrorCode.none:
+        return
+    wish, answer = asked.topics[0].partitions[0], told.topics[0].partitions[0]
+    yield from _of_leader(watched, told, answer.leader_id, answer.leader_epoch)
+    if answer.error_code is ErrorCode.fenced_leader_epoch:
+        yield from _of_epoch(watched, answer.error_code, wish.replica_epoch)
+    if answer.error_code is not ErrorCode.none:
+        yield "vote_granted with an error", answer.vote_granted, False
+        return
+    state = watched.quorum.state
+    if answer.vote_granted:
+        if not wish.pre_vote:
+            yield "epoch", wish.replica_epoch, state.epoch
+            yield "voted", None if state.voted is None else state.voted.id, wish.replica_id
+    else:
+        yield "refused for no reason", _may_refuse(watched.quorum, wish), True
+
+
+def _may_refuse(quorum: QuorumNode, wish: Any) -> bool:
+    state = quorum.state
+    if (wish.last_offset_epoch, wish.last_offset) < (quorum.log.last_epoch, quorum.log.end_offset):
+        return True
+    if wish.pre_vote:
+        return isinstance(state, Leader) or (isinstance(state, Follower) and state.has_fetched)
+    if not isinstance(state, Unattached | Prospective) or state.leader_id != NO_LEADER:
+        return True
+    return state.voted is not None and state.voted.id != wish.replica_id
+
+
+def _of_epoch_change(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
+    yield from _of_cluster(watched, asked, told)
+    if told.error_code is not ErrorCode.none:
+        return
+    wish, answer = asked.topics[0].partitions[0], told.topics[0].partitions[0]
+    yield from _of_leader(watched, told, answer.leader_id, answer.leader_epoch)
+    yield from _of_epoch(watched, answer.error_code, wish.leader_epoch)
+
+
+# --- replication
+
+
+def _of_fetch(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
+    yield from _of_cluster(watched, asked, told)
+    if told.error_code is not ErrorCode.none:
+        return
+    wish, answer = asked.topics[0].partitions[0], told.responses[0].partitions[0]
+    yield from _of_leader(watched, told, answer.current_leader.leader_id, answer.current_leader.leader_epoch)
+    yield from _of_epoch(watched, answer.error_code, wish.current_leader_epoch)
+    if answer.error_code is not ErrorCode.none:
+        return
+    quorum, state = watched.quorum, watched.quorum.state
+    yield "a leader", isinstance(state, Leader), True
+    assert isinstance(state, Leader)
+    yield "high_watermark", answer.high_watermark, state.leadership.high_watermark
+    parted, named, records = answer.diverging_epoch, answer.snapshot_id, answer.records or b""
+    yield "kinds of answers", (parted.epoch >= 0) + (named.end_offset >= 0) + bool(records) <= 1, True
+    if records:
+        header = BatchHeader.parse(records) if len(records) >= HEADER_SIZE_BYTES else None
+        holds = header is not None and header.base_offset <= wish.fetch_offset <= header.last_offset
+        yield f"records from {wish.fetch_offset} on", holds, True
+    elif parted.epoch < 0 and named.end_offset < 0:
+        yield "nothing behind", wish.fetch_offset, quorum.log._log._segments[-1].end_offset
+    if named.end_offset >= 0:
+        is_there = OffsetAndEpoch(named.end_offset, named.epoch) in quorum.log.snapshots._ids
+        yield "a snapshot that is there", is_there, True
+    elif not quorum.log.snapshots._ids and wish.fetch_offset:
+        said = None if parted.epoch < 0 else (parted.epoch, parted.end_offset)
+        yield "diverging_epoch", said, _divergence(quorum, wish.fetch_offset, wish.last_fetched_epoch)
+
+
+def _divergence(quorum: QuorumNode, fetch_offset: int, epoch: int) -> tuple[int, int] | None:
+    """Where a log that ends so parts from this one, which begins at 0."""
+    log = quorum.log._log
+    starts = [*log.epochs._entries, (1 << 62, log._segments[-1].end_offset)]
+    found, end_offset = 0, 0
+    for (own, _), (_, next_start) in pairwise(starts):
+        if own <= epoch:
+            found, end_offset = own, next_start
+    return None if found == epoch and fetch_offset <= end_offset else (found, end_offset)
+
+
+def _of_fetch_snapshot(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
+    assert watched.node is not None
+    yield from _of_cluster(watched, asked, told)
+    if told.error_code is not ErrorCode.none:
+        return
+    wish, answer = asked.topics[0].partitions[0], told.topics[0].partitions[0]
+    yield from _of_leader(watched, told, answer.current_leader.leader_id, answer.current_leader.leader_epoch)
+    yield from _of_epoch(watched, answer.error_code, wish.current_leader_epoch)
+    disk = watched.node.runtime.disk
+    path = f"{QUORUM_LOG_DIRECTORY}/{wish.snapshot_id.end_offset:020d}-{wish.snapshot_id.epoch:010d}.checkpoint"
+    if answer.error_code is ErrorCode.snapshot_not_found:
+        yield "there", disk.exists(path), False
+    if answer.error_code is not ErrorCode.none:
+        return
+    yield "a leader", isinstance(watched.quorum.state, Leader), True
+    said = (answer.snapshot_id.end_offset, answer.snapshot_id.epoch), answer.position
+    yield "snapshot_id, position", said, ((wish.snapshot_id.end_offset, wish.snapshot_id.epoch), wish.position)
+    size = disk.size(path)
+    yield "size", answer.size, size
+    piece = disk.read(path, wish.position, min(asked.max_bytes, size - wish.position))
+    yield "unaligned_records", bytes(answer.unaligned_records or b""), bytes(piece)
+
+
+# --- to administrators
+
+
+def _of_description(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
+    places = [(topic.topic_name, part.partition_index) for topic in asked.topics for part in topic.partitions]
+    answers = [(topic.topic_name, part) for topic in told.topics for part in topic.partitions]
+    yield "partitions", [(name, part.partition_index) for name, part in answers], places
+    state = watched.quorum.state
+    for name, part in answers:
+        if (name, part.partition_index) != (CLUSTER_METADATA_TOPIC, 0):
+            yield f"{name}: error", part.error_code, ErrorCode.unknown_topic_or_partition
+            continue
+        yield "leader_id, leader_epoch", (part.leader_id, part.leader_epoch), (state.leader_id, state.epoch)
+        if isinstance(state, Leader):
+            yield "error", part.error_code, ErrorCode.none
+            yield from _of_described(watched, state, part)
+        else:
+            yield "error", part.error_code, ErrorCode.not_leader_or_follower
+
+
+def _of_described(watched: Watched, state: Leader, part: Any) -> Iterator[Claim]:
+    assert watched.node is not None
+    leadership, voters = state.leadership, watched.node.layout.voters
+    yield "high_watermark", part.high_watermark, leadership.high_watermark
+    yield "current_voters", [voter.replica_id for voter in part.current_voters], list(voters.ids)
+    for voter in part.current_voters:
+        key = voters.key_of(voter.replica_id)
+        if hasattr(voter, "replica_directory_id"):
+            yield f"voter {voter.replica_id}: directory", voter.replica_directory_id, key.directory_id
+        own_end = watched.quorum.log._log._segments[-1].end_offset
+        is_own = voter.replica_id == watched.node_id
+        end_offset = own_end if is_own else leadership._progress[voter.replica_id].end_offset
+        yield f"voter {voter.replica_id}: log_end_offset", voter.log_end_offset, end_offset
+    observers = sorted(key.id for key in leadership._observers)
+    yield "observers", [each.replica_id for each in part.observers], observers
+    yield "observers that are voters", [key for key in leadership._observers if voters.contains(key)], []
+
+
+_CLAIMS: Final[dict[int, Callable[[Watched, Any, Any], Iterator[Claim]]]] = {
+    _FETCH: _of_fetch,
+    _VOTE: _of_vote,
+    _BEGIN_QUORUM_EPOCH: _of_epoch_change,
+    _END_QUORUM_EPOCH: _of_epoch_change,
+    _DESCRIBE_QUORUM: _of_description,
+    _FETCH_SNAPSHOT: _of_fetch_snapshot,
+}
