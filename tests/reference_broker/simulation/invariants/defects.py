@@ -30,6 +30,7 @@ from reference_broker.core.quorum.duties import Duties
 from reference_broker.core.quorum.leadership import Leadership
 from reference_broker.core.quorum.messages import FetchRequest
 from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.core.quorum.states import Ballot
 from reference_broker.core.replication import requests
 from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.partition import Partition, Role
@@ -489,7 +490,9 @@ DEFECTS = (
         faulty_ms=500,
     ),
     Defect("not-converged", Followers, "may_join", _never, faults=6),
-    Defect("quorum-one-leader", answers, "grants_vote", _always, faults=6),
+    Defect("answer-of-quorum", answers, "grants_vote", _never, faults=0, faulty_ms=500),
+    Defect("answer-of-quorum", QuorumLog, "read", lambda *_: b"", faults=0, faulty_ms=500),
+    Defect("quorum-one-leader", Ballot, "is_won", property(_always), faults=6),
     Defect("quorum-majority", Leadership, "_reached_by_majority", _minority, faults=0, faulty_ms=1_500),
     Defect(
         "quorum-check-quorum",
