@@ -11,6 +11,7 @@ from fixtures.targets.cache import cache_directory
 from kafkatrial.commands import broker
 from kafkatrial.commands.chaos import chaos
 from kafkatrial.commands.check import check
+from kafkatrial.commands.collect import collect
 from kafkatrial.commands.doctor import doctor
 from kafkatrial.commands.export import export
 from kafkatrial.commands.nightly import nightly
@@ -57,6 +58,7 @@ def _build_app() -> typer.Typer:
     app.command()(check)
     app.command()(report)
     app.command()(export)
+    app.command()(collect)
     app.command()(spark_job)
     app.command()(synthesize)
     app.add_typer(targets_app, name="targets")

@@ -5,6 +5,7 @@ import json
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +18,7 @@ from chaos.live.round import Round
 from chaos.live.session import fitted, run_on
 from conformance.events import Event
 from fixtures.targets.catalogue import target_kinds
+from kafkatrial.accompanying import Companions
 from kafkatrial.chaos_progress import chaos_progress
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.chaos_tables import render_chaos
@@ -46,6 +48,8 @@ class Choices:
     shrink_minutes: float
     out: Path | None
     sought: str | None = None
+    history_topic: str | None = None
+    history_bootstrap: str | None = None
 
 
 def plan_chaos(choices: Choices) -> Plan:
@@ -92,8 +96,9 @@ def installed_targets() -> tuple[str, ...]:
 class Breaking:
     """Runs a plan. `run` returns the exit code; histories and a summary stay in the run directory."""
 
-    def __init__(self, plan: Plan, *, as_json: bool) -> None:
+    def __init__(self, plan: Plan, *, as_json: bool, companions: Companions | None = None) -> None:
         self._plan = plan
+        self._companions = companions or Companions(())
         self._as_json = as_json
         self._console = stdout_console(quiet=as_json)
         self._results = ChaosResults()
@@ -106,6 +111,7 @@ class Breaking:
             def tell(event: Event) -> None:
                 results.handle(event)
                 progress.handle(event, results)
+                self._companions.handle(event)
 
             try:
                 run_chaos(self._plan, tell)
@@ -116,7 +122,21 @@ class Breaking:
             print(json.dumps(results.as_json()))  # noqa: T201  the command's output
         else:
             show(self._console, render_chaos(results, self._plan))
-        return results.exit_code
+        return ExitCode.INTERNAL if self._companions.failed and not results.exit_code else results.exit_code
+
+
+def companions_of(choices: Choices) -> Companions:
+    """What goes beside the rounds. Raises `UsageError` and `HistoryTopicError` before anything else starts."""
+    if choices.history_topic is None:
+        if choices.history_bootstrap is not None:
+            raise UsageError("--history-bootstrap: say which topic with --history-topic")
+        return Companions(())
+    if choices.history_bootstrap is None:
+        raise UsageError("--history-topic: say where with --history-bootstrap, a Kafka that is not on trial")
+    from fixtures.clients.history_topic import HistoryTopic, SentHistory
+
+    topic = HistoryTopic(choices.history_bootstrap, choices.history_topic)
+    return Companions((partial(SentHistory, topic=topic),))
 
 
 def run_again(directory: Path, targets: list[str] | None) -> ExitCode:

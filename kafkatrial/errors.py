@@ -28,6 +28,7 @@ KNOWN_ERRORS = {
     "fixtures.targets.target.NotInstalledError": ExitCode.USAGE,
     "fixtures.targets.target.UnknownTargetError": ExitCode.USAGE,
     "fixtures.targets.target.TargetError": ExitCode.INTERNAL,
+    "fixtures.clients.history_topic.HistoryTopicError": ExitCode.INTERNAL,
     "linearizability.history.errors.NotARunError": ExitCode.USAGE,
     "linearizability.history.errors.HistoryError": ExitCode.INTERNAL,
     "conformance.expectations.ExpectationsError": ExitCode.USAGE,

@@ -113,8 +113,8 @@ class _Session:
         if not fitting.round.schedule:
             return False
         refused = tuple((repr(fault), reason) for fault, reason in fitting.refused.items())
-        self.tell(RoundStarted(target, fitting.round, refused))
         run_dir = self.plan.out / f"{target.replace(':', '-')}-{a_round.seed}"
+        self.tell(RoundStarted(target, fitting.round, refused, str(run_dir)))
         report = self.judged(target, fitting.round, run_dir)
         name = "" if report is None else self._shown(report)
         if report is not None and name:

@@ -24,12 +24,16 @@ class ChaosStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted(Event):
-    """A cluster is started for a round. `refused`: what of it the target cannot do, and why."""
+    """A cluster is started for a round. `refused`: what of it the target cannot do, and why.
+
+    `run_dir` need not be there yet.
+    """
 
     event: ClassVar[str] = "round-started"
     target: str
     round: Round
     refused: tuple[tuple[str, str], ...]
+    run_dir: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,16 @@ def chaos(  # noqa: PLR0917  a parameter is an option
     packets: Annotated[
         bool, typer.Option("--packets", help="Break links on packets, in a network namespace of its own.")
     ] = False,
+    history_topic: Annotated[
+        str | None, typer.Option(metavar="T", help="Send the histories to a topic as well, while they are made.")
+    ] = None,
+    history_bootstrap: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Of that topic's Kafka, which is not on trial.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
 ) -> ExitCode:
     """Break real clusters by drawn schedules of faults, and judge what their clients saw."""
-    from kafkatrial.breaking import Breaking, Choices, plan_chaos, run_again
+    from kafkatrial.breaking import Breaking, Choices, companions_of, plan_chaos, run_again
     from kafkatrial.findings import show_finding
 
     if packets:
@@ -54,5 +60,18 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         return run_again(again, target)
     if show is not None:
         return show_finding(show, targets)
-    choices = Choices(targets, minutes, rounds, seed, tuple(fault or ()), keep_going, shrink_minutes, out, find)
-    return Breaking(plan_chaos(choices), as_json=as_json).run()
+    choices = Choices(
+        targets,
+        minutes,
+        rounds,
+        seed,
+        tuple(fault or ()),
+        keep_going,
+        shrink_minutes,
+        out,
+        find,
+        history_topic,
+        history_bootstrap,
+    )
+    companions = companions_of(choices)
+    return Breaking(plan_chaos(choices), as_json=as_json, companions=companions).run()
