@@ -2,59 +2,92 @@
 
 A writer's flushes are closed files with numbers, and at the end it puts the files of a table into one, in their order
 (`layout`, `compaction`). So a place in a table is a number of rows, which stays right when the files make way for one.
-What had begun and not ended is told when it ends, or when its writer has ended.
+What is told at one time is all of some flushes, over all tables: the history up to there is one that could have ended
+there. What had begun and not ended is told when it ends, or when its writer has ended.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from linearizability.history import layout
-from linearizability.history.errors import HistoryError
+from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.schema import SCHEMAS
-
-_LAST: Final = "operations"
 
 
 class Follower:
-    """The rows of one run directory, which need not be there yet. Not thread-safe."""
+    """The rows of one run directory, which need not be there yet. Not thread-safe.
 
-    def __init__(self, run_dir: Path) -> None:
+    :param seen: rows of each table that are known already, and not told again.
+    """
+
+    def __init__(self, run_dir: Path, seen: Mapping[str, int] | None = None) -> None:
         self._folder = run_dir / layout.HISTORY_FOLDER
-        self._rows = dict.fromkeys(SCHEMAS, 0)
-        self._parts = dict.fromkeys(SCHEMAS, 0)
+        self._rows = {name: (seen or {}).get(name, 0) for name in SCHEMAS}
+        self._closed: dict[str, tuple[int, int]] = dict.fromkeys(SCHEMAS, (0, 0))
+        """Of each table the files whose rows are all told, and how many rows they have."""
 
     def news(self) -> dict[str, pa.Table]:
         """The rows of each table that are new since the last call; a table without any is left out.
 
-        `operations` is the last: what a record says of its operation is there once that is. Raises HistoryError for a
-        file that cannot be read.
+        Raises HistoryError for a file that cannot be read.
         """
-        found: dict[str, pa.Table] = {}
-        for name in (*(name for name in SCHEMAS if name != _LAST), _LAST):
-            tables = list(self._new_rows(name))
+        while self._folder.is_dir():
+            try:
+                found = self._look()
+            except _MadeWayError:
+                continue
+            for name, table in found.items():
+                self._rows[name] += table.num_rows
+            return found
+        return {}
+
+    def _look(self) -> dict[str, pa.Table]:
+        last = None if self._has_ended() else layout.last_whole_flush(self._folder)
+        found = {}
+        for name in SCHEMAS:
+            tables = list(self._new_rows(name, last))
             if tables:
                 found[name] = pa.concat_tables(tables)
-                self._rows[name] += found[name].num_rows
         return found
 
-    def _new_rows(self, name: str) -> Iterator[pa.Table]:
-        """A table's new rows. Where its files make way while they are read, the next call finds them in the one."""
-        if not self._folder.is_dir():
-            return
+    def _has_ended(self) -> bool:
+        """Whether nothing comes any more: files are only put together from now on."""
+        return not layout.has_journal(self._folder) or layout.table_file(self._folder, "operations").exists()
+
+    def _new_rows(self, name: str, last: str | None) -> Iterator[pa.Table]:
+        """A table's new rows, up to a flush, if there is to be more than that."""
         paths = layout.table_files(self._folder, name)
         whole = paths == [layout.table_file(self._folder, name)]
-        skipped = self._rows[name] if whole else 0
-        for path in paths if whole else paths[self._parts[name] :]:
-            try:
-                table = pq.read_table(path, schema=SCHEMAS[name], partitioning=None).slice(skipped)
-            except FileNotFoundError:
+        if whole and last is not None:
+            raise _MadeWayError
+        done, before = (0, 0) if whole else self._closed[name]
+        fresh = False
+        for path in paths[done:]:
+            if last is not None and path.stem > last:
                 return
-            except (OSError, pa.ArrowException) as error:
-                raise HistoryError(f"{path}: cannot be read: {error}") from None
-            self._parts[name] += not whole
-            if table.num_rows:
-                yield table
+            rows = _read(path, pq.read_metadata).num_rows
+            told = min(self._rows[name] - before, rows)
+            if told < rows:
+                yield _read(path, partial(pq.read_table, schema=SCHEMAS[name], partitioning=None)).slice(told)
+                before, fresh = self._rows[name], True
+            elif not (whole or fresh):
+                done, before = done + 1, before + rows
+                self._closed[name] = done, before
+
+
+class _MadeWayError(Exception):
+    """A file went, or came, while others were read: look again."""
+
+
+def _read(path: Path, read: Callable[[Path], Any]) -> Any:
+    try:
+        return read(path)
+    except FileNotFoundError:
+        raise _MadeWayError from None
+    except (OSError, pa.ArrowException) as error:
+        raise HistoryError(f"{path}: cannot be read: {one_line(error)}") from None

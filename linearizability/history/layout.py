@@ -51,7 +51,7 @@ def has_journal(history_dir: Path) -> bool:
 
 def journal_files(history_dir: Path, name: str) -> list[Path]:
     """The journal's files of one table, oldest first."""
-    last = _last_whole_flush(history_dir)
+    last = last_whole_flush(history_dir)
     files = sorted((history_dir / JOURNAL_FOLDER).glob(f"{name}-*.parquet"))
     return [path for path in files if last is None or path.stem <= f"{name}-{last}"]
 
@@ -75,7 +75,7 @@ def table_files(history_dir: Path, name: str) -> list[Path]:
         return whole + parts
     if whole:
         return whole
-    last = _last_whole_flush(history_dir)
+    last = last_whole_flush(history_dir)
     return [path for path in parts if last is None or path.stem <= last]
 
 
@@ -87,7 +87,7 @@ def _of_spark(folder: Path) -> list[Path]:
     return files
 
 
-def _last_whole_flush(history_dir: Path) -> str | None:
+def last_whole_flush(history_dir: Path) -> str | None:
     """The number of the last flush that was not cut short, as it stands in file names; None if all were whole."""
     if table_file(history_dir, "operations").exists():
         return None

@@ -23,6 +23,12 @@ def gathered(tables, news):
         tables.setdefault(name, []).append(table)
 
 
+def assert_could_have_ended_there(tables):
+    known = {op for table in tables.get("operations", ()) for op in table["op_id"].to_pylist()}
+    for name in ("records", "positions"):
+        assert {op for table in tables.get(name, ()) for op in table["op_id"].to_pylist()} <= known
+
+
 def assert_whole(tables, run):
     history = open_history(run)
     for name in SCHEMAS:
@@ -42,7 +48,9 @@ def test_rows_of_a_run_that_is_being_written_come_once_and_in_order(tmp_path):
             recorder.complete(op, "ok", reads=[Read("t", None, 0, number, number, None, 0, 0)])
             if number % 100 == 0:
                 time.sleep(0.5)
+            if number % 10 == 0:
                 gathered(tables, follower.news())
+                assert_could_have_ended_there(tables)
     assert sum(table.num_rows for table in tables["operations"]) > 100, "some of it was seen while it was written"
     gathered(tables, follower.news())
     assert follower.news() == {}
@@ -67,6 +75,23 @@ def test_files_that_make_way_for_one_are_not_told_again(tmp_path, looks):
     compact(folder)
     gathered(tables, follower.news())
     assert_whole(tables, run)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_rows_that_are_known_are_not_told_again(tmp_path, compacted):
+    """One follower tells some rows; another, that only knows how many they were, tells the others."""
+    run = Simulation(random.Random(2)).run(60).write(tmp_path / "run", files=4)
+    for count in (0, 1, 7, 30, 10_000):
+        history = open_history(run)
+        tables = {name: [history.table(name).slice(0, count)] for name in SCHEMAS}
+        follower = Follower(run, {name: parts[0].num_rows for name, parts in tables.items()})
+        for _ in range(2):
+            gathered(tables, follower.news())
+        assert_whole(tables, run)
+        if compacted and count == 1:
+            (run / layout.HISTORY_FOLDER / layout.JOURNAL_FOLDER).mkdir()
+            compact(run / layout.HISTORY_FOLDER)
+            (run / layout.HISTORY_FOLDER / layout.JOURNAL_FOLDER).rmdir()
 
 
 def test_flush_that_is_not_whole_is_not_told(tmp_path):
