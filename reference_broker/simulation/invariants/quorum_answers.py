@@ -21,7 +21,7 @@ from typing import Any, Final
 from reference_broker.core.quorum.messages import NO_LEADER, OffsetAndEpoch
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
-from reference_broker.core.quorum.states import Follower, Leader, Prospective, Unattached
+from reference_broker.core.quorum.states import Follower, Leader, Prospective, Resigned, Unattached
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.errors import ErrorCode
@@ -128,6 +128,8 @@ def _of_fetch(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
     if answer.error_code is not ErrorCode.none:
         return
     quorum, state = watched.quorum, watched.quorum.state
+    if isinstance(state, Resigned):
+        return  # it led as it decided this, and does so no more as it sends it
     yield "a leader", isinstance(state, Leader), True
     assert isinstance(state, Leader)
     yield "high_watermark", answer.high_watermark, state.leadership.high_watermark
@@ -172,7 +174,7 @@ def _of_fetch_snapshot(watched: Watched, asked: Any, told: Any) -> Iterator[Clai
         yield "there", disk.exists(path), False
     if answer.error_code is not ErrorCode.none:
         return
-    yield "a leader", isinstance(watched.quorum.state, Leader), True
+    yield "a leader", isinstance(watched.quorum.state, Leader | Resigned), True
     said = (answer.snapshot_id.end_offset, answer.snapshot_id.epoch), answer.position
     yield "snapshot_id, position", said, ((wish.snapshot_id.end_offset, wish.snapshot_id.epoch), wish.position)
     size = disk.size(path)
