@@ -86,7 +86,8 @@ def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[str], None]
 def _add_raw(engine: Engine, name: str, runs: Sequence[Run]) -> None:
     """Let a raw table stand for that of all runs: read once where it is small, for every query where it is not."""
     schema = SCHEMAS[name].insert(0, pa.field("run", pa.int32()))
-    if sum(pq.read_metadata(path).num_rows for run in runs for path in run.files[name]) <= SMALL_ROWS:
+    rows = sum(pq.read_metadata(path).num_rows for run in runs for path in run.files[name])
+    if rows <= SMALL_ROWS or not rows:
         small = [
             table.add_column(0, schema.field(0), pa.array([run.number] * table.num_rows, pa.int32()))
             for run in runs
@@ -94,9 +95,13 @@ def _add_raw(engine: Engine, name: str, runs: Sequence[Run]) -> None:
         ]
         engine.add_table(raw(name), pa.concat_tables([schema.empty_table(), *small]))
         return
+    columns = ", ".join(f"r.{column}" for column in SCHEMAS[name].names)
+    parts: list[str] = []
     for run in runs:
-        engine.add_files(f"{raw(name)}_{run.number}", SCHEMAS[name], run.files[name])
-    parts = [f"SELECT {run.number} AS run, * FROM {raw(name)}_{run.number}" for run in runs if run.files[name]]
+        if run.files[name]:
+            of_run = f"{raw(name)}_{run.number}"
+            engine.add_files(of_run, SCHEMAS[name], run.files[name])
+            parts.append(f"SELECT {run.number} AS run, {columns} FROM {of_run} AS r")
     engine.add_view(raw(name), " UNION ALL ".join(parts))
 
 
@@ -116,18 +121,25 @@ def _only_ids(found: pa.Table) -> pa.Table:
 
 
 def _typed(job: Job) -> str:
-    """The job's SQL with its schema's types, sorted."""
+    """The job's SQL with its schema's types."""
     columns = ", ".join(f"CAST({field.name} AS {_SQL_TYPES[field.type]}) AS {field.name}" for field in job.computed)
-    order = ", ".join(f"{name} NULLS FIRST" for name in ("run", *job.order))
-    return f"SELECT {columns} FROM ({job.sql}) AS answer ORDER BY {order}"
+    return f"SELECT {columns} FROM ({job.sql}) AS answer"
 
 
 def _told(job: Job, answer: pa.Table, run_ids: Sequence[str], periods: Sequence[Sequence[Period]]) -> pa.Table:
-    answer = answer.cast(job.computed)
+    answer = _sorted(answer.cast(job.computed), ("run", *job.order))
     columns = [pa.array(run_ids, pa.string()).take(answer["run"].combine_chunks()), *answer.columns[1:]]
     if job.beside:
         columns.append(_labels(job.beside, answer, periods))
     return pa.table(columns, schema=job.schema)
+
+
+def _sorted(answer: pa.Table, order: Sequence[str]) -> pa.Table:
+    """Sorted here, null first: Spark would compute a query twice to do it, once to know the bounds of its ranges."""
+    keys: dict[str, pa.ChunkedArray] = {}
+    for name in order:
+        keys |= {f"{name} is known": pc.is_valid(answer[name]), name: answer[name]}
+    return answer.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
 
 
 def _labels(beside: Beside, answer: pa.Table, periods: Sequence[Sequence[Period]]) -> pa.Array:

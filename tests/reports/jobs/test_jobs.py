@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reports.jobs import engine as jobs_engine
 from reports.jobs.catalogue import JOBS
 from reports.jobs.definition import QUANTILE_ERROR, bucket_of
 from reports.jobs.engine import compute
@@ -14,7 +15,7 @@ from tests.reports.jobs import oracle
 from tests.reports.jobs.histories import strange
 
 SEEDS = range(60)
-SEEDS_ON_SPARK = range(8)
+SEEDS_ON_SPARK = range(40)
 
 
 def computed(run_dirs, scratch, engine=None):
@@ -51,16 +52,30 @@ def test_a_table_has_the_schema_that_is_documented(many, job):
     assert found.tables[job.name].schema == job.schema
 
 
-@pytest.mark.spark
-def test_spark_gives_the_same_tables(tmp_path):
-    from reports.spark.jobs import spark_engine
+def test_large_tables_are_read_from_their_files_with_the_same_result(tmp_path, monkeypatch):
+    dirs = [strange(seed).write(tmp_path / str(seed), files=3) for seed in range(5)]
+    _, from_memory = computed(dirs, tmp_path / "memory")
+    monkeypatch.setattr(jobs_engine, "SMALL_ROWS", -1)
+    _, from_files = computed(dirs, tmp_path / "files")
+    assert from_files.tables == from_memory.tables
 
-    dirs = [strange(seed).write(tmp_path / str(seed)) for seed in SEEDS_ON_SPARK]
-    _, local = computed(dirs, tmp_path / "local")
-    _, spark = computed(dirs, tmp_path / "spark", spark_engine("local[2]"))
-    for job in JOBS:
-        assert spark.tables[job.name].equals(local.tables[job.name]), job.name
-        assert local.tables[job.name].num_rows, job.name
+
+@pytest.mark.spark
+def test_spark_gives_the_same_tables(tmp_path, monkeypatch):
+    from reports.spark.jobs import spark_engine
+    from reports.spark.session import spark_session
+
+    of_many = [strange(seed).write(tmp_path / str(seed)) for seed in SEEDS_ON_SPARK]
+    cases = ((of_many, jobs_engine.SMALL_ROWS), (of_many[:1], -1))
+    quick = {"spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false"}
+    with spark_session("local[2]", quick):
+        for number, (dirs, small_rows) in enumerate(cases):
+            monkeypatch.setattr(jobs_engine, "SMALL_ROWS", small_rows)
+            _, local = computed(dirs, tmp_path / f"local-{number}")
+            _, spark = computed(dirs, tmp_path / f"spark-{number}", spark_engine("local[2]"))
+            for job in JOBS:
+                assert spark.tables[job.name].equals(local.tables[job.name]), job.name
+                assert local.tables[job.name].num_rows or number, job.name
 
 
 @pytest.fixture(scope="module")
