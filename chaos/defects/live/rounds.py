@@ -90,6 +90,10 @@ FOLLOWERS_WITHOUT_DISKS: Final = _round(
     Timed(3_000, Kill(Role.LEADER), 9_000),
 )
 """Followers cannot write; then the leader is killed, and stays away."""
+TORN_ONE_BY_ONE: Final = _round(
+    *(Timed(500 + 4_000 * number, PowerCut((node,)), 500) for number, node in enumerate((*_NODES, *_NODES)))
+)
+"""One node after the other loses its power, and has half of what it wrote, while the others have all."""
 AWAY_AND_BACK: Final = _round(Timed(500, Reassign((1, 2))), Timed(3_500, Reassign((1, 2, 3))), _LATER)
 """A replica moves away and comes back."""
 DEPOSED: Final = _round(
@@ -133,7 +137,7 @@ ROUNDS: Final[Mapping[str, Round]] = MappingProxyType(
         "take-a-file-for-durable-after-one-flush": BLACKOUT,
         "write-the-vote-without-a-flush": BLACKOUT,
         "acknowledge-metadata-before-the-flush": BLACKOUT,
-        "keep-the-torn-batch": BLACKOUT,
-        "recover-without-checksums": BLACKOUT,
+        "keep-the-torn-batch": TORN_ONE_BY_ONE,
+        "recover-without-checksums": TORN_ONE_BY_ONE,
     }
 )

@@ -56,7 +56,7 @@ def test_a_round_is_run_until_it_shows_the_defect_and_once_on_the_clean_broker()
 
 
 def test_rounds_that_defects_share_are_run_once_on_the_clean_broker():
-    tried = try_defects(["take-a-write-for-durable", "keep-the-torn-batch"], rounds_max=1, run=lambda *_: report())
+    tried = try_defects(["take-a-write-for-durable", "pass-over-flush-messages"], rounds_max=1, run=lambda *_: report())
     assert [each.target for each in tried].count(CLEAN) == 1
 
 
