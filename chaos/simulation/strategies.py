@@ -70,6 +70,10 @@ _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
     ),
     "short-sessions": ((), (("broker.session.timeout.ms", "2000"),)),
     "short-lag": ((), (("replica.lag.time.max.ms", "1000"),)),
+    "retention-by-size": (
+        (("retention.ms", "-1"), ("retention.bytes", "500"), ("segment.index.bytes", "12")),
+        (("log.retention.check.interval.ms", "300"),),
+    ),
     "timed-flush": ((("flush.ms", "300"),), (("log.flush.scheduler.interval.ms", "200"),)),
 }
 """Settings of topics and of nodes that show something only together."""
@@ -150,7 +154,7 @@ def _swarms() -> SearchStrategy[Swarm]:
         faults=chosen(_NO_FAULTS, *(_some(tuple(SIMULATED_KINDS), 1, 4),) * 9),
         topic_settings=_some(tuple(_TOPIC_SETTINGS), 0, 4),
         cluster_settings=_some(tuple(_CLUSTER_SETTINGS), 0, 4),
-        together=st.sampled_from(((),) * 12 + (("short-metadata-log",), ("timed-flush",))),
+        together=st.sampled_from(((),) * 11 + (("short-metadata-log",), ("timed-flush",), ("retention-by-size",))),
     )
 
 
