@@ -1,0 +1,65 @@
+"""What changed from one run to the next."""
+
+import pytest
+
+from linearizability.history.run import RunInfo
+from linearizability.judgement import Anomaly, Judgement, Verdict
+from reports.jobs.figures import FIGURES, Better, Moved, change_rows, moved, trend_rows
+
+
+@pytest.mark.parametrize(
+    ("value", "before", "better", "is_count", "wanted"),
+    [
+        (5.0, 5.0, Better.LOW, True, Moved.SAME),
+        (6.0, 5.0, Better.LOW, True, Moved.WORSE),
+        (4.0, 5.0, Better.LOW, True, Moved.BETTER),
+        (6.0, 5.0, Better.HIGH, True, Moved.BETTER),
+        (6.0, 5.0, Better.NEITHER, True, Moved.DIFFERENT),
+        (1.0, 0.0, Better.LOW, True, Moved.WORSE),
+        (109.0, 100.0, Better.LOW, False, Moved.SAME),
+        (111.0, 100.0, Better.LOW, False, Moved.WORSE),
+        (89.0, 100.0, Better.HIGH, False, Moved.WORSE),
+        (0.1, 0.0, Better.LOW, False, Moved.WORSE),
+        (None, 1.0, Better.LOW, False, Moved.DIFFERENT),
+        (None, None, Better.LOW, False, Moved.SAME),
+    ],
+)
+def test_how_a_figure_moved(value, before, better, is_count, wanted):
+    assert moved(value, before, better, is_count=is_count) is wanted
+
+
+def run_of(run_id, **figures):
+    return {"run_id": run_id, **dict.fromkeys((figure.name for figure in FIGURES), 1.0), **figures}
+
+
+def test_a_trend_has_every_figure_and_anomaly_of_every_run():
+    found = Judgement(1, 1, (Anomaly("lost-write", Verdict.VIOLATION, 3, ()), Anomaly("x", Verdict.PERMITTED, 2, ())))
+    rows = list(trend_rows([run_of("a"), run_of("b", lost=4.0)], [Judgement(1, 1, ()), found]))
+    told = {(row["run_id"], row["figure"]): (row["value"], row["before"], row["change"], row["moved"]) for row in rows}
+    assert told["a", "lost"] == (1.0, None, None, "first")
+    assert told["b", "lost"] == (4.0, 1.0, 3.0, "worse")
+    assert told["b", "lost-write (violation)"] == (3.0, 0.0, None, "worse")
+    assert told["b", "x (permitted)"] == (2.0, 0.0, None, "different")
+    assert len(rows) == 2 * (len(FIGURES) + 2)
+
+
+def test_settings_are_compared_and_ids_of_clients_are_not():
+    before = RunInfo(
+        "a",
+        target="reference",
+        cluster={"min.insync.replicas": "2"},
+        topics={"t": {"x": "1"}},
+        clients={1: {"acks": "1", "group.id": "g1"}, 2: {"acks": "all"}},
+    )
+    after = RunInfo(
+        "b",
+        target="reference",
+        cluster={"min.insync.replicas": "1"},
+        clients={7: {"acks": "all", "group.id": "g7", "bootstrap.servers": "x"}},
+    )
+    rows = [(row["setting"], row["before"], row["after"]) for row in change_rows([before, after])]
+    assert rows == [
+        ("clients.acks", "1, all", "all"),
+        ("cluster.min.insync.replicas", "2", "1"),
+        ("topics.t.x", "1", None),
+    ]
