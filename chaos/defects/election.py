@@ -53,7 +53,15 @@ def elect_without_looking_at_the_isr(
     return next(found, NO_LEADER), False
 
 
-@_seeds(partition_changes, "_elect", "leader-in-isr", "clean-election", "lost-write", source="KIP-460")
+@_seeds(
+    partition_changes,
+    "_elect",
+    "leader-in-isr",
+    "clean-election",
+    "lost-write",
+    "answer-of-controller",
+    source="KIP-460",
+)
 def prefer_a_replica_that_lags(
     partition: PartitionRecord,
     target: partition_changes._Target,

@@ -88,7 +88,7 @@ def demand_one_replica_too_many(self: Partition) -> bool:
     return len(self.isr.isr) < self._effective_min_isr + has_spare
 
 
-@_seeds(proposals_of_leaders, "_check_eligible", "fenced-in-isr", source="KIP-841, KAFKA-13916")
+@_seeds(proposals_of_leaders, "_check_eligible", "fenced-in-isr", "answer-of-controller", source="KIP-841, KAFKA-13916")
 def let_a_fenced_broker_into_the_isr(proposal: Proposal, image: MetadataImage) -> ErrorCode | None:
     """The controller takes a proposed ISR without looking whether its members are alive.
 

@@ -40,7 +40,7 @@ def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> l
     return _advance(self, self._log.end_offset)
 
 
-@_seeds(MetadataImage, "copy", "exception", "quorum-committed-equal", "metadata-agree")
+@_seeds(MetadataImage, "copy", "exception", "quorum-committed-equal", "metadata-agree", "answer-of-controller")
 def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
     """The controller's image shares its topics with the broker's on the same node.
 
@@ -99,6 +99,7 @@ def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: C
     "one-leader-per-epoch",
     "phantom-read",
     "metadata/topic-id-names-one-creation",
+    "answer-of-controller",
     source="KIP-516, KAFKA-12257",
 )
 def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataRecord) -> None:
@@ -112,7 +113,7 @@ def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataReco
         self.topics_by_id[removed.topic_id] = TopicImage(removed.name, removed.topic_id, removed.partitions)
 
 
-@_seeds(Replicas, "_open", "watermark-on-min-isr", "lost-write")
+@_seeds(Replicas, "_open", "watermark-on-min-isr", "lost-write", "settings-follow")
 def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, now: Now) -> Partition:
     """A replica that is opened has the broker's default for `min.insync.replicas`, not the topic's.
 
@@ -123,7 +124,7 @@ def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, 
     return partition
 
 
-@_seeds(Replicas, "_assigned", "not-converged", "unavailable")
+@_seeds(Replicas, "_assigned", "not-converged", "unavailable", "replicas-assigned")
 def follow_one_partition_per_change(self: Replicas, delta: MetadataDelta) -> list[tuple[TopicImage, PartitionRecord]]:
     """Of several partitions that one commit changes, a broker follows the first only.
 

@@ -153,6 +153,7 @@ def delete_above_the_high_watermark(partition: Partition, before_offset: int) ->
     "commit-lost",
     "unavailable",
     "groups/only-the-coordinator-serves",
+    "answer-of-metadata",
 )
 def name_the_first_replica_as_coordinator(broker: Any, listener: str, group: str) -> Any:
     """A group's coordinator is said to be the first replica of its partition, not the leader.
@@ -164,7 +165,7 @@ def name_the_first_replica_as_coordinator(broker: Any, listener: str, group: str
     return next((view for view in ClusterView(broker.image, listener).brokers() if view.node_id == first), None)
 
 
-@_seeds(metadata, "_partition", "not-converged", "unavailable", "metadata/topics-are-described")
+@_seeds(metadata, "_partition", "not-converged", "unavailable", "metadata/topics-are-described", "answer-of-metadata")
 def name_the_first_replica_as_leader(request: Request, view: ClusterView, record: Any) -> Any:
     """Metadata names the first replica as the leader if the leader is another one.
 

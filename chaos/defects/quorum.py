@@ -69,7 +69,7 @@ def vote_without_comparing_logs(self: QuorumLog, other: OffsetAndEpoch) -> bool:
     return True
 
 
-@_seeds(answers, "grants_vote", "quorum-one-leader", "exception")
+@_seeds(answers, "grants_vote", "quorum-one-leader", "exception", "answer-of-quorum")
 def vote_twice(state: State, candidate: ReplicaKey, *, is_log_up_to_date: bool, pre_vote: bool) -> bool:
     """A voter that has voted in this epoch votes again for whoever asks.
 
@@ -113,7 +113,7 @@ def stand_again_after_a_restart(self: QuorumNode, now: Now) -> State:
     return state
 
 
-@_seeds(QuorumLog, "divergence_of", "quorum-log-matching", "exception")
+@_seeds(QuorumLog, "divergence_of", "quorum-log-matching", "exception", "answer-of-quorum")
 def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) -> OffsetAndEpoch | None:
     """The leader of the quorum does not hold a voter's last epoch against its own log.
 

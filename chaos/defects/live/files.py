@@ -4,7 +4,6 @@ The simulation has a disk of its own in the place of all this code.
 """
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
@@ -21,7 +20,6 @@ _flush = FileDisk.flush
 _append = FileDisk.append
 _identify = LogDirectory._identify
 _MODE = 0o644
-_BEHIND = ThreadPoolExecutor(1)
 
 
 # --- what is not flushed
@@ -33,15 +31,6 @@ def take_a_write_for_durable(self: FileDisk, *paths: str) -> None:
 
     It is in the operating system's cache, and goes with the power, though the topic paid for a flush of each record.
     """
-
-
-@_seeds(FileDisk, "flush", "lost-write", "not-recovered")
-def flush_behind_the_back(self: FileDisk, *paths: str) -> None:
-    """A flush is handed to a thread, and not waited for.
-
-    What is acknowledged is durable some time later. On a slow disk that time is long enough for the power to go.
-    """
-    _BEHIND.submit(_flush, self, *paths)
 
 
 @_seeds(FileDisk, "flush_directory", "lost-write", "not-recovered", source="KAFKA-3968")

@@ -23,7 +23,6 @@ from chaos.faults import (
     Reset,
     Role,
     ShutDown,
-    SlowFlush,
     Timed,
 )
 from chaos.live.round import Cluster, OneByOne, Round, Tail, Topic, Workload
@@ -68,13 +67,6 @@ BLACKOUT: Final = _round(Timed(2_000, PowerCut(), 500), flushes=True)
 """The power goes everywhere at once, and the topic pays for a flush of each batch."""
 BLACKOUT_OF_SEGMENTS: Final = _round(Timed(2_000, PowerCut(), 500), flushes=True, rolls=True)
 """The same with a new segment three times a second."""
-BLACKOUT_OF_SLOW_DISKS: Final = _round(
-    *(Timed(500, SlowFlush(node, 300), 3_000) for node in _NODES),
-    Timed(3_000, PowerCut(), 1_000),
-    flushes=True,
-    load=(OneByOne(pause_ms=100), Tail()),
-)
-"""The power goes while every flush takes its time. One producer: a write waits for the flush before it."""
 BLACKOUT_OF_BROKEN_DISKS: Final = _round(
     *(Timed(1_500, DiskError(node, operation=Operation.FLUSH), 2_500) for node in _NODES),
     Timed(3_500, PowerCut(), 1_000),
@@ -115,7 +107,6 @@ CLOCK_SET: Final = _round(Timed(1_000, ClockJump(Role.LEADER, 3_600_000), 3_000)
 ROUNDS: Final[Mapping[str, Round]] = MappingProxyType(
     {
         "take-a-write-for-durable": BLACKOUT,
-        "flush-behind-the-back": BLACKOUT_OF_SLOW_DISKS,
         "flush-no-directory": BLACKOUT_OF_SEGMENTS,
         "rename-before-the-flush": BLACKOUT,
         "write-checkpoints-in-place": BLACKOUT,
