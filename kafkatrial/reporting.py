@@ -1,14 +1,15 @@
 """Makes a report in a directory of its own: the page and the tables are there when all is done, or not at all."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from kafkatrial.console import show, stdout_console
-from kafkatrial.errors import CommandError
+from kafkatrial.errors import CommandError, UsageError
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
 from kafkatrial.report_progress import ReportProgress
@@ -30,7 +31,10 @@ def report_runs(
 
     Raises UsageError, HistoryError and what an engine raises, each in one line; nothing is left behind then.
     """
-    run_dirs = [path for directory in directories for path in histories_in(directory).values()]
+    run_dirs = [path for directory in directories for path in _runs_in(directory)]
+    for run_dir, count in Counter(path.resolve() for path in run_dirs).items():
+        if count > 1:
+            raise UsageError(f"{run_dir}: named twice")
     console = stdout_console()
     with interruptible(), _draft(out) as (place, draft):
         scratch = draft / "scratch"
@@ -40,6 +44,13 @@ def report_runs(
     show(console, render_report(made, place))
     judgements = {run.name: judgement for run, judgement in zip(made.runs, made.judgements, strict=True)}
     return EXIT_CODES[combine(judgements).verdict]
+
+
+def _runs_in(directory: Path) -> Iterable[Path]:
+    if directory.is_file():
+        made = "make it one with `kafkatrial export`"
+        raise UsageError(f"{directory}: a report is of run directories; {made}")
+    return histories_in(directory).values()
 
 
 @contextmanager
