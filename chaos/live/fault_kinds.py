@@ -32,7 +32,8 @@ _NEWEST: Final = "4.3.1"
 
 
 def _refusals(shape: Shape) -> SearchStrategy[Group]:
-    return one(ends(shape).map(lambda pair: Refuse(pair[0], pair[1])))
+    pairs = ends(shape).filter(lambda pair: pair[1] is not Role.CLIENTS)
+    return one(pairs.map(lambda pair: Refuse(pair[0], pair[1])))
 
 
 def _slices(shape: Shape) -> SearchStrategy[Group]:

@@ -10,8 +10,10 @@ import time
 import psutil
 import pytest
 
+from chaos.live.campaign import Plan
 from chaos.live.findings import FINDINGS
 from kafkatrial.__main__ import exit_code
+from kafkatrial.chaos_tables import options_of
 from kafkatrial.exit_codes import ExitCode
 from linearizability.history.reader import open_history
 
@@ -41,6 +43,21 @@ def test_a_wrong_choice_is_one_line(words, line, capsys, tmp_path, monkeypatch):
 def test_the_findings_are_listed(capsys):
     assert exit_code(["chaos", "--show", "list"]) is ExitCode.OK
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(FINDINGS)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({}, "--target reference --seed 7"),
+        ({"kinds": ("kill", "cut")}, "--target reference --seed 7 --fault kill --fault cut"),
+        (
+            {"kinds": FINDINGS["too-few-in-sync"].kinds, "sought": FINDINGS["too-few-in-sync"]},
+            "--target reference --seed 7 --find too-few-in-sync",
+        ),
+    ],
+)
+def test_the_options_that_draw_the_same_rounds_again(chosen, words, tmp_path):
+    assert options_of(Plan(("reference",), 7, tmp_path, tmp_path, **chosen)) == words
 
 
 def start(tmp_path, *words):
