@@ -3,6 +3,8 @@
 import difflib
 import json
 import secrets
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -18,8 +20,8 @@ from chaos.live.round import Round
 from chaos.live.session import fitted, run_on
 from conformance.events import Event
 from fixtures.targets.catalogue import target_kinds
-from kafkatrial.accompanying import Companions
-from kafkatrial.chaos_progress import chaos_progress
+from kafkatrial.accompanying import Companion, Companions
+from kafkatrial.chaos_progress import ChaosProgress, chaos_progress
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.chaos_tables import render_chaos
 from kafkatrial.console import show, stdout_console
@@ -96,9 +98,10 @@ def installed_targets() -> tuple[str, ...]:
 class Breaking:
     """Runs a plan. `run` returns the exit code; histories and a summary stay in the run directory."""
 
-    def __init__(self, plan: Plan, *, as_json: bool, companions: Companions | None = None) -> None:
+    def __init__(self, plan: Plan, *, as_json: bool, beside: Sequence[Companion] = (), is_live: bool = False) -> None:
         self._plan = plan
-        self._companions = companions or Companions(())
+        self._beside = tuple(beside)
+        self._is_live = is_live
         self._as_json = as_json
         self._console = stdout_console(quiet=as_json)
         self._results = ChaosResults()
@@ -107,11 +110,12 @@ class Breaking:
         """Run to the end, or until an interruption, and say what came of it."""
         results = self._results
         with interruptible(), chaos_progress(self._console) as progress:
+            companions = Companions((*self._beside, *([partial(_looked_at, progress)] if self._is_live else ())))
 
             def tell(event: Event) -> None:
                 results.handle(event)
                 progress.handle(event, results)
-                self._companions.handle(event)
+                companions.handle(event)
 
             try:
                 run_chaos(self._plan, tell)
@@ -122,21 +126,30 @@ class Breaking:
             print(json.dumps(results.as_json()))  # noqa: T201  the command's output
         else:
             show(self._console, render_chaos(results, self._plan))
-        return ExitCode.INTERNAL if self._companions.failed and not results.exit_code else results.exit_code
+        return ExitCode.INTERNAL if companions.failed and not results.exit_code else results.exit_code
 
 
-def companions_of(choices: Choices) -> Companions:
+def _looked_at(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager[object]:
+    """A look at a round every few seconds, by Spark."""
+    from reports.spark.live import LiveRun
+    from reports.spark.session import LOG_NAME, spark_session
+
+    run_dir.mkdir(parents=True, exist_ok=True)
+    return LiveRun(run_dir, lambda: spark_session("local[*]", log=run_dir / LOG_NAME), progress.note)
+
+
+def beside(choices: Choices) -> Sequence[Companion]:
     """What goes beside the rounds. Raises `UsageError` and `HistoryTopicError` before anything else starts."""
     if choices.history_topic is None:
         if choices.history_bootstrap is not None:
             raise UsageError("--history-bootstrap: say which topic with --history-topic")
-        return Companions(())
+        return ()
     if choices.history_bootstrap is None:
         raise UsageError("--history-topic: say where with --history-bootstrap, a Kafka that is not on trial")
     from fixtures.clients.history_topic import HistoryTopic, SentHistory
 
     topic = HistoryTopic(choices.history_bootstrap, choices.history_topic)
-    return Companions((partial(SentHistory, topic=topic),))
+    return (partial(SentHistory, topic=topic),)
 
 
 def run_again(directory: Path, targets: list[str] | None) -> ExitCode:

@@ -33,6 +33,7 @@ class ChaosProgress:
         self._spinner = Spinner("dots", style="cyan")
         self._live = Live(self, console=console, refresh_per_second=8, transient=True)
         self._doing = Text("starting")
+        self._noted = Text("")
         self._began_s = console.get_time()
 
     def handle(self, event: Event, results: ChaosResults) -> None:
@@ -41,6 +42,7 @@ class ChaosProgress:
             case ChaosStarted():
                 self._say(_banner(event))
             case RoundStarted(target, a_round, refused):
+                self._noted = Text("")
                 self._doing = Text(f"round {len(results.rounds) + 1}: seed {a_round.seed} on {target}")
                 for fault, reason in refused:
                     self._say(Text(f"  left out {fault}: {reason}", "yellow"))
@@ -59,13 +61,21 @@ class ChaosProgress:
             case _:
                 pass
 
+    def note(self, look: object) -> None:
+        """Show what is known of the round that runs, of which there is something new every few seconds."""
+        if self._watched:
+            self._noted = Text(str(look), "dim")
+        else:
+            self._say(Text(f"  live: {look}"))
+
     def _say(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True, highlight=False)
 
     def __rich__(self) -> Table:
         line = Table.grid(padding=(0, 1))
         elapsed_s = int(self._console.get_time() - self._began_s)
-        line.add_row(self._spinner, self._doing, Text(f"{elapsed_s // 60}:{elapsed_s % 60:02d}", "dim"))
+        elapsed = Text(f"{elapsed_s // 60}:{elapsed_s % 60:02d}", "dim")
+        line.add_row(self._spinner, self._doing, elapsed, self._noted)
         return line
 
     def __enter__(self) -> Self:

@@ -45,10 +45,13 @@ def chaos(  # noqa: PLR0917  a parameter is an option
     history_bootstrap: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Of that topic's Kafka, which is not on trial.")
     ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Count and judge each round while it goes on, on Spark, every few seconds.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
 ) -> ExitCode:
     """Break real clusters by drawn schedules of faults, and judge what their clients saw."""
-    from kafkatrial.breaking import Breaking, Choices, companions_of, plan_chaos, run_again
+    from kafkatrial.breaking import Breaking, Choices, beside, plan_chaos, run_again
     from kafkatrial.findings import show_finding
 
     if packets:
@@ -73,5 +76,10 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         history_topic,
         history_bootstrap,
     )
-    companions = companions_of(choices)
-    return Breaking(plan_chaos(choices), as_json=as_json, companions=companions).run()
+    companions = beside(choices)
+    if live:
+        from reports.spark.session import require_java, require_spark
+
+        require_spark()
+        require_java()
+    return Breaking(plan_chaos(choices), as_json=as_json, beside=companions, is_live=live).run()

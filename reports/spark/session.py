@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -54,10 +55,9 @@ def spark_session(
     A session that was already there is left running; one of ours is stopped. `settings` are Spark's, by name. What
     the JVM says goes to `log`, where the file can be written. Raises EngineUnavailableError.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise EngineUnavailableError("Spark is not installed: pip install 'kafkatrial[spark]'") from None
+    require_spark()
+    from pyspark.sql import SparkSession
+
     active = SparkSession.getActiveSession()
     if active is not None and master in (None, active.conf.get("spark.master", None)):
         yield active
@@ -74,6 +74,22 @@ def spark_session(
             if not (session.sparkContext.master or "").startswith("local"):
                 stack.enter_context(shipped(session, is_connect=False))
         yield session
+
+
+def require_spark() -> None:
+    """Raise EngineUnavailableError where PySpark is not installed."""
+    if find_spec("pyspark") is None:
+        raise EngineUnavailableError("Spark is not installed: pip install 'kafkatrial[spark]'")
+
+
+def require_java() -> None:
+    """Raise EngineUnavailableError where there is no Java; whether it is new enough Spark itself says."""
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home) / "bin" / "java" if home else None
+    if java is not None and not java.exists():
+        raise EngineUnavailableError(f"Spark needs Java 17 or newer, and JAVA_HOME={home} has no bin/java")
+    if java is None and shutil.which("java") is None:
+        raise EngineUnavailableError("Spark needs Java 17 or newer: install one (Debian: openjdk-17-jre-headless)")
 
 
 def _connected(session_class: Any, master: Master, settings: Mapping[str, str]) -> "SparkSession":
@@ -104,7 +120,7 @@ def _start(session_class: Any, master: Master | None, settings: Mapping[str, str
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    _require_java()
+    require_java()
     began = log.seek(0, os.SEEK_END)
     try:
         with _stderr_to(log.fileno()), _jvm_options():
@@ -139,15 +155,6 @@ def _builder(session_class: Any, master: Master | None, settings: Mapping[str, s
     for name, value in {**{name: ours[name] for name in ours if not theirs.contains(name)}, **settings}.items():
         builder = builder.config(name, value)
     return builder, chosen
-
-
-def _require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = Path(home) / "bin" / "java" if home else None
-    if java is not None and not java.exists():
-        raise EngineUnavailableError(f"Spark needs Java 17 or newer, and JAVA_HOME={home} has no bin/java")
-    if java is None and shutil.which("java") is None:
-        raise EngineUnavailableError("Spark needs Java 17 or newer: install one (Debian: openjdk-17-jre-headless)")
 
 
 def _not_started(said: str, error: Exception) -> EngineUnavailableError:

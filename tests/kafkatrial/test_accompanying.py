@@ -8,7 +8,7 @@ import pytest
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun, RoundStarted
 from chaos.live.round import Round
 from kafkatrial.accompanying import Companions
-from kafkatrial.breaking import Choices, companions_of
+from kafkatrial.breaking import Choices, beside
 from kafkatrial.errors import UsageError
 from linearizability.history.errors import HistoryError
 
@@ -20,14 +20,14 @@ def told():
 
 def companion(told, *, fails=False):
     @contextmanager
-    def beside(run_dir):
+    def accompanied(run_dir):
         told.append(f"begins {run_dir}")
         yield
         told.append(f"ends {run_dir}")
         if fails:
             raise HistoryError("the topic is full\nof it")
 
-    return beside
+    return accompanied
 
 
 def judged(run_dir):
@@ -76,4 +76,4 @@ def test_mistake_of_ours_is_not_hidden():
 def test_topic_and_its_kafka_go_together(given, line):
     choices = Choices(("reference",), None, None, None, (), keep_going=False, shrink_minutes=0, out=None, **given)
     with pytest.raises(UsageError, match=line):
-        companions_of(choices)
+        beside(choices)

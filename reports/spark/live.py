@@ -1,0 +1,218 @@
+"""A look at a run that is still going: running counts, the anomalies so far, and how far behind they are.
+
+A follower copies each whole flush of the run into `RUN/live`, a run directory of its own that only grows, and is at any
+time a history that could have ended there. Structured Streaming counts its files as they come, in micro-batches whose
+results are merged in a small file: Spark keeps no state between them but which files it has read, in its checkpoint.
+A micro-batch that comes again after a kill has the same number and the same files, and is not counted again. Anomalies
+are those of the copy, judged by the local engine, so that the last look says what a judgement of the run says. Then the
+copy goes.
+"""
+
+import json
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow.parquet as pq
+
+from linearizability.check import judge
+from linearizability.history import layout
+from linearizability.history.following import Follower
+from linearizability.history.run import RUN_FILE, RunInfo
+from linearizability.history.schema import SCHEMAS
+from linearizability.judgement import Judgement, Verdict
+from reports.spark.errors import EngineFailedError, told_in_one_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LIVE_FOLDER: Final = "live"
+INTERVAL_S: Final = 3.0
+_COUNTED: Final = {"operations": ("f", "outcome"), "records": ("direction",)}
+"""The tables that are counted, and by which columns."""
+_NEWEST: Final = "newest_ns"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is known of a run at one time."""
+
+    counts: Mapping[str, Mapping[tuple[str, ...], int]]
+    """Rows of `operations` by f and outcome, of `records` by direction."""
+    judgement: Judgement | None
+    """Of all that was copied; None while there is nothing."""
+    lag_s: float
+    """Between the newest answer that was copied and the newest that was counted."""
+
+    def __str__(self) -> str:
+        operations, records = (f"{self.total(name):,} {name}" for name in ("operations", "records"))
+        found = [
+            f"{anomaly.name} x{anomaly.count:,} (last: {anomaly.evidence[-1].text})"
+            for anomaly in (self.judgement.anomalies if self.judgement is not None else ())
+            if anomaly.verdict is Verdict.VIOLATION and anomaly.evidence
+        ]
+        return f"{operations}, {records}; {'; '.join(found) or 'no violation'}; {self.lag_s:.1f} s behind"
+
+    def total(self, table: str) -> int:
+        """Rows of a table."""
+        return sum(self.counts.get(table, {}).values())
+
+
+class LiveRun:
+    """The looks at one run. A context manager: entered when the run begins, left when its history has ended.
+
+    :param session: makes the Spark session to count in; entered in a thread of its own, for it takes seconds.
+    :param tell: told a look every few seconds, and the last one when all was counted.
+    """
+
+    def __init__(
+        self, run_dir: Path, session: Callable[[], Any], tell: Callable[[Look], None], interval_s: float = INTERVAL_S
+    ) -> None:
+        self._run_dir = run_dir
+        self._session = session
+        self._tell = tell
+        self._interval_s = interval_s
+        self._ended = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._look_until_ended, name="live-run", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        if kind is None and self._error is not None:
+            raise self._error
+
+    def _look_until_ended(self) -> None:
+        try:
+            with self._session() as spark, counting(spark, self._run_dir / LIVE_FOLDER) as counts:
+                copy = _Copy(self._run_dir)
+                while not self._ended.wait(self._interval_s):
+                    copy.extend()
+                    self._tell(counts.look(copy))
+                copy.extend()
+                counts.wait()
+                self._tell(counts.look(copy))
+            shutil.rmtree(copy.folder)
+        except Exception as error:  # noqa: BLE001 - it is raised again where the thread is joined
+            self._error = error
+
+
+class _Copy:
+    """`RUN/live`: the run's whole flushes so far. What is there already, from a look that was killed, stays."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._run_dir = run_dir
+        self.folder = run_dir / LIVE_FOLDER
+        self._history = self.folder / layout.HISTORY_FOLDER
+        there = {name: sorted((self._history / name).glob("*.parquet")) for name in SCHEMAS}
+        seen = {name: sum(pq.read_metadata(path).num_rows for path in paths) for name, paths in there.items()}
+        self._number = 1 + max((int(paths[-1].stem) for paths in there.values() if paths), default=-1)
+        self._follower = Follower(run_dir, seen)
+        self.newest_ns = 0
+
+    def extend(self) -> None:
+        """Copy what is new, `operations` last."""
+        if not (self._run_dir / RUN_FILE).exists():
+            return
+        news = self._follower.news()
+        RunInfo.read(self._run_dir).write(self.folder)
+        for name in sorted(news, key=lambda name: name == "operations"):
+            path = layout.part_file(self._history, name, self._number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_name(f".{path.name}")
+            pq.write_table(news[name], draft)
+            draft.rename(path)
+        if "operations" in news:
+            times = news["operations"]["complete_ns"].drop_null()
+            self.newest_ns = max(self.newest_ns, *times.to_pylist()) if len(times) else self.newest_ns
+        self._number += bool(news)
+
+
+class Counts:
+    """What the streams have counted, and the streams."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._counted = {name: self._kept(name) for name in _COUNTED}
+        self.queries: list[StreamingQuery] = []
+
+    def look(self, copy: _Copy) -> Look:
+        """What is known now. Raises EngineFailedError if a stream has stopped."""
+        for query in self.queries:
+            if query.exception() is not None:
+                raise EngineFailedError(f"Spark: a stream has stopped: {str(query.exception()).splitlines()[0]}")
+        with self._lock:
+            counts = {name: dict(kept["counts"]) for name, kept in self._counted.items()}
+            newest_ns = self._counted["operations"][_NEWEST]
+        judgement = judge(copy.folder) if (copy.folder / RUN_FILE).exists() else None
+        return Look(counts, judgement, max(0, copy.newest_ns - newest_ns) / 1e9 if newest_ns else 0.0)
+
+    def wait(self) -> None:
+        """Until every file that is there is counted."""
+        with told_in_one_line():
+            for query in self.queries:
+                query.processAllAvailable()
+
+    def add(self, name: str, rows: "DataFrame", batch: int) -> None:
+        """Count one micro-batch of a table, unless it was counted before."""
+        from pyspark.sql import functions as F  # noqa: N812  as PySpark's users write it
+
+        if batch <= self._counted[name]["batch"]:
+            return
+        newest = F.max("complete_ns") if name == "operations" else F.lit(0)
+        found = rows.groupBy(*_COUNTED[name]).agg(F.count("*").alias("rows"), newest.alias(_NEWEST)).collect()
+        with self._lock:
+            kept = self._counted[name]
+            counts = Counter(kept["counts"])
+            counts.update({tuple(row[column] for column in _COUNTED[name]): row["rows"] for row in found})
+            newest_ns = max([kept[_NEWEST], *(row[_NEWEST] or 0 for row in found)])
+            self._counted[name] = {"batch": batch, "counts": counts, _NEWEST: newest_ns}
+            self._keep(name)
+
+    def _keep(self, name: str) -> None:
+        kept = self._counted[name]
+        document = {**kept, "counts": [[*key, count] for key, count in kept["counts"].items()]}
+        draft = self._folder / f".{name}.json"
+        draft.write_text(json.dumps(document), encoding="utf-8")
+        draft.replace(self._folder / f"{name}.json")
+
+    def _kept(self, name: str) -> dict[str, Any]:
+        path = self._folder / f"{name}.json"
+        if not path.exists():
+            return {"batch": -1, "counts": Counter(), _NEWEST: 0}
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return {**document, "counts": Counter({tuple(key): count for *key, count in document["counts"]})}
+
+
+@contextmanager
+def counting(spark: "SparkSession", folder: Path) -> Iterator[Counts]:
+    """Streams over the copy in a folder; they go on from its checkpoint if there is one."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    counts = Counts(folder)
+    with ExitStack() as stack:
+        for name in _COUNTED:
+            files = folder / layout.HISTORY_FOLDER / name
+            files.mkdir(parents=True, exist_ok=True)
+            rows = spark.readStream.schema(from_arrow_schema(SCHEMAS[name])).parquet(files.absolute().as_uri())
+            writer = rows.writeStream.foreachBatch(partial(counts.add, name))
+            writer = writer.option("checkpointLocation", (folder / "checkpoint" / name).absolute().as_uri())
+            query = writer.trigger(processingTime="1 second").start()
+            stack.callback(query.stop)
+            counts.queries.append(query)
+        yield counts

@@ -1,0 +1,120 @@
+"""Looks at a run that goes on: they end with what a judgement of the run says, also after a kill."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from linearizability.check import judge
+from linearizability.history.reader import open_history
+from linearizability.history.recorder import Read, Recorder, Send
+from linearizability.history.run import RunInfo
+from linearizability.history.writer import HistoryWriter
+from reports.spark.live import Counts, LiveRun, Look
+from reports.spark.session import spark_session
+from tests.linearizability.anomalies.simulation import Simulation
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with spark_session("local[2]") as session:
+        yield session
+
+
+def produce(recorder, values):
+    for value in values:
+        op = recorder.invoke(1, "produce", [Send(value)], topic="t", partition=0, acks=-1)
+        recorder.complete(op, "ok", base_offset=value)
+
+
+def counted(run):
+    """The counts, the slow and obvious way."""
+    history = open_history(run)
+    operations, records = (history.table(name).to_pylist() for name in ("operations", "records"))
+    return {
+        "operations": Counter((row["f"], row["outcome"]) for row in operations),
+        "records": Counter((row["direction"],) for row in records),
+    }
+
+
+def test_last_look_at_a_run_is_its_judgement_and_those_before_are_of_less(spark, tmp_path):
+    looks: list[Look] = []
+    run = tmp_path / "run"
+    with (
+        LiveRun(run, lambda: nullcontext(spark), looks.append, 0.3),
+        HistoryWriter(run, RunInfo("r", topics={"t": {}})) as writer,
+    ):
+        recorder = Recorder(writer)
+        for number in range(400):
+            produce(recorder, [number])
+            while number in {99, 299} and (not looks or looks[-1].total("operations") <= number):
+                time.sleep(0.05)
+        op = recorder.invoke(2, "poll")
+        reads = [Read("t", None, 0, number, number, None, 0, 0) for number in range(400) if number != 7]
+        recorder.complete(op, "ok", reads=reads)
+    assert looks[-1].counts == counted(run)
+    assert looks[-1].judgement == judge(run)
+    assert "lost-write x1" in str(looks[-1])
+    totals = [look.total("operations") for look in looks]
+    assert totals == sorted(totals)
+    assert {100, 300, 401} <= set(totals)
+    assert not (run / "live").exists()
+
+
+KILLED = """
+    import sys, time
+    from pathlib import Path
+    from reports.spark.live import LiveRun
+    from reports.spark.session import spark_session
+    with LiveRun(Path(sys.argv[1]), lambda: spark_session("local[1]"), lambda look: print(look, flush=True), 0.3):
+        time.sleep(100)
+"""
+
+
+def test_look_that_was_killed_goes_on_from_its_checkpoint_and_counts_nothing_twice(spark, tmp_path):
+    run = tmp_path / "run"
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(run)]
+    with HistoryWriter(run, RunInfo("r", topics={"t": {}})) as writer:
+        recorder = Recorder(writer)
+        produce(recorder, range(300))
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+            seen = any(line.startswith("300 operations") for line in child.stdout)
+            produce(recorder, range(300, 600))
+            time.sleep(1.0)  # for some of them to be copied, and maybe counted
+            os.killpg(child.pid, signal.SIGKILL)
+        assert seen
+        produce(recorder, range(600, 700))
+    looks: list[Look] = []
+    with LiveRun(run, lambda: nullcontext(spark), looks.append, 0.3):
+        pass
+    assert looks[-1].counts == counted(run)
+    assert looks[-1].judgement == judge(run)
+
+
+def test_micro_batch_that_comes_again_is_not_counted_again(spark, tmp_path):
+    rows = spark.createDataFrame(pa.table({"f": ["poll"] * 3, "outcome": ["ok"] * 3, "complete_ns": [1, 2, 3]}))
+    for batch in (0, 1, 1):
+        counts = Counts(tmp_path)
+        counts.add("operations", rows, batch)
+    assert Counts(tmp_path)._counted["operations"]["counts"] == {("poll", "ok"): 6}
+
+
+def test_file_that_cannot_be_read_ends_the_looks_with_one_line(spark, tmp_path):
+    run = Simulation(random.Random(5)).run(30).write(tmp_path / "run", files=2)
+    next(Path(run / "history/records").glob("*.parquet")).write_bytes(b"no")
+    with (
+        pytest.raises(Exception, match=r"^[^\n]*records[^\n]*cannot be read[^\n]*$"),
+        LiveRun(run, lambda: nullcontext(spark), lambda _: None, 0.1),
+    ):
+        pass
