@@ -1,12 +1,15 @@
 """The local engine: judges a history on this machine, one topic partition after the other.
 
-`records` and `positions` are read once into compact arrays (some 50 bytes a record, `anomalies.gather`); beside them
-memory holds one shard's working set at a time. A history that breaks a rule of the format is refused before.
+Of a history of less than `LARGE_ROWS`, `records` and `positions` are read once into compact arrays (some 50 bytes a
+record, `anomalies.gather`); beside them memory holds one shard's working set at a time. A larger one is laid out by
+topic partition beside its tables, once, and judged by several processes, each of which holds a part (`shards`). A
+history that breaks a rule of the format is refused before.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,13 +32,27 @@ from linearizability.anomalies.summary import (
 from linearizability.history.reader import History, open_history
 from linearizability.history.validate import validate
 from linearizability.judgement import Judgement
+from linearizability.shards.engine import judge_in_shards
+from linearizability.shards.running import Processes
+
+LARGE_ROWS: Final = 2_000_000
+"""Records from which on it pays to start processes and to lay the history out."""
 
 
 def judge(run_dir: Path) -> Judgement:
     """Judge the history of a run directory. Raises HistoryError or NotARunError, one line each."""
     history = open_history(run_dir)
+    if is_large(history):
+        with Processes() as run:
+            return judge_in_shards(history, run)
     validate(history)
     return judge_history(history)
+
+
+def is_large(history: History) -> bool:
+    """Whether a history is better judged by its shards. One that is being written has none."""
+    rows = sum(int(pq.read_metadata(path).num_rows) for path in history.files("records"))
+    return rows >= LARGE_ROWS and not history.unfinished("operations").num_rows
 
 
 def judge_history(history: History) -> Judgement:

@@ -4,6 +4,7 @@ What an operation leaves open its client's properties may say: `acks`, `isolatio
 producer has acks=all (Kafka refuses anything else), and acks that nobody knows promise nothing.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -56,6 +57,8 @@ PLACE_FIELDS: Final = ("topic", "topic_id", "partition")
 Place = tuple[str, str | None, int]
 """A topic partition as rows name it: PLACE_FIELDS."""
 
+_FEW_PLACES: Final = 1_024
+"""So many possible places are counted rather than sorted, however few the rows."""
 _OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
 _ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 _NOBODY_SERVES: Final = pa.array(
@@ -230,7 +233,12 @@ def place_codes(table: pa.Table) -> tuple[list[Place], npt.NDArray[np.intp]]:
     packed = np.zeros(table.num_rows, np.int64)
     for column, size in zip(encoded, sizes, strict=True):
         packed = packed * size + column.indices.fill_null(size - 1).to_numpy()
-    distinct, codes = np.unique(packed, return_inverse=True)
+    if (size := math.prod(sizes)) <= max(table.num_rows, _FEW_PLACES):
+        present = np.zeros(size, np.bool_)
+        present[packed] = True
+        distinct, codes = np.flatnonzero(present), (np.cumsum(present) - 1)[packed]
+    else:
+        distinct, codes = np.unique(packed, return_inverse=True)
     topics, topic_ids, partitions = ([*column.dictionary.to_pylist(), None] for column in encoded)
     places = []
     for code in distinct.tolist():

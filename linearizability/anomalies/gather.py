@@ -213,7 +213,7 @@ class ShardRows:
         """When a read_committed read first returned a record of each transaction whose commit is unknown."""
         undecided = context.transactions.undecided
         first: dict[int, int] = {}
-        for shard in self._shards(operations, context) if undecided.any() else ():
+        for shard in self.shards(operations, context) if undecided.any() else ():
             for log in shard:
                 own = log.operations.transaction
                 if undecided[own[own >= 0]].any():
@@ -222,10 +222,10 @@ class ShardRows:
 
     def judged(self, operations: OperationColumns, context: Context) -> Iterator[ShardJudgement]:
         """Every shard, once the context is decided."""
-        for shard in self._shards(operations, context):
+        for shard in self.shards(operations, context):
             yield judge_shard(shard, context)
 
-    def _shards(self, operations: OperationColumns, context: Context) -> Iterator[list[LogColumns]]:
+    def shards(self, operations: OperationColumns, context: Context) -> Iterator[list[LogColumns]]:
         """The logs of each topic name and partition, in that order."""
         small = (self._states.places, self._offsets.places, self._inputs.places, self._assignments.places)
         places = {*self._record_places, *self._position_places}.union(*small)

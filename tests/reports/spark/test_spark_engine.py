@@ -45,6 +45,12 @@ def spark():
         yield session
 
 
+def in_small_parts(monkeypatch):
+    """Many tasks, and logs in many ranges of offsets, as a large history has them."""
+    monkeypatch.setattr("linearizability.shards.laying_out.PART_ROWS", 40)
+    monkeypatch.setattr("linearizability.shards.laying_out._TASK_ROWS", 50)
+
+
 def union(histories):
     """Many histories as one: each has its own topic, processes and op_ids; settings and faults are the first one's."""
     whole = histories[0]
@@ -80,8 +86,8 @@ def test_spark_judges_many_small_histories_as_the_local_engine_does(spark, tmp_p
     run = union(histories).write(tmp_path / "run", files)
     expected = judge(run)
     assert len(expected.anomalies) > 8
-    if files > 1:  # Many tasks and buckets, as a large history has them.
-        monkeypatch.setattr("reports.spark.check._TASK_ROWS", 50)
+    if files > 1:  # Many tasks and parts, as a large history has them.
+        in_small_parts(monkeypatch)
     assert judge_with_spark(run) == expected
 
 
@@ -187,7 +193,7 @@ def test_spark_judges_groups_and_transactions_as_the_local_engine_does(spark, tm
     tables = Pipeline(random.Random(4)).run(60)
     assert all(plant(tables, random.Random(4)) for plant in GROUP_PLANTS.values())
     run = tables.write(tmp_path / "run", files=3)
-    monkeypatch.setattr("reports.spark.check._TASK_ROWS", 50)
+    in_small_parts(monkeypatch)
     expected = judge(run)
     assert set(GROUP_PLANTS) <= {anomaly.name for anomaly in expected.anomalies}
     assert judge_with_spark(run) == expected
@@ -199,7 +205,7 @@ def test_spark_finds_cycles_as_the_local_engine_does(spark, tmp_path, monkeypatc
         plant(history, None)
     histories += [well_formed(tangle(random.Random(seed))) for seed in range(10)]
     run = union(histories).write(tmp_path / "run", files=3)
-    monkeypatch.setattr("reports.spark.check._TASK_ROWS", 50)
+    in_small_parts(monkeypatch)
     expected = judge(run)
     assert set(CYCLE_PLANTS) <= {anomaly.name for anomaly in expected.anomalies}
     assert judge_with_spark(run) == expected

@@ -1,0 +1,171 @@
+"""Judges a history by its shards: what of the run must be known first, then every shard, then what crosses them.
+
+Who runs the tasks is the caller's choice (`running.Run`): this process, several, or those of a cluster. The judgement
+is that of `linearizability.check.judge_history`, evidence included.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from linearizability.anomalies.catalogue import ShardJudgement, judge_run, merge_first_reads
+from linearizability.anomalies.context import Context
+from linearizability.anomalies.summary import (
+    SUMMARY_FIELDS,
+    Summary,
+    context_of,
+    judgement_of,
+    merge_summaries,
+    settings_of,
+    summarise,
+)
+from linearizability.history.reader import History
+from linearizability.judgement import Judgement
+from linearizability.shards.judging import (
+    FollowSuspects,
+    JudgeCut,
+    JudgeShard,
+    PartScan,
+    ScanPart,
+    ShardTask,
+    SuspectsOfPart,
+    first_reads_of,
+    one_log,
+)
+from linearizability.shards.laying_out import lay_out
+from linearizability.shards.manifest import Layout, current_layout, layout_folder
+from linearizability.shards.pieces import Piece, pieces_of, read_piece, shares_of
+from linearizability.shards.running import Run, Task
+from linearizability.shards.sieve import (
+    UNKNOWN,
+    Suspects,
+    all_suspects,
+    is_harmless,
+    leaders_conflict,
+    may_be_outage,
+    merge_leaders,
+    outsides,
+)
+
+_SUMMARISED: Final = ("operations", "states", "offsets", "inputs", "assignments")
+_TASK_ROWS: Final = 500_000
+
+
+def judge_in_shards(history: History, run: Run) -> Judgement:
+    """Judge a history by its layout, which is made where there is none. Raises HistoryError."""
+    with laid_out(history, run) as layout:
+        return judge_layout(history, layout, run)
+
+
+@contextmanager
+def laid_out(history: History, run: Run) -> Iterator[Layout]:
+    """The layout of a history, for as long as it is needed. Raises HistoryError."""
+    layout = current_layout(history) or lay_out(history, run)
+    try:
+        yield layout
+    finally:
+        if layout.folder != layout_folder(history):
+            shutil.rmtree(layout.folder, ignore_errors=True)
+
+
+def judge_layout(history: History, layout: Layout, run: Run) -> Judgement:
+    """Judge a history by a layout of it."""
+    settings = settings_of(history.run, history.table("faults"))
+    pieces = [piece for name in _SUMMARISED for piece in pieces_of(history, name)]
+    shares = shares_of(pieces, -(-sum(piece.rows for piece in pieces) // _TASK_ROWS)) if pieces else []
+    ids = frozenset((topic, topic_id) for topic, topic_id, _ in layout.places if topic_id is not None)
+    own = Summary(records=layout.records, reads=layout.reads, positions=layout.positions, topic_ids=ids)
+    summary = merge_summaries([*run([partial(_summarise, history, share) for share in shares]), own])
+    context = _decided(layout, context_of(history.run, settings, summary), run)
+    return judgement_of(summary, judge_run(_shards(layout, context, run), summary.transactional, context))
+
+
+def _summarise(history: History, pieces: list[Piece]) -> Summary:
+    return merge_summaries(
+        summarise(piece.table, table)
+        for piece in pieces
+        for table in read_piece(history, piece, SUMMARY_FIELDS[piece.table])
+    )
+
+
+def _decided(layout: Layout, context: Context, run: Run) -> Context:
+    """The context once every transaction whose commit is unknown has been looked for among what was read."""
+    if not context.transactions.undecided.any():
+        return context
+    first: dict[int, int] = {}
+    for found in run(
+        [partial(first_reads_of, ShardTask(layout, shard, context)) for shard in range(len(layout.shards))]
+    ):
+        merge_first_reads(first, found)
+    return replace(context, transactions=context.transactions.with_first_reads(first))
+
+
+def _shards(layout: Layout, context: Context, run: Run) -> Iterator[ShardJudgement]:
+    """Every shard, in their order as far as they are not cut."""
+    whole = [number for number, shard in enumerate(layout.shards) if not shard.is_cut]
+    cut = [number for number, shard in enumerate(layout.shards) if shard.is_cut]
+    parts = [(number, part) for number in cut for part in range(len(layout.shards[number].parts))]
+    tasks: list[Task[PartScan | ShardJudgement]] = [
+        *(ScanPart(layout, number, context, part) for number, part in parts),
+        *(JudgeShard(layout, number, context) for number in whole),
+    ]
+    scans: dict[int, list[PartScan]] = {number: [] for number in cut}
+    for (number, _), scan in zip([*parts, *((number, 0) for number in whole)], run(tasks), strict=True):
+        if isinstance(scan, PartScan):
+            scans[number].append(scan)
+        else:
+            yield scan
+    yield from run([_CutLog(layout, number, context, run, own).judge() for number, own in scans.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class _CutLog:
+    """A log in several parts, each of which has been scanned."""
+
+    layout: Layout
+    shard: int
+    context: Context
+    run: Run
+    scans: list[PartScan]
+
+    def judge(self) -> JudgeCut:
+        """The task that judges it."""
+        edges = [scan.edge for scan in self.scans]
+        one, walks = self.scans[0], any(scan.walks for scan in self.scans)
+        served_ns = np.max([edge.served_ns for edge in edges], axis=0)
+        if (
+            not one_log(self.scans)
+            or leaders_conflict(merge_leaders(edge.leaders for edge in edges))
+            or may_be_outage(one.in_vain_ns, one.first_in_vain_ns, served_ns, self.context.schedule.allowed_ns)
+        ):
+            return JudgeCut(self.layout, self.shard, self.context, None, walks)
+        harmed = [
+            SuspectsOfPart(self.layout, self.shard, self.context, number, outside)
+            for number, (edge, outside) in enumerate(zip(edges, outsides(edges), strict=True))
+            if not is_harmless(edge, outside)
+        ]
+        suspects = all_suspects([*(scan.suspects for scan in self.scans), *self.run(harmed)])
+        newest, at = max(edge.newest for edge in edges)
+        if suspects and newest != UNKNOWN:
+            suspects = all_suspects([suspects, Suspects.at(np.array([at]))])
+        return JudgeCut(self.layout, self.shard, self.context, self._followed(suspects), walks)
+
+    def _followed(self, suspects: Suspects) -> Suspects:
+        """With all that has an offset or a value in common with one of them, in any part."""
+        parts = range(len(self.scans))
+        while suspects:
+            more = self.run([FollowSuspects(self.layout, self.shard, self.context, part, suspects) for part in parts])
+            named = all_suspects([suspects, *more])
+            if _size(named) == _size(suspects):
+                break
+            suspects = named
+        return suspects
+
+
+def _size(suspects: Suspects) -> tuple[int, int]:
+    return len(suspects.begins), len(suspects.values)

@@ -1,0 +1,117 @@
+"""The layout of a history by topic partition: `history/_shards/`, derived from the tables and never part of them.
+
+A *shard* is all there is of some topic partitions, or of one that is large; it is a folder. Its records lie in *parts*:
+one where the shard is of several logs, else as many as it takes, each a range of offsets. `layout.json` says what there
+is, which version made it, and from which files: if one of these has changed since, or the version has, the layout is
+stale and is made again. The folder appears whole or not at all, and may be deleted at any time.
+
+Of a run that goes, or was killed, none is kept.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from linearizability.anomalies.arrow import Place
+from linearizability.history.layout import HISTORY_FOLDER, has_journal
+from linearizability.history.reader import History
+from linearizability.history.schema import SCHEMAS
+
+VERSION: Final = 1
+SHARDS_FOLDER: Final = "_shards"
+MANIFEST: Final = "layout.json"
+_TAIL_BYTES: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Records of a shard whose offset is in [begin, end)."""
+
+    begin: int
+    end: int
+    rows: int
+    """About so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Some logs."""
+
+    logs: tuple[int, ...]
+    """Indexes of places."""
+    parts: tuple[Part, ...]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is one log in several ranges of offsets."""
+        return len(self.parts) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What `layout.json` says, and where it lies."""
+
+    folder: Path
+    fingerprint: str
+    places: tuple[Place, ...]
+    shards: tuple[Shard, ...]
+    records: int
+    reads: int
+    positions: int
+
+    def shard_folder(self, shard: int) -> Path:
+        """Where the files of a shard are."""
+        return self.folder / f"{shard:05d}"
+
+    def part_file(self, shard: int, part: int, name: str) -> Path:
+        """`sends`, `reads` or `operations` of a part."""
+        return self.shard_folder(shard) / f"{name}-{part:04d}.parquet"
+
+    def small_file(self, shard: int, name: str) -> Path:
+        """A small table of a shard, or the `operations` of its rows; absent where it has none."""
+        return self.shard_folder(shard) / f"{name}.parquet"
+
+    def write(self) -> None:
+        """Say that all files are there."""
+        document = {"version": VERSION, **asdict(self)}
+        del document["folder"]
+        (self.folder / MANIFEST).write_text(json.dumps(document))
+
+
+def layout_folder(history: History) -> Path:
+    """Where the layout of a history lies, if it has one."""
+    return history.run_dir / HISTORY_FOLDER / SHARDS_FOLDER
+
+
+def current_layout(history: History) -> Layout | None:
+    """The layout of a history, None where it has none, or a stale one, or one that is not to be understood."""
+    folder = layout_folder(history)
+    if has_journal(folder.parent):
+        return None
+    try:
+        document = json.loads((folder / MANIFEST).read_text())
+        if document.pop("version") != VERSION or document["fingerprint"] != fingerprint_of(history):
+            return None
+        places = tuple((str(topic), topic_id, int(partition)) for topic, topic_id, partition in document.pop("places"))
+        shards = tuple(
+            Shard(tuple(shard["logs"]), tuple(Part(**part) for part in shard["parts"]))
+            for shard in document.pop("shards")
+        )
+        return Layout(folder, places=places, shards=shards, **document)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def fingerprint_of(history: History) -> str:
+    """What tells the files of a history from those of another time: names, sizes, times of change, ends."""
+    digest = hashlib.sha256(repr(sorted(history.run.topics.items())).encode())
+    for name in SCHEMAS:
+        for path in history.files(name):
+            told = path.stat()
+            digest.update(f"{name} {path.name} {told.st_size} {told.st_mtime_ns} ".encode())
+            with path.open("rb") as file:
+                file.seek(max(0, told.st_size - _TAIL_BYTES))
+                digest.update(file.read())
+    return digest.hexdigest()

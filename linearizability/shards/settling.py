@@ -1,0 +1,179 @@
+"""The second half of laying out: what was spilled to a slot is sorted and written to the files of its shard.
+
+Here a read learns whether its own poll passed over its offset, and whether the poll had been further before; and a send
+that was not told its offset takes the place at which its value was read.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from linearizability.anomalies.arrow import numbers
+from linearizability.anomalies.columns import Flags, Indexes, Int64s
+from linearizability.shards import tables
+from linearizability.shards.manifest import Layout
+from linearizability.shards.spilling import SENT, UNKNOWN, Dealt, gathered
+
+ROW_GROUP_ROWS: Final = 262_144
+_BY_DIFFERENCE: Final = "DELTA_BINARY_PACKED"
+
+
+@dataclass(frozen=True, slots=True)
+class SettleSmall:
+    """One task: the small tables of a shard, and the operations of their rows.
+
+    Where it is cut, the sends that were not told an offset are among them.
+    """
+
+    layout: Layout
+    shard: int
+    own: Dealt
+
+    def __call__(self) -> None:
+        """Write them."""
+        for name in tables.SMALL:
+            schema = tables.small_schema(name)
+            rows = gathered(self.own, name, schema)
+            if rows.num_rows:
+                keys = [("log", "ascending"), *((("op_id", "ascending"),) if name == "positions" else ())]
+                _write(rows.sort_by(keys), self.layout.small_file(self.shard, name))
+        loose = gathered(self.own, "sends", SENT)
+        if loose.num_rows:
+            at = pa.array(np.full(loose.num_rows, UNKNOWN))
+            _write(loose.append_column("at", at).select(tables.SENDS.names).cast(tables.SENDS),
+                   self.layout.small_file(self.shard, "sends"))  # fmt: skip
+        operations = _operations(self.own)
+        if operations.num_rows:
+            _write(operations, self.layout.small_file(self.shard, "operations"))
+
+
+@dataclass(frozen=True, slots=True)
+class SettlePart:
+    """One task: the records of a part, and their operations."""
+
+    layout: Layout
+    shard: int
+    part: int
+    own: Dealt
+    of_shard: Dealt
+
+    def __call__(self) -> None:
+        """Write them."""
+        sends = gathered(self.own, "sends", SENT)
+        reads = _sorted(gathered(self.own, "reads", SENT))
+        if self.layout.shards[self.shard].is_cut:
+            sends = pa.concat_tables([sends, self._loose(reads)])
+        write = self.layout.part_file
+        reads = _with_flags(reads, covered(reads, self._positions()), _goes_back(reads))
+        _write(_sorted(_placed(sends, reads), "at").select(tables.SENDS.names).cast(tables.SENDS),
+               write(self.shard, self.part, "sends"))  # fmt: skip
+        _write(reads.select(tables.READS.names).cast(tables.READS), write(self.shard, self.part, "reads"))
+        _write(_operations(self.own), write(self.shard, self.part, "operations"))
+
+    def _loose(self, reads: pa.Table) -> pa.Table:
+        """Of the sends that were not told an offset those that are read here."""
+        loose = gathered(self.of_shard, "sends", SENT)
+        return loose.filter(pa.array(np.isin(numbers(loose["value"], 0), numbers(reads["value"], 0))))
+
+    def _positions(self) -> pa.Table:
+        positions = gathered(self.of_shard, "positions", tables.small_schema("positions"))
+        return positions.sort_by([("log", "ascending"), ("op_id", "ascending")])
+
+
+def _operations(own: Dealt) -> pa.Table:
+    """A slot's operations, each once, by op_id."""
+    rows = gathered(own, "operations", tables.OPERATIONS)
+    _, first = np.unique(numbers(rows["op_id"], 0), return_index=True)
+    return rows.take(pa.array(first))
+
+
+def _sorted(rows: pa.Table, offset: str = "offset") -> pa.Table:
+    """Rows by log and offset, otherwise in their order. Both sorts find rows almost in order, and are quick then."""
+    log, at = rows["log"].to_numpy(), rows[offset].to_numpy()
+    order = np.argsort(at, kind="stable")
+    order = order[np.argsort(log[order], kind="stable")]
+    return rows.take(pa.array(order))
+
+
+def _with_flags(reads: pa.Table, is_covered: Flags, back: Flags) -> pa.Table:
+    flags = reads["flags"].to_numpy() | np.where(is_covered, tables.COVERED, 0) | np.where(back, tables.BACK, 0)
+    return reads.set_column(reads.column_names.index("flags"), "flags", pa.array(flags.astype(np.int16)))
+
+
+def covered(reads: pa.Table, positions: pa.Table) -> Flags:
+    """Per read, whether its operation covers its offset in its log. Positions are sorted by log and op_id."""
+    positions = positions.filter(
+        pc.and_(pc.equal(positions["cause"], "read"), pc.less(positions["before"], positions["after"]))
+    )
+    op_id, log, offset = (reads[name].to_numpy() for name in ("op_id", "log", "offset"))
+    known, own = _keys(positions["log"].to_numpy(), numbers(positions["op_id"], 0), log, op_id)
+    before, after = numbers(positions["before"], 0), numbers(positions["after"], 0)
+    begin, end = np.searchsorted(known, own, side="left"), np.searchsorted(known, own, side="right")
+    held = np.zeros(len(own), np.bool_)
+    for nth in range(int((end - begin).max(initial=0))):
+        rows = np.flatnonzero(begin + nth < end)
+        ranges = begin[rows] + nth
+        held[rows] |= (before[ranges] <= offset[rows]) & (offset[rows] < after[ranges])
+    return held
+
+
+def _keys(log: Indexes, op_id: Int64s, other_log: Indexes, other_op_id: Int64s) -> tuple[Int64s, Int64s]:
+    """Pairs as numbers that compare as they do. Op_ids are counted from the lowest, and are fewer than 2^40."""
+    both = np.concatenate([op_id, other_op_id])
+    if not len(both):
+        return both, both
+    lowest, highest = int(both.min()), int(both.max())
+    logs = np.unique(np.concatenate([log, other_log]))
+    if highest - lowest < 2**62 // len(logs):
+        width = highest - lowest + 1
+        return tuple(
+            np.searchsorted(logs, one) * width + (ids - lowest) for one, ids in ((log, op_id), (other_log, other_op_id))
+        )  # type: ignore[return-value]
+    ids = np.unique(both)
+    return tuple(
+        np.searchsorted(logs, one) * len(ids) + np.searchsorted(ids, own)
+        for one, own in ((log, op_id), (other_log, other_op_id))
+    )  # type: ignore[return-value]
+
+
+def _goes_back(reads: pa.Table) -> Flags:
+    """Per read, whether its operation had returned this offset, or a higher one, before in this log."""
+    log, op_id, seq, offset = (reads[name].to_numpy() for name in ("log", "op_id", "seq", "offset"))
+    order = np.lexsort((seq, op_id, log))
+    same = (np.diff(log[order]) == 0) & (np.diff(op_id[order]) == 0)
+    back = np.zeros(len(log), np.bool_)
+    back[order[1:]] = same & (np.diff(offset[order]) <= 0)
+    return back
+
+
+def _placed(sends: pa.Table, reads: pa.Table) -> pa.Table:
+    """Sends with the offset at which they stand."""
+    at = sends["offset"].to_numpy().copy()
+    lost = np.flatnonzero(at == UNKNOWN)
+    if len(lost) and reads.num_rows:
+        values = np.unique(sends["value"].to_numpy()[lost])
+        rows = np.flatnonzero(np.isin(reads["value"].to_numpy(), values) & (reads["offset"].to_numpy() != UNKNOWN))
+        log, value, offset = (reads[name].to_numpy()[rows] for name in ("log", "value", "offset"))
+        order = np.lexsort((offset, value, log))  # the lowest offset of each value comes first
+        known, own = _keys(log[order], value[order], sends["log"].to_numpy()[lost], sends["value"].to_numpy()[lost])
+        place = np.searchsorted(known, own)
+        found = np.append(known, -1)[np.minimum(place, len(known))] == own
+        at[lost[found]] = offset[order][place[found]]
+    return sends.append_column(pa.field("at", pa.int64(), nullable=False), pa.array(at))
+
+
+def _write(rows: pa.Table, path: object) -> None:
+    numeric = [f.name for f in rows.schema if pa.types.is_int64(f.type) or pa.types.is_int32(f.type)]
+    texts = [f.name for f in rows.schema if pa.types.is_string(f.type)]
+    pq.write_table(
+        rows,
+        path,
+        row_group_size=ROW_GROUP_ROWS,
+        compression="none" if "flags" in rows.column_names else "lz4",
+        use_dictionary=texts,
+        column_encoding=dict.fromkeys(numeric, _BY_DIFFERENCE),
+    )

@@ -1,0 +1,523 @@
+"""Proves of most records of a log, quickly, that no check can name them; what stays is judged by the definitions.
+
+A log is given as its sends and reads by offset, or as one range of them (`Part`). A record is *clean* if it was sent
+once and stands at one offset, alone; every read there returned it, and every read that covers the offset did; nobody
+read it before it was sent; its epoch fits what stands below and above; and in order of invocation, of acknowledgement
+and of its producer it is not ahead of anything that it stands above or below. No definition names a clean record, and
+none comes out otherwise without it: whoever is in a pair that a check looks for is suspect on both sides. So a log with
+its clean records left out is judged like the whole. What is suspect without reason costs time, never a finding.
+
+A range cannot see what stands outside it. `Edge` is what it tells of itself, `Outside` what it must be told: a handful
+of numbers. Logs of which this does not hold are not sieved: `refusal` says which.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from linearizability.anomalies.columns import Flags, Indexes, Int32s, Int64s
+from linearizability.anomalies.faults import NEVER_NS
+from linearizability.shards import tables
+
+Int16s = npt.NDArray[np.int16]
+UNKNOWN: Final = -1
+ALWAYS_NS: Final = -(2**63)
+_FEW: Final = 64
+_ABOVE_EPOCHS: Final = 2**31 - 1
+_NONE: Final = np.empty(0, np.int64)
+Key = tuple[int, int]
+"""An operation's id and a position inside it: the order in which a producer sends."""
+Leaders = Mapping[tuple[int, int], tuple[int, int]]
+
+
+class _Rows:
+    __slots__ = ()
+
+    def slice(self, begin: int, end: int) -> Self:
+        """Rows [begin, end)."""
+        return type(self)(*(getattr(self, column.name)[begin:end] for column in fields(self)))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Sends(_Rows):
+    """Rows of `tables.SENDS` of one log, by `at`."""
+
+    at: Int64s
+    op_id: Int64s
+    seq: Int32s
+    offset: Int64s
+    value: Int64s
+    leader_epoch: Int32s
+    process: Int32s
+    node: Int32s
+    invoke_ns: Int64s
+    complete_ns: Int64s
+    flags: Int16s
+
+
+@dataclass(frozen=True, slots=True)
+class Reads(_Rows):
+    """Rows of `tables.READS` of one log, by offset."""
+
+    offset: Int64s
+    value: Int64s
+    leader_epoch: Int32s
+    complete_ns: Int64s
+    flags: Int16s
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What of the log is not cut."""
+
+    befores: Int64s
+    """Of what reads cover, in any order, the beginnings."""
+    afters: Int64s
+    asked_ns: Int64s
+    """Of answered ends, when they were asked, and the ends."""
+    ends: Int64s
+    in_vain_ns: Int64s
+    """When operations that count for an outage ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What a range says of itself to the others. Of nothing, the numbers are those that say nothing."""
+
+    first_acknowledged_ns: int
+    last_invoke_ns: int
+    lowest_epoch: int
+    highest_epoch: int
+    """Of what was read."""
+    producers: Mapping[int, tuple[Key, Key]]
+    """Per process, its first and last send."""
+    leaders: Leaders
+    """Per epoch and node that acknowledged: the first completion, and the last invocation."""
+    served_ns: Int64s
+    """For each operation that ended in vain, the last success by then; ALWAYS_NS where there was none."""
+    newest: tuple[int, int]
+    """The newest epoch that any row gives, and an offset where one does."""
+    adopted: frozenset[Key] = frozenset()
+    """Sends that were not told an offset, and stand here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a range must know of those below and above it."""
+
+    last_invoke_below_ns: int = ALWAYS_NS
+    first_acknowledged_above_ns: int = NEVER_NS
+    highest_epoch_below: int = UNKNOWN
+    lowest_epoch_above: int = _ABOVE_EPOCHS
+    last_below: Mapping[int, Key] = field(default_factory=dict)
+    """Per process, the last of its sends that stand below."""
+    first_above: Mapping[int, Key] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Records that may have to be named: those in some ranges of offsets, and those of some values."""
+
+    begins: Int64s = field(default_factory=lambda: _NONE)
+    ends: Int64s = field(default_factory=lambda: _NONE)
+    values: Int64s = field(default_factory=lambda: _NONE)
+
+    def __bool__(self) -> bool:
+        return bool(len(self.begins) or len(self.values))
+
+    @classmethod
+    def at(cls, offsets: Int64s, values: Int64s = _NONE) -> "Suspects":
+        """Those at some offsets, or of some values."""
+        distinct = np.unique(offsets)
+        return cls(distinct, distinct + 1, np.unique(values))
+
+
+def all_suspects(parts: Iterable[Suspects]) -> Suspects:
+    """Together, each once."""
+    every = [Suspects(), *parts]
+    ranges = np.stack([np.concatenate([getattr(one, name) for one in every]) for name in ("begins", "ends")])
+    begins, ends = np.unique(ranges, axis=1)
+    return Suspects(begins, ends, np.unique(np.concatenate([one.values for one in every])))
+
+
+class Part:
+    """A range of a log, or all of it."""
+
+    def __init__(self, sends: Sends, reads: Reads, around: Surroundings) -> None:
+        placed = int(np.searchsorted(sends.at, 0))
+        known = int(np.searchsorted(reads.offset, 0))
+        self.loose, self.sends = sends.slice(0, placed), sends.slice(placed, len(sends.at))
+        self.unplaced, self.reads = reads.slice(0, known), reads.slice(known, len(reads.offset))
+        self.around = around
+
+    @cached_property
+    def _acknowledged_ns(self) -> Int64s:
+        ok = _has(self.sends.flags, tables.OK)
+        return self.sends.complete_ns if ok.all() else np.where(ok, self.sends.complete_ns, NEVER_NS)
+
+    @cached_property
+    def _place(self) -> Indexes | None:
+        """Per read, the send at its offset (or the next one); None where each send is read once, in order."""
+        at, offset = self.sends.at, self.reads.offset
+        if np.array_equal(at, offset):
+            return None
+        if len(at) and at[-1] - at[0] + 1 == len(at):
+            place: Indexes = np.clip(offset - at[0], 0, len(at) - 1)
+        else:
+            place = np.minimum(np.searchsorted(at, offset), max(len(at) - 1, 0))
+        return place
+
+    def suspects(self, outside: Outside) -> Suspects:
+        """What is not proven clean."""
+        sends, reads = self.sends, self.reads
+        offsets = [
+            sends.at[self._doubtful_sends()],
+            reads.offset[self._doubtful_reads()],
+            sends.at[self._not_returned()],
+            sends.at[self._out_of_order(outside)],
+            sends.at[self._out_of_producers_order(outside)],
+            reads.offset[self._out_of_epochs_order(outside)],
+            *self._above_an_end(),
+        ]
+        stray = self._strays()
+        loose = _has(self.loose.flags, tables.OK | tables.TOMBSTONE)
+        values = [reads.value[stray], self.unplaced.value, self.loose.value[loose]]
+        found = Suspects.at(np.concatenate([*offsets, reads.offset[stray]]), np.concatenate(values))
+        return self._with_polls(found)
+
+    def _with_polls(self, found: Suspects) -> Suspects:
+        """With all that was read by whoever passed over a suspect: it says from where a consumer jumped."""
+        if not len(found.begins):
+            return found
+        befores, afters = self.around.befores, self.around.afters
+        passed = np.searchsorted(found.begins, befores) < np.searchsorted(found.begins, afters)
+        return all_suspects([found, Suspects(befores[passed], afters[passed])])
+
+    def _doubtful_sends(self) -> Indexes:
+        """Tombstones, sends that failed and stand somewhere, acknowledged elsewhere, and those that share an offset."""
+        sends = self.sends
+        doubtful = _has(sends.flags, tables.TOMBSTONE | tables.FAIL)
+        doubtful |= (sends.offset != sends.at) & (_has(sends.flags, tables.OK) | (sends.offset != UNKNOWN))
+        same = np.flatnonzero(np.diff(sends.at) == 0)
+        doubtful[same] = doubtful[same + 1] = True
+        return np.flatnonzero(doubtful)
+
+    def _doubtful_reads(self) -> Flags:
+        flags = self.reads.flags
+        wrong = tables.TOMBSTONE | tables.CORRUPT | tables.BACK
+        doubtful: Flags = (flags & (wrong | tables.COVERED)) != tables.COVERED
+        return doubtful
+
+    def _strays(self) -> Indexes:
+        """Reads of anything but what was sent to stand at their offset, or of it before it was sent."""
+        sends, reads, place = self.sends, self.reads, self._place
+        if not len(sends.at):
+            return np.arange(len(reads.offset))
+        if place is None:
+            return np.flatnonzero((sends.value != reads.value) | (reads.complete_ns < sends.invoke_ns))
+        return np.flatnonzero(
+            (sends.at[place] != reads.offset)
+            | (sends.value[place] != reads.value)
+            | (reads.complete_ns < sends.invoke_ns[place])
+        )
+
+    def _not_returned(self) -> Indexes:
+        """Sends that nobody read, or that fewer reads returned than covered their offset."""
+        count = len(self.sends.at)
+        place, inside = self._place, _has(self.reads.flags, tables.COVERED)
+        if place is None:
+            times = inside.astype(np.int64)
+        else:
+            times = np.bincount(place if inside.all() else place[inside], minlength=count)
+        at = self.sends.at
+        begun = np.bincount(np.searchsorted(at, self.around.befores), minlength=count + 1)
+        ended = np.bincount(np.searchsorted(at, self.around.afters), minlength=count + 1)
+        depth = np.cumsum(begun - ended)[:count]
+        return np.flatnonzero((depth != times) | (times == 0))
+
+    def _out_of_order(self, outside: Outside) -> Flags | Indexes:
+        """Invoked after something above was acknowledged, or acknowledged before something below was invoked."""
+        invoke_ns, acknowledged_ns = self.sends.invoke_ns, self._acknowledged_ns
+        highest = np.maximum.accumulate(np.append(outside.last_invoke_below_ns, invoke_ns))
+        ahead = highest[:-1] > acknowledged_ns
+        if not ahead.any() and outside.first_acknowledged_above_ns >= highest[-1]:
+            return np.empty(0, np.intp)
+        above = np.append(acknowledged_ns, outside.first_acknowledged_above_ns)[::-1]
+        lowest = np.minimum.accumulate(above)[::-1][1:]
+        suspect: Flags = ahead | (lowest < invoke_ns)
+        return suspect
+
+    @cached_property
+    def _by_producer(self) -> tuple[Indexes | None, bool]:
+        """The sends by process, by offset (None: as they are), and whether each process sent them in that order."""
+        sends = self.sends
+        if np.all(_rises(sends.op_id, sends.seq)):
+            return None, True
+        order = np.argsort(sends.process, kind="stable")
+        same = np.diff(sends.process[order]) == 0
+        return order, bool(np.all(_rises(sends.op_id[order], sends.seq[order])[same]))
+
+    def _out_of_producers_order(self, outside: Outside) -> Indexes:
+        """Sends that stand above a later one of their process, or below an earlier one.
+
+        A process is one producer or several: what is in order by process is in order by producer.
+        """
+        _, in_order = self._by_producer
+        if in_order and (not (outside.last_below or outside.first_above) or _fits(self.producers(), outside)):
+            return np.empty(0, np.intp)
+        sends = self.sends
+        rank = np.empty(len(sends.at), np.int64)
+        rank[np.lexsort((sends.seq, sends.op_id))] = np.arange(len(sends.at))
+        suspect = np.zeros(len(sends.at), np.bool_)
+        order = np.argsort(sends.process, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(sends.process[order])) + 1) if len(order) else ():
+            process, own = int(sends.process[rows[0]]), rank[rows]
+            below, above = outside.last_below.get(process), outside.first_above.get(process)
+            lowest = len(rank) if above is None else _earlier(sends, above) - 1
+            highest = -1 if below is None else _earlier(sends, below)
+            suspect[rows] = _is_passed(own, highest, lowest)
+        return np.flatnonzero(suspect)
+
+    def producers(self) -> dict[int, tuple[Key, Key]]:
+        """Per process, the first and last of its sends in the order in which it sent."""
+        sends = self.sends
+        order, in_order = self._by_producer
+        if order is None or not in_order:
+            order = np.lexsort((sends.seq, sends.op_id, sends.process))
+        process = sends.process[order]
+        begins = np.flatnonzero(np.diff(process, prepend=-1)).tolist()
+        found = {}
+        for begin, end in zip(begins, [*begins[1:], len(process)], strict=False):
+            first, last = order[begin], order[end - 1]
+            keys = [(int(sends.op_id[row]), int(sends.seq[row])) for row in (first, last)]
+            found[int(process[begin])] = (keys[0], keys[1])
+        return found
+
+    def _out_of_epochs_order(self, outside: Outside) -> Indexes:
+        """Reads in an older epoch than something below, a newer one than something above, or two at one offset."""
+        epoch, offset = self.reads.leader_epoch, self.reads.offset
+        if not len(epoch) or epoch.max() == UNKNOWN:
+            return np.empty(0, np.intp)
+        low, high = outside.highest_epoch_below, outside.lowest_epoch_above
+        if epoch.min() == epoch.max() and low <= epoch[0] <= high:
+            return np.empty(0, np.intp)
+        rows = np.flatnonzero(epoch != UNKNOWN)
+        own = epoch[rows]
+        wrong = _is_passed(own.astype(np.int64), low, high)
+        differs = np.flatnonzero((np.diff(offset[rows]) == 0) & (np.diff(own) != 0))
+        wrong[differs] = wrong[differs + 1] = True
+        return rows[wrong]
+
+    def _above_an_end(self) -> list[Int64s]:
+        """Offsets of records that were known when an end at or below them was asked for."""
+        around, sends, reads = self.around, self.sends, self.reads
+        found: list[Int64s] = []
+        for times, offset in ((self._acknowledged_ns, sends.at), (reads.complete_ns, reads.offset)):
+            if not len(offset) or not len(around.ends):
+                continue
+            begin = np.searchsorted(offset, around.ends)
+            places = np.unique(begin[begin < len(offset)])
+            if not len(places):
+                continue
+            lowest = np.minimum.accumulate(np.minimum.reduceat(times, places)[::-1])[::-1]
+            first = np.append(lowest, NEVER_NS)[np.searchsorted(places, begin)]
+            for answer in np.flatnonzero(first <= around.asked_ns):
+                rows = begin[answer] + np.flatnonzero(times[begin[answer] :] <= around.asked_ns[answer])
+                found.append(offset[rows])
+        return found
+
+    def edge(self) -> Edge:
+        """What the other ranges of the log must know of this one."""
+        sends, reads = self.sends, self.reads
+        known = reads.leader_epoch[reads.leader_epoch != UNKNOWN] if len(reads.leader_epoch) else reads.leader_epoch
+        return Edge(
+            first_acknowledged_ns=int(self._acknowledged_ns.min(initial=NEVER_NS)),
+            last_invoke_ns=int(sends.invoke_ns.max(initial=ALWAYS_NS)),
+            lowest_epoch=int(known.min(initial=_ABOVE_EPOCHS)),
+            highest_epoch=int(known.max(initial=UNKNOWN)),
+            producers=self.producers(),
+            leaders=self.leaders(),
+            served_ns=self.served_ns(),
+            newest=self.newest(),
+            adopted=self._adopted(),
+        )
+
+    def leaders(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """As `Edge.leaders` has it."""
+        sends = self.sends
+        told = sends.leader_epoch != UNKNOWN
+        if not told.any():
+            return {}
+        rows = np.flatnonzero(told & (sends.node != UNKNOWN) & _has(sends.flags, tables.OK))
+        pairs = np.stack([sends.leader_epoch[rows], sends.node[rows]])
+        distinct, group = np.unique(pairs, axis=1, return_inverse=True)
+        first, last = np.full(distinct.shape[1], NEVER_NS), np.full(distinct.shape[1], ALWAYS_NS)
+        np.minimum.at(first, group, sends.complete_ns[rows])
+        np.maximum.at(last, group, sends.invoke_ns[rows])
+        keys = zip(*distinct.tolist(), strict=True)
+        return {
+            (epoch, node): (int(one), int(other)) for (epoch, node), one, other in zip(keys, first, last, strict=True)
+        }
+
+    def served_ns(self) -> Int64s:
+        """As `Edge.served_ns` has it."""
+        times = self.around.in_vain_ns
+        latest = np.full(len(times), ALWAYS_NS)
+        if not len(times):
+            return latest
+        sent = self.sends.complete_ns[_has(self.sends.flags, tables.OK)]
+        returned = self.reads.complete_ns[_has(self.reads.flags, tables.SERVED)]
+        for own in (sent, returned):
+            if len(times) <= _FEW:
+                found = [int(own[own <= time].max(initial=ALWAYS_NS)) for time in times.tolist()]
+            else:
+                ascending = np.append(ALWAYS_NS, np.sort(own))
+                found = ascending[np.searchsorted(ascending, times, side="right") - 1].tolist()
+            latest = np.maximum(latest, np.array(found, np.int64))
+        return latest
+
+    def newest(self) -> tuple[int, int]:
+        """As `Edge.newest` has it."""
+        found = (UNKNOWN, UNKNOWN)
+        for epoch, offset in ((self.sends.leader_epoch, self.sends.at), (self.reads.leader_epoch, self.reads.offset)):
+            if len(epoch):
+                row = int(epoch.argmax())
+                found = max(found, (int(epoch[row]), int(offset[row])))
+        return found
+
+    def _adopted(self) -> frozenset[Key]:
+        rows = np.flatnonzero(self.sends.offset == UNKNOWN)
+        return frozenset(zip(self.sends.op_id[rows].tolist(), self.sends.seq[rows].tolist(), strict=True))
+
+    def rows_of(self, suspects: Suspects) -> tuple[Indexes, Indexes]:
+        """The rows of sends and of reads, of all that were given, at those offsets or of those values."""
+        shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
+        sends = _inside(self.sends.at, suspects) | np.isin(self.sends.value, suspects.values)
+        reads = _inside(self.reads.offset, suspects) | np.isin(self.reads.value, suspects.values)
+        loose = np.isin(self.loose.value, suspects.values) | _has(self.loose.flags, tables.TOMBSTONE)
+        return (
+            np.append(np.flatnonzero(loose), shift + np.flatnonzero(sends)),
+            np.append(np.arange(unplaced), unplaced + np.flatnonzero(reads)),
+        )
+
+    def named_by(self, sends: Indexes, reads: Indexes) -> Suspects:
+        """The offsets and values of some rows, as `rows_of` gives them."""
+        shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
+        own, other = sends[sends >= shift] - shift, reads[reads >= unplaced] - unplaced
+        values = (self.loose.value[sends[sends < shift]], self.unplaced.value, self.sends.value[own])
+        return Suspects.at(
+            np.append(self.sends.at[own], self.reads.offset[other]),
+            np.concatenate([*values, self.reads.value[other]]),
+        )
+
+
+def _has(flags: Int16s, bits: int) -> Flags:
+    has: Flags = (flags & bits) != 0
+    return has
+
+
+def _rises(op_id: Int64s, seq: Int32s) -> Flags:
+    """Per send but the first, whether it was sent after the one before it."""
+    step = np.diff(op_id)
+    rises: Flags = (step > 0) | ((step == 0) & (np.diff(seq) > 0))
+    return rises
+
+
+def _is_passed(own: Int64s, below: int, above: int) -> Flags:
+    """Which numbers in a row stand above a higher one or below a lower one; at its ends are two numbers more."""
+    highest = np.maximum.accumulate(np.append(below, own))[:-1]
+    lowest = np.minimum.accumulate(np.append(own, above)[::-1])[::-1][1:]
+    passed: Flags = (highest > own) | (lowest < own)
+    return passed
+
+
+def _inside(ascending: Int64s, suspects: Suspects) -> Flags:
+    """Which of some ascending offsets are in a suspect range."""
+    if not len(suspects.begins):
+        return np.zeros(len(ascending), np.bool_)
+    begun = np.bincount(np.searchsorted(ascending, suspects.begins), minlength=len(ascending) + 1)
+    ended = np.bincount(np.searchsorted(ascending, suspects.ends), minlength=len(ascending) + 1)
+    inside: Flags = np.cumsum(begun - ended)[: len(ascending)] > 0
+    return inside
+
+
+def _earlier(sends: Sends, key: Key) -> int:
+    """How many of some sends were sent before another one."""
+    return int(((sends.op_id < key[0]) | ((sends.op_id == key[0]) & (sends.seq < key[1]))).sum())
+
+
+def _fits(producers: Mapping[int, tuple[Key, Key]], outside: Outside) -> bool:
+    """Whether each process has sent what stands below before, and what stands above after."""
+    return all(
+        outside.last_below.get(process, first) <= first and last <= outside.first_above.get(process, last)
+        for process, (first, last) in producers.items()
+    )
+
+
+def is_harmless(edge: Edge, outside: Outside) -> bool:
+    """Whether what stands outside a range makes nothing in it suspect."""
+    return (
+        outside.last_invoke_below_ns <= edge.first_acknowledged_ns
+        and edge.last_invoke_ns <= outside.first_acknowledged_above_ns
+        and outside.highest_epoch_below <= edge.lowest_epoch
+        and edge.highest_epoch <= outside.lowest_epoch_above
+        and _fits(edge.producers, outside)
+    )
+
+
+def outsides(edges: Sequence[Edge]) -> list[Outside]:
+    """What each of the ranges of a log, by offset, must know of the others."""
+    found = []
+    for number in range(len(edges)):
+        below, above = edges[:number], edges[number + 1 :]
+        found.append(
+            Outside(
+                last_invoke_below_ns=max((edge.last_invoke_ns for edge in below), default=ALWAYS_NS),
+                first_acknowledged_above_ns=min((edge.first_acknowledged_ns for edge in above), default=NEVER_NS),
+                highest_epoch_below=max((edge.highest_epoch for edge in below), default=UNKNOWN),
+                lowest_epoch_above=min((edge.lowest_epoch for edge in above), default=_ABOVE_EPOCHS),
+                last_below=_best(
+                    max, ((process, last) for edge in below for process, (_, last) in edge.producers.items())
+                ),
+                first_above=_best(
+                    min, ((process, first) for edge in above for process, (first, _) in edge.producers.items())
+                ),
+            )
+        )
+    return found
+
+
+def _best(choose: Callable[[Key, Key], Key], keys: Iterable[tuple[int, Key]]) -> dict[int, Key]:
+    found: dict[int, Key] = {}
+    for process, key in keys:
+        found[process] = choose(found.get(process, key), key)
+    return found
+
+
+def merge_leaders(parts: Iterable[Leaders]) -> Leaders:
+    """As `Edge.leaders`, of all parts."""
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for part in parts:
+        for key, (first, last) in part.items():
+            known = found.get(key, (first, last))
+            found[key] = (min(first, known[0]), max(last, known[1]))
+    return found
+
+
+def leaders_conflict(leaders: Leaders) -> bool:
+    """Whether two nodes may have led at one time: what two-leaders and fenced-leader-write are about."""
+    return any(
+        (epoch == other_epoch and node != other)
+        or (epoch > other_epoch and node != other and leaders[epoch, node][0] < leaders[other_epoch, other][1])
+        for epoch, node in leaders
+        for other_epoch, other in leaders
+    )
+
+
+def may_be_outage(in_vain_ns: Int64s, first_invoke_ns: int, served_ns: Int64s, allowed_ns: int) -> bool:
+    """Whether anything that ended in vain ended that long after the last success, or the first try."""
+    return bool(np.any(in_vain_ns - np.maximum(served_ns, first_invoke_ns) > allowed_ns))
