@@ -19,6 +19,7 @@ from chaos.live.findings import finding
 from chaos.live.round import Round
 from chaos.live.session import fitted, run_on
 from conformance.events import Event
+from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import target_kinds
 from kafkatrial.accompanying import Companion, Companions
 from kafkatrial.chaos_progress import ChaosProgress, chaos_progress
@@ -52,6 +53,7 @@ class Choices:
     sought: str | None = None
     history_topic: str | None = None
     history_bootstrap: str | None = None
+    disk: DiskKind | None = None
 
 
 def plan_chaos(choices: Choices) -> Plan:
@@ -70,7 +72,7 @@ def plan_chaos(choices: Choices) -> Plan:
             meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(KINDS)}"
             raise UsageError(f"--fault: no kind of faults is called {kind}; {meant}")
     for name in choices.targets:
-        fitted(name, Round())
+        fitted(name, Round(), choices.disk)
     sought = None if choices.sought is None else finding(choices.sought)
     now = datetime.now().astimezone()
     seed = secrets.randbits(_SEED_BITS) if choices.seed is None else choices.seed
@@ -86,7 +88,15 @@ def plan_chaos(choices: Choices) -> Plan:
         failures_max=None if choices.keep_going else 1,
         shrink_seconds_max=choices.shrink_minutes * 60,
         sought=sought,
+        disk=choices.disk,
     )
+
+
+def disk_named(name: str | None) -> DiskKind | None:
+    """A kind of disk. Raises `UsageError` where there is none of that name."""
+    if name is None or name in {*DiskKind}:
+        return None if name is None else DiskKind(name)
+    raise UsageError(f"--disk: no kind of disk is called {name}; there are {', '.join(DiskKind)}")
 
 
 def installed_targets() -> tuple[str, ...]:
@@ -152,14 +162,14 @@ def beside(choices: Choices) -> Sequence[Companion]:
     return (partial(SentHistory, topic=topic),)
 
 
-def run_again(directory: Path, targets: list[str] | None) -> ExitCode:
+def run_again(directory: Path, targets: list[str] | None, disk: DiskKind | None = None) -> ExitCode:
     """Run a kept failure once more, on its own target if no other is named. Raises `NotAFailureError`."""
     failure = load(directory)
     console = stdout_console(quiet=False)
     code = ExitCode.OK
     with interruptible(), TemporaryDirectory(prefix="kafkatrial-") as run_dir:
         for number, target in enumerate(targets or [failure.target]):
-            report = run_on(target, failure.round, Path(run_dir) / str(number))
+            report = run_on(target, failure.round, Path(run_dir) / str(number), disk=disk)
             fails = shows(report, failure.name)
             standing = "still fails" if fails else "did not fail this time (fixed, or flaky)"
             console.print(f"{target}: {failure.name} {standing}\n{told(report)}", soft_wrap=True, highlight=False)

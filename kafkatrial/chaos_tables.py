@@ -21,7 +21,7 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
     for each in results.shrunk:
         text = Text(f"{each.failure.name} on {each.failure.target}\n", "bold red")
         text.append(f"{each.failure.text}\n", "")
-        text.append(f"kafkatrial chaos --again {each.directory}{as_option()}", "cyan")
+        text.append(f"kafkatrial chaos --again {each.directory}{_disk_of(plan)}{as_option()}", "cyan")
         parts.append(text)
     code = results.exit_code
     last = Text(f"seed {results.seed} (kafkatrial chaos {options_of(plan)}), histories in {plan.out}: ")
@@ -36,7 +36,11 @@ def options_of(plan: Plan) -> str:
         options.append(f"--find {plan.sought.name}")
     elif plan.kinds != tuple(KINDS):
         options += [f"--fault {kind}" for kind in plan.kinds]
-    return " ".join(options) + as_option()
+    return " ".join(options) + _disk_of(plan) + as_option()
+
+
+def _disk_of(plan: Plan) -> str:
+    return "" if plan.disk is None else f" --disk {plan.disk}"
 
 
 def _figures(results: ChaosResults) -> RenderableType:

@@ -33,6 +33,7 @@ from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
 from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.events import Event
+from fixtures.disk.kinds import DiskKind
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
 
 Tell = Callable[[Event], None]
@@ -51,6 +52,7 @@ class Plan:
     :param failures_max: null: goes on whatever is found.
     :param shrink_seconds_max: for one failure; 0: none is shrunk.
     :param keep_histories: of rounds that went well, too.
+    :param disk: what log directories lie on; null: the best that there is, where a round takes one.
     :param sought: a finding to draw schedules for; its kinds of faults are then those that are drawn from.
     """
 
@@ -65,6 +67,7 @@ class Plan:
     shrink_seconds_max: float = 300.0
     keep_histories: bool = True
     sought: Finding | None = None
+    disk: DiskKind | None = None
 
 
 def run_chaos(plan: Plan, tell: Tell) -> None:
@@ -109,7 +112,7 @@ class _Session:
 
     def _run(self, target: str, a_round: Round) -> bool:
         """Run a round as far as the target can do it; false where it can do nothing of it."""
-        fitting = fitted(target, a_round)
+        fitting = fitted(target, a_round, self.plan.disk)
         if not fitting.round.schedule:
             return False
         refused = tuple((repr(fault), reason) for fault, reason in fitting.refused.items())
@@ -128,7 +131,9 @@ class _Session:
         """Run a round; null where that was not possible."""
         began_s = time.monotonic()
         try:
-            report = run_on(target, a_round, run_dir, lambda injected: self.tell(FaultInjected(injected)))
+            report = run_on(
+                target, a_round, run_dir, lambda injected: self.tell(FaultInjected(injected)), self.plan.disk
+            )
         except (NotInstalledError, UnknownTargetError):
             raise
         except (TargetError, ScriptNotRunError) as error:

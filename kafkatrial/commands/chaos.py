@@ -48,21 +48,24 @@ def chaos(  # noqa: PLR0917  a parameter is an option
     live: Annotated[
         bool, typer.Option("--live", help="Count and judge each round while it goes on, on Spark, every few seconds.")
     ] = False,
+    disk: Annotated[
+        str | None, typer.Option(metavar="KIND", help="What log directories lie on: fuse, ext4, xfs; what it takes.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
 ) -> ExitCode:
     """Break real clusters by drawn schedules of faults, and judge what their clients saw."""
-    from kafkatrial.breaking import Breaking, Choices, beside, plan_chaos, run_again
+    from kafkatrial.breaking import Breaking, Choices, beside, disk_named, plan_chaos, run_again
     from kafkatrial.findings import show_finding
 
     if packets:
         from kafkatrial.packets import enter_namespace
 
         enter_namespace()
-    targets = tuple(target or ("reference",))
+    targets, node_disk = tuple(target or ("reference",)), disk_named(disk)
     if again is not None:
-        return run_again(again, target)
+        return run_again(again, target, node_disk)
     if show is not None:
-        return show_finding(show, targets)
+        return show_finding(show, targets, node_disk)
     choices = Choices(
         targets,
         minutes,
@@ -75,6 +78,7 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         find,
         history_topic,
         history_bootstrap,
+        node_disk,
     )
     companions = beside(choices)
     if live:

@@ -12,6 +12,7 @@ import pytest
 
 from chaos.live.campaign import Plan
 from chaos.live.findings import FINDINGS
+from fixtures.disk.kinds import DiskKind
 from kafkatrial.__main__ import exit_code
 from kafkatrial.chaos_tables import options_of
 from kafkatrial.exit_codes import ExitCode
@@ -26,6 +27,7 @@ COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
         (["--minutes", "0"], "--minutes: 0 is no time to run for"),
         (["--fault", "kil"], "--fault: no kind of faults is called kil; did you mean kill?"),
         (["--target", "referense"], "referense: unknown target; did you mean reference?"),
+        (["--disk", "ext3"], "--disk: no kind of disk is called ext3; there are fuse, ext4, xfs"),
         (["--show", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
         (["--find", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
         (["--again", "nowhere"], "nowhere: no program.py, so no failure that can be run again"),
@@ -49,6 +51,7 @@ def test_the_findings_are_listed(capsys):
     ("chosen", "words"),
     [
         ({}, "--target reference --seed 7"),
+        ({"disk": DiskKind.XFS}, "--target reference --seed 7 --disk xfs"),
         ({"kinds": ("kill", "cut")}, "--target reference --seed 7 --fault kill --fault cut"),
         (
             {"kinds": FINDINGS["too-few-in-sync"].kinds, "sought": FINDINGS["too-few-in-sync"]},
