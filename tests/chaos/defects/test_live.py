@@ -14,7 +14,7 @@ from chaos.live.session import fitted
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import TargetError, UnknownTargetError
 
-QUICK = ("flush-no-directory", "keep-deleted-logs-open")
+QUICK = ("flush-no-directory", "leave-the-directory-unflushed")
 LOST = Violation("lost-write", "1: value 7 is gone")
 
 
