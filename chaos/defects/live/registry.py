@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from chaos.defects.defect import Defect
 from chaos.defects.live import files, process
-from chaos.defects.registry import DEFECTS, defect
+from chaos.defects.registry import defect
 
 LIVE_DEFECTS: Mapping[str, Defect] = MappingProxyType(
     {value.name: value for area in (files, process) for value in vars(area).values() if isinstance(value, Defect)}
@@ -16,6 +16,3 @@ LIVE_DEFECTS: Mapping[str, Defect] = MappingProxyType(
 def live_defect(name: str) -> Defect:
     """Any defect by its name, the core's too: a process can have them all. Raises `UnknownDefectError`."""
     return LIVE_DEFECTS[name] if name in LIVE_DEFECTS else defect(name)
-
-
-__all__ = ["DEFECTS", "LIVE_DEFECTS", "live_defect"]

@@ -26,12 +26,11 @@ from chaos.faults import (
     Timed,
 )
 from chaos.live.round import Cluster, OneByOne, Round, Tail, Topic, Workload
-from chaos.live.strategies import SOON_MISSED
 
 _NODES: Final = (1, 2, 3)
 _LOAD: Final = (OneByOne(pause_ms=20), OneByOne(idempotent=True, pause_ms=50), Tail())
 _QUICK: Final = (
-    *SOON_MISSED,
+    ("broker.heartbeat.interval.ms", "300"),
     ("broker.session.timeout.ms", "2000"),
     ("replica.lag.time.max.ms", "3000"),
     ("controller.quorum.fetch.timeout.ms", "1000"),
@@ -50,7 +49,7 @@ def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: t
     if rolls:
         properties.append(("segment.ms", "300"))
     return Round(
-        cluster=Cluster(properties=tuple(dict(_QUICK).items())),
+        cluster=Cluster(properties=_QUICK),
         topic=Topic(properties=tuple(properties)),
         workloads=load,
         schedule=schedule,
