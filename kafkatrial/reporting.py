@@ -12,36 +12,44 @@ from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import CommandError, UsageError
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
-from kafkatrial.report_progress import ReportProgress
 from kafkatrial.run_directory import make_report_directory
-from kafkatrial.saved_histories import EXIT_CODES, combine, histories_in
+from kafkatrial.saved_histories import EXIT_CODES, Spark, combine, histories_in
+from kafkatrial.spark_progress import spark_progress
 from reports.jobs.engine import Engine
-from reports.jobs.report import Judge, Report, make_report, write_tables
+from reports.jobs.report import Judge, Progress, Report, make_report, write_tables
 from reports.runs_page import FILE_NAME, runs_page
 from reports.runs_terminal import render_report
+from reports.spark.errors import EngineFailedError
 
+SPARK_LOG = "spark.log"
 _DRAFT = ".draft"
 _TABLES = "tables"
 
+Engines = tuple[Judge, Callable[[], AbstractContextManager[Engine]]]
+"""What judges a run, and what opens the engine of the tables."""
+
 
 def report_runs(
-    directories: Sequence[Path], *, use_spark: bool, master: str | None, out: Path | None, memory_mb: int | None
+    directories: Sequence[Path], out: Path | None = None, *, spark: Spark | None = None, memory_mb: int | None = None
 ) -> ExitCode:
     """Make a report of the runs in some directories, show its main figures, and answer the worst verdict's exit code.
 
-    Raises UsageError, HistoryError and what an engine raises, each in one line; nothing is left behind then.
+    On this machine, where DuckDB has so much memory; or on Spark. Raises UsageError, HistoryError and what an engine
+    raises, each in one line. Nothing is left behind then, but Spark's log where Spark broke down.
     """
     run_dirs = [path for directory in directories for path in _runs_in(directory)]
     for run_dir, count in Counter(path.resolve() for path in run_dirs).items():
         if count > 1:
             raise UsageError(f"{run_dir}: named twice")
-    console = stdout_console()
     with interruptible(), _draft(out) as (place, draft):
         scratch = draft / "scratch"
-        with ReportProgress(console) as progress, _engines(scratch, use_spark, master, memory_mb) as (judge, engine):
-            made = make_report(run_dirs, scratch, judge, engine, progress.tell)
-        _write(made, draft / "whole", place)
-    show(console, render_report(made, place))
+        with spark_progress(doing="starting") as tell:
+            opened = _on_spark(spark, place / SPARK_LOG, tell) if spark else _here(scratch / "local", memory_mb)
+            with opened as (judge, engine):
+                made = make_report(run_dirs, scratch, judge, engine, tell)
+            tell("writing the report")
+            _write(made, draft / "whole", place)
+    show(stdout_console(), render_report(made, place))
     judgements = {run.name: judgement for run, judgement in zip(made.runs, made.judgements, strict=True)}
     return EXIT_CODES[combine(judgements).verdict]
 
@@ -54,22 +62,22 @@ def _runs_in(directory: Path) -> Iterable[Path]:
 
 
 @contextmanager
-def _engines(
-    scratch: Path, use_spark: bool, master: str | None, memory_mb: int | None
-) -> Iterator[tuple[Judge, Callable[[], AbstractContextManager[Engine]]]]:
-    """The function that judges a run, and what opens the engine of the tables. Spark starts once for both."""
-    if not use_spark:
-        from linearizability.check import judge
-        from reports.local.engine import local_engine
+def _here(scratch: Path, memory_mb: int | None) -> Iterator[Engines]:
+    from linearizability.check import judge
+    from reports.local.engine import local_engine
 
-        yield judge, partial(local_engine, scratch / "local", memory_mb)
-        return
+    yield judge, partial(local_engine, scratch, memory_mb)
+
+
+@contextmanager
+def _on_spark(spark: Spark, log: Path, tell: Progress) -> Iterator[Engines]:
+    """Spark starts once for both."""
     from reports.spark.check import judge_with_spark
     from reports.spark.jobs import spark_engine
     from reports.spark.session import spark_session
 
-    with spark_session(master):
-        yield partial(judge_with_spark, master=master), partial(spark_engine, master)
+    with spark_session(spark.master, spark.settings, log):
+        yield partial(judge_with_spark, tell=tell), partial(spark_engine, tell=tell)
 
 
 @contextmanager
@@ -80,6 +88,11 @@ def _draft(out: Path | None) -> Iterator[tuple[Path, Path]]:
     try:
         draft.mkdir()
         yield place, draft
+    except EngineFailedError:  # which names the log
+        raise
+    except BaseException:
+        (place / SPARK_LOG).unlink(missing_ok=True)
+        raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         if not any(place.iterdir()):

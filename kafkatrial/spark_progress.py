@@ -1,4 +1,4 @@
-"""How far Spark is, on standard error, since standard output may be JSON: one live line, or a line now and then."""
+"""How far Spark or a report is, on standard error, since standard output may be JSON: a live line, or one now and then."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ PLAIN_INTERVAL_S: Final = 30.0
 
 
 @contextmanager
-def spark_progress(console: Console | None = None) -> Iterator[Callable[[object], None]]:
+def spark_progress(console: Console | None = None, doing: str = "starting Spark") -> Iterator[Callable[[object], None]]:
     """A function that shows what it is told, whichever thread calls it."""
     console = console or Console(stderr=True)
     if not (console.is_terminal and console.is_interactive):
         yield _Plain(console)
         return
-    spinner = Spinner("dots", Text("starting Spark"), style="cyan")
+    spinner = Spinner("dots", Text(doing), style="cyan")
     with Live(spinner, console=console, refresh_per_second=8, transient=True):
         yield lambda progress: spinner.update(text=Text(str(progress)))
 

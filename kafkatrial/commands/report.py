@@ -22,7 +22,10 @@ def report(
     engine: Annotated[Engine, typer.Option(help="spark: for histories larger than this machine.")] = Engine.LOCAL,
     master: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Spark's: local[*], spark://HOST:PORT, yarn, k8s://URL, sc://HOST:PORT."),
+        typer.Option(metavar="URL", help="Spark's: local[*], spark://…, yarn, k8s://…, sc://… (--engine spark)."),
+    ] = None,
+    spark_conf: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark's; repeat it for several.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory of the report; .kafkatrial/reports/<time>.")
@@ -34,9 +37,12 @@ def report(
 ) -> ExitCode:
     """Tell what happened in runs: latency, availability, lag, loss by fault, leaders, and what changed."""
     from kafkatrial.reporting import report_runs
+    from kafkatrial.saved_histories import Spark, spark_settings
 
-    if engine is Engine.LOCAL and master is not None:
-        raise UsageError(f"--master {master} is Spark's: add --engine spark")
-    if engine is Engine.SPARK and memory_limit_mb is not None:
-        raise UsageError("--memory-limit is the local engine's; Spark's is set by spark.driver.memory and the like")
-    return report_runs(runs, use_spark=engine is Engine.SPARK, master=master, out=out, memory_mb=memory_limit_mb)
+    if engine is Engine.SPARK:
+        if memory_limit_mb is not None:
+            raise UsageError("--memory-limit is the local engine's; Spark's is --spark-conf spark.driver.memory=…")
+        return report_runs(runs, out, spark=Spark(master, spark_settings(spark_conf or ())))
+    if master or spark_conf:
+        raise UsageError("--master and --spark-conf are Spark's: add --engine spark")
+    return report_runs(runs, out, memory_mb=memory_limit_mb)

@@ -40,6 +40,9 @@ class Engine(Protocol):
     def query(self, sql: str) -> pa.Table:
         """The rows of a query."""
 
+    def begin(self, step: str) -> None:
+        """What the next queries are for; an engine that knows how far it is tells it with that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Computed:
@@ -53,11 +56,16 @@ class Computed:
     """By run: when which faults were in force."""
 
 
-def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[str], None]) -> Computed:
+def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[object], None]) -> Computed:
     """Run every job over some runs."""
     for name in RAW:
         _add_raw(engine, name, runs)
-    progress("when runs began and ended")
+
+    def begin(step: str) -> None:
+        progress(step)
+        engine.begin(step)
+
+    begin("when runs began and ended")
     spans = {row["run"]: (row["first_ns"], row["last_ns"]) for row in engine.query(span_sql()).to_pylist()}
     origins = [spans[run.number][0] for run in runs]
     ends = [spans[run.number][1] - spans[run.number][0] for run in runs]
@@ -75,7 +83,7 @@ def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[str], None]
         engine.add_view(name, sql)
     tables: dict[str, pa.Table] = {}
     for step in STEPS:
-        progress(step.name.replace("_", " "))
+        begin(step.name.replace("_", " "))
         if isinstance(step, Job):
             tables[step.name] = _told(step, engine.query(_typed(step)), [run.name for run in runs], periods)
         else:

@@ -38,7 +38,8 @@ TABLES: Final[tuple[Table, ...]] = (RUNS, ANOMALIES, EVIDENCE, TREND, CHANGES, *
 """Every table of a report, in the order of the documentation."""
 
 Judge = Callable[[Path], Judgement]
-Progress = Callable[[str], None]
+Progress = Callable[[object], None]
+"""Is told the step, or how far it is."""
 
 
 @dataclass(frozen=True, slots=True)

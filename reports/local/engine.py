@@ -55,6 +55,9 @@ class LocalEngine:
         with _told_in_one_line(self._where):
             return self._connection.sql(sql).to_arrow_table()
 
+    def begin(self, step: str) -> None:
+        """See `Engine`. DuckDB does not say how far it is."""
+
     def _run(self, sql: str) -> None:
         with _told_in_one_line(self._where):
             self._connection.execute(sql)

@@ -5,13 +5,14 @@ where some were written anew, must be readable by the executors under the same p
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from reports.spark.errors import told_in_one_line
+from reports.spark.progress import Tell, Watch, watching
 from reports.spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -24,8 +25,10 @@ _BATCH_ROWS: Final = "65536"
 class SparkEngine:
     """An `Engine` (reports.jobs.engine)."""
 
-    def __init__(self, spark: "SparkSession") -> None:
+    def __init__(self, spark: "SparkSession", watch: Watch, stack: ExitStack) -> None:
         self._spark = spark
+        self._watch = watch
+        self._step = stack
         self._stages: list[DataFrame] = []
         self._names: list[str] = []
 
@@ -56,6 +59,11 @@ class SparkEngine:
         """See `Engine`."""
         return self._spark.sql(sql).toArrow()
 
+    def begin(self, step: str) -> None:
+        """See `Engine`."""
+        self._step.close()
+        self._step.enter_context(self._watch.step(step))
+
     def leave(self) -> None:
         """Give back what is kept, and forget the names."""
         for rows in self._stages:
@@ -69,15 +77,15 @@ class SparkEngine:
 
 
 @contextmanager
-def spark_engine(master: str | None = None) -> Iterator[SparkEngine]:
-    """An engine on a master, as `spark_session` takes it.
+def spark_engine(master: str | None = None, tell: Tell | None = None) -> Iterator[SparkEngine]:
+    """An engine on a master, as `spark_session` takes it; `tell` is told how far it is.
 
     Raises EngineUnavailableError or EngineFailedError, and HistoryError for a history that its tasks find broken.
     """
-    with spark_session(master) as spark, told_in_one_line():
+    with spark_session(master) as spark, told_in_one_line(), watching(spark, tell) as watch, ExitStack() as step:
         before = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch", None)
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _BATCH_ROWS)
-        engine = SparkEngine(spark)
+        engine = SparkEngine(spark, watch, step)
         try:
             yield engine
         finally:

@@ -63,6 +63,7 @@ def test_large_tables_are_read_from_their_files_with_the_same_result(tmp_path, m
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(900)
 def test_spark_gives_the_same_tables(tmp_path):
     from reports.spark.jobs import spark_engine
     from reports.spark.session import spark_session
