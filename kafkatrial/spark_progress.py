@@ -1,4 +1,4 @@
-"""How far Spark or a report is, on standard error, since standard output may be JSON: a live line, or one now and then."""
+"""How far Spark or a report is, on standard error (standard output may be JSON): a live line, or one now and then."""
 
 import time
 from collections.abc import Callable, Iterator
