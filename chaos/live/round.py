@@ -98,7 +98,8 @@ class Round(AsPython):
     def flushes_each_message(self) -> bool:
         """Whether the topic's records are durable once they are acknowledged, whoever loses power."""
         changed = (timed.fault.name for timed in self.schedule if isinstance(timed.fault, Configure))
-        return dict(self.topic.properties).get("flush.messages") == "1" and "flush.messages" not in changed
+        of_brokers = dict(self.cluster.properties).get("log.flush.interval.messages")
+        return dict(self.topic.properties).get("flush.messages", of_brokers) == "1" and "flush.messages" not in changed
 
     @property
     def may_replace_timestamps(self) -> bool:

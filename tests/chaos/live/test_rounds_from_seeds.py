@@ -6,12 +6,12 @@ import pytest
 
 from chaos import faults
 from chaos.fault_rows import WORDS, words_of
-from chaos.faults import Fault, Isolate, Kill, Pause, Role, Timed
+from chaos.faults import Configure, Fault, Isolate, Kill, Pause, Role, Timed
 from chaos.live import round as rounds
 from chaos.live.abilities import NEEDS
 from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
 from chaos.live.fault_kinds import KINDS
-from chaos.live.round import LeaderReader, OneByOne, Round, Tail, Topic
+from chaos.live.round import Cluster, LeaderReader, OneByOne, Round, Tail, Topic
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
 from chaos.simulation.fault_strategies import FAULT_KINDS
@@ -59,6 +59,23 @@ def test_a_schedule_for_real_clusters_means_no_harm_to_the_simulation(kind):
 def test_the_history_says_of_a_fault_whether_it_lost_content(kind, loses):
     for timed in round_of(1, (kind,)).schedule:
         assert rows.Fault(words_of(timed.fault)[0], "1", words_of(timed.fault)[1], 0, 1).loses_content is loses
+
+
+EACH = (("flush.messages", "1"),)
+
+
+@pytest.mark.parametrize(
+    ("a_round", "flushes"),
+    [
+        (Round(), False),
+        (Round(topic=Topic(properties=EACH)), True),
+        (Round(topic=Topic(properties=(("flush.messages", "2"),))), False),
+        (Round(cluster=Cluster(properties=(("log.flush.interval.messages", "1"),))), True),
+        (Round(topic=Topic(properties=EACH), schedule=(Timed(0, Configure("flush.messages", "10"), 9),)), False),
+    ],
+)
+def test_a_topic_flushes_each_message_if_it_does_so_all_the_time(a_round, flushes):
+    assert a_round.flushes_each_message is flushes
 
 
 FAULTS = (
