@@ -92,6 +92,8 @@ def test() -> None:
         raise Stop(ExitCode.USAGE)
     for target in OTHER_KAFKAS if tools.kafka else ():
         install_kafka(target, needed=is_ci)
+    if tools.kafka:
+        step("kafkatrial", "targets", "install", "spark")
     step("pytest", *_deselecting(tools.deselected_markers))
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
     step("pytest", "-m", "conformance", *(f"--target={target}" for target in targets))

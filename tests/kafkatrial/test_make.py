@@ -54,6 +54,7 @@ def run(monkeypatch, *words):
 
 
 LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports"]
+SPARK = "kafkatrial targets install spark"
 REFERENCE = ["pytest -m conformance --target=reference"]
 WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 
@@ -61,7 +62,7 @@ WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
     commands = machine(ci=True)
     assert run(monkeypatch, "test") == 0
-    assert commands == [*LINT, "pytest -m not nightly", *WITH_KAFKA]
+    assert commands == [*LINT, SPARK, "pytest -m not nightly", *WITH_KAFKA]
     installed = capsys.readouterr().out
     assert all(name in installed for name in ("apache-kafka:4.3.1", "apache-kafka:3.9.2", "toxiproxy"))
 
@@ -70,7 +71,7 @@ def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
     ("missing", "last"),
     [
         (["java"], ["pytest -m not nightly and not java and not spark", *REFERENCE]),
-        (["toxiproxy"], ["pytest -m not nightly and not toxiproxy", *WITH_KAFKA]),
+        (["toxiproxy"], [SPARK, "pytest -m not nightly and not toxiproxy", *WITH_KAFKA]),
         (["java", "toxiproxy"], ["pytest -m not nightly and not java and not spark and not toxiproxy", *REFERENCE]),
     ],
 )

@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from reports.spark.archive import archive_options, archive_path, make_archive
+
 pytestmark = pytest.mark.spark
 
 OLD_JAVA = """#!/bin/sh
@@ -52,7 +54,24 @@ def test_java_that_is_too_old_is_named(tmp_path):
     assert line == f'Spark needs Java 17 or newer, and {java} is openjdk version "11.0.2" 2019-01-15\n'
 
 
-def test_settings_of_the_user_win_and_the_log_lies_where_it_was_wanted(tmp_path):
+def test_archive_of_classes_is_used_once_it_is_there_and_is_another_s_for_another_java(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = archive_path()
+    assert archive_options() == []
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert f'"-XX:SharedArchiveFile={path}"' in archive_options()
+    assert make_archive() == path
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert archive_path() != path
+
+
+def test_settings_of_the_user_win_the_log_lies_where_it_was_wanted_and_a_broken_archive_is_passed_over(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    archive_path().parent.mkdir(parents=True)
+    archive_path().write_bytes(b"no archive")
     (tmp_path / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 3\nspark.app.name theirs\n")
     log = tmp_path / "spark.log"
     program = f"""with spark_session("local[1]", {{"spark.app.name": "given"}}, Path({str(log)!r})) as spark:

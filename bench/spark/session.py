@@ -1,0 +1,50 @@
+"""How long a Spark session takes to start: as a JVM does by itself, with one compiler, with the class archive too.
+
+    python bench/spark/session.py [ROUNDS]
+
+Each start is a process of its own, the three ways in turn, so that a machine that is busy is busy for all; medians, and
+ratios to the first way. The time is from the call of `spark_session` to a session that is ready, JVM included.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+
+from reports.spark.archive import archive_options, make_archive
+
+ROUNDS = 5
+PROGRAM = """
+import time
+from reports.spark.session import spark_session
+began = time.monotonic()
+with spark_session("local[2]"):
+    print(time.monotonic() - began)
+"""
+ONE_COMPILER = "-XX:TieredStopAtLevel=1"
+
+
+def main(rounds: int) -> None:
+    make_archive()
+    ways = {
+        "as it is": "-Dkafkatrial.bench=1",
+        "one compiler": ONE_COMPILER,
+        "and archive": " ".join([ONE_COMPILER, *archive_options()]),
+    }
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, options in ways.items():
+            environment = {**os.environ, "SPARK_SUBMIT_OPTS": options}
+            done = subprocess.run(
+                [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+            )
+            seconds[way].append(float(done.stdout))
+    first = statistics.median(seconds["as it is"])
+    for way, times in seconds.items():
+        median = statistics.median(times)
+        spread = f"{min(times):.1f} to {max(times):.1f}"
+        print(f"{way:14} {median:5.1f} s ({spread})  {median / first:.2f}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)
