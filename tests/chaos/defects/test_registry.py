@@ -91,8 +91,10 @@ def test_an_unknown_name_is_told_in_one_line():
 
 @cache
 def known_catchers() -> set[str]:
-    tables = (path.read_text(encoding="utf-8") for path in INVARIANTS.glob("*.py"))
-    invariants = {name for text in tables for name in re.findall(r"^\| `([a-z-]+)` *\|", text, re.MULTILINE)}
+    texts = [path.read_text(encoding="utf-8") for path in INVARIANTS.glob("*.py")]
+    # A module names its invariants in the first column of a table, or the one that it is about in its first sentence.
+    named = r"^\| `([a-z-]+)` *\||\A\"\"\".*: (?:the invariant )?`([a-z-]+)`\.$"
+    invariants = {name for text in texts for found in re.findall(named, text, re.MULTILINE) for name in found if name}
     requirements = {requirement.id for requirement in REQUIREMENTS}
     anomalies = {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)}
     return invariants | requirements | anomalies | {"exception", "not-converged"} | OF_A_ROUND
