@@ -167,7 +167,7 @@ def _line(name: str, style: str, axis: TimeAxis, points: Mapping[int, float], sc
 def span(axis: TimeAxis, begin_s: float, end_s: float, *, label: str, title: str, style: str = "") -> Span:
     """A span that is wide enough to be seen."""
     x = axis.x(begin_s)
-    width = max(axis.x(end_s) - x, 1.5)
+    width = max(axis.x(end_s) - x, 2.0)
     room = int(width / 7.2)
     return Span(x, round(width, 1), label if len(label) <= room else "", title, style)
 

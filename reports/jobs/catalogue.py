@@ -4,7 +4,7 @@ from typing import Final
 
 from reports.jobs.cluster import ANSWERED_ENDS, LAG, LEADERSHIP, PROGRESS
 from reports.jobs.definition import Job, Stage
-from reports.jobs.fate import DELIVERY, FAULTS_IN_RUN, KEYS, LOAD, PRODUCERS, SENDS
+from reports.jobs.fate import DELIVERY, FAULTS_IN_RUN, KEYS, LOAD, PLACES, PRODUCERS, SENDS
 from reports.jobs.work import (
     AVAILABILITY,
     BATCHES,
@@ -34,6 +34,7 @@ STEPS: Final[tuple[Job | Stage, ...]] = (
     LAG,
     LEADERSHIP,
     KEYS,
+    PLACES,
     SENDS,
     DELIVERY,
     PRODUCERS,

@@ -16,6 +16,16 @@ _OF_CLIENTS: Final = (
     + "')"
 )
 
+PLACES: Final = Stage(
+    "places",
+    f"""
+    SELECT {_PLACE}, ROW_NUMBER() OVER (ORDER BY {_PLACE}) AS place
+    FROM (SELECT DISTINCT {_PLACE} FROM operation_partitions) AS known
+    """,
+)
+"""Topic partitions by number, so that what is large is not grouped and joined by names."""
+
+# A value is unique among the sends of a partition: grouped by it, a send meets its reads without a join.
 SENDS: Final = Stage(
     "sends",
     f"""
@@ -23,26 +33,27 @@ SENDS: Final = Stage(
       SELECT run, process, txn_seq,
         MAX(CASE WHEN outcome = 'ok' THEN 2 WHEN outcome = 'info' THEN 1 ELSE 0 END) AS ended
       FROM operations WHERE f = 'commit_txn' AND txn_seq IS NOT NULL GROUP BY run, process, txn_seq
-    ), returned AS (
-      SELECT {_PLACE}, value, COUNT(*) AS reads, MIN(at_offset) AS lowest, MAX(at_offset) AS highest
-      FROM records AS r
-      WHERE direction = 'read' AND value IS NOT NULL
-        AND {_OF_CLIENTS.format("r")}
-      GROUP BY {_PLACE}, value
+    ), met AS (
+      SELECT r.run, p.place, MAX(CASE WHEN r.direction = 'send' THEN r.op_id END) AS op_id,
+        MAX(CASE WHEN r.direction = 'send' THEN r.seq END) AS seq,
+        MAX(CASE WHEN r.direction = 'send' THEN r.at_offset END) AS at_offset,
+        SUM(CASE WHEN r.direction = 'read' THEN 1 ELSE 0 END) AS reads,
+        MIN(CASE WHEN r.direction = 'read' THEN r.at_offset END) AS lowest,
+        MAX(CASE WHEN r.direction = 'read' THEN r.at_offset END) AS highest
+      FROM records AS r JOIN places AS p ON {_IN_PLACE.format("p", "r")}
+      WHERE r.value IS NOT NULL AND {_OF_CLIENTS.format("r")}
+      GROUP BY r.run, p.place, r.value
     )
-    SELECT r.run, r.op_id, r.seq, r.topic, r.topic_id, r.partition, r.at_offset,
-      o.process, o.producer_id, o.acks, o.faults,
+    SELECT m.run, m.place, m.op_id, m.seq, m.at_offset, o.process, o.producer_id, o.acks, o.faults,
       CASE WHEN o.outcome = 'fail' THEN 'failed'
         WHEN o.outcome = 'info' THEN 'unknown'
         WHEN o.txn_seq IS NULL OR t.ended = 2 THEN 'acknowledged'
         WHEN t.ended = 1 THEN 'unknown'
         ELSE 'aborted' END AS fate,
-      COALESCE(g.reads, 0) AS reads, g.lowest, g.highest
-    FROM records AS r
-    JOIN faulted_operations AS o ON o.run = r.run AND o.op_id = r.op_id
+      m.reads, m.lowest, m.highest
+    FROM met AS m
+    JOIN faulted_operations AS o ON o.run = m.run AND o.op_id = m.op_id
     LEFT JOIN transactions AS t ON t.run = o.run AND t.process = o.process AND t.txn_seq = o.txn_seq
-    LEFT JOIN returned AS g ON {_IN_PLACE.format("g", "r")} AND g.value = r.value
-    WHERE r.direction = 'send' AND r.value IS NOT NULL
     """,
 )
 
@@ -67,23 +78,22 @@ DELIVERY: Final = Job(
     ),
     f"""
     WITH ordered AS (
-      SELECT p.run, p.topic, p.topic_id, p.partition, p.begin_offset, p.end_offset, MAX(p.end_offset) OVER (
-        PARTITION BY p.run, p.topic, p.topic_id, p.partition ORDER BY p.begin_offset, p.end_offset
+      SELECT p.run, n.place, p.begin_offset, p.end_offset, MAX(p.end_offset) OVER (
+        PARTITION BY n.place ORDER BY p.begin_offset, p.end_offset
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached
-      FROM positions AS p
-      WHERE p.cause = 'read' AND p.end_offset > p.begin_offset
-        AND {_OF_CLIENTS.format("p")}
+      FROM positions AS p JOIN places AS n ON {_IN_PLACE.format("n", "p")}
+      WHERE p.cause = 'read' AND p.end_offset > p.begin_offset AND {_OF_CLIENTS.format("p")}
     ), numbered AS (
-      SELECT {_PLACE}, begin_offset, end_offset, SUM(CASE WHEN begin_offset <= reached THEN 0 ELSE 1 END) OVER (
-        PARTITION BY {_PLACE} ORDER BY begin_offset, end_offset ROWS UNBOUNDED PRECEDING) AS stretch
+      SELECT place, begin_offset, end_offset, SUM(CASE WHEN begin_offset <= reached THEN 0 ELSE 1 END) OVER (
+        PARTITION BY place ORDER BY begin_offset, end_offset ROWS UNBOUNDED PRECEDING) AS stretch
       FROM ordered
     ), covered AS (
-      SELECT {_PLACE}, MIN(begin_offset) AS begin_offset, MAX(end_offset) AS end_offset
-      FROM numbered GROUP BY {_PLACE}, stretch
+      SELECT place, MIN(begin_offset) AS begin_offset, MAX(end_offset) AS end_offset
+      FROM numbered GROUP BY place, stretch
     ), missing AS (
       SELECT s.run, s.faults, s.acks, COUNT(*) AS lost
-      FROM sends AS s JOIN covered AS c ON {_IN_PLACE.format("c", "s")}
-        AND s.at_offset >= c.begin_offset AND s.at_offset < c.end_offset
+      FROM sends AS s JOIN covered AS c
+        ON c.place = s.place AND s.at_offset >= c.begin_offset AND s.at_offset < c.end_offset
       WHERE s.fate = 'acknowledged' AND s.reads = 0
       GROUP BY s.run, s.faults, s.acks
     ), counted AS (
@@ -117,19 +127,19 @@ PRODUCERS: Final = Job(
         number("duplicated", "those that were read at more than one offset"),
         number("out_of_order", "those that stand below one of the same partition that it had sent before"),
     ),
-    f"""
+    """
     WITH placed AS (
       SELECT run, process, producer_id IS NOT NULL AS idempotent, fate, reads, lowest, highest,
-        COALESCE(lowest, at_offset) AS place,
+        COALESCE(lowest, at_offset) AS stands_at,
         MAX(COALESCE(lowest, at_offset)) OVER (
-          PARTITION BY process, {_PLACE} ORDER BY op_id, seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+          PARTITION BY process, place ORDER BY op_id, seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
       FROM sends
     )
     SELECT run, process, idempotent, COUNT(*) AS sent,
       SUM(CASE WHEN fate = 'acknowledged' THEN 1 ELSE 0 END) AS acknowledged,
       SUM(CASE WHEN reads > 0 THEN 1 ELSE 0 END) AS read,
       SUM(CASE WHEN highest > lowest THEN 1 ELSE 0 END) AS duplicated,
-      SUM(CASE WHEN place < before THEN 1 ELSE 0 END) AS out_of_order
+      SUM(CASE WHEN stands_at < before THEN 1 ELSE 0 END) AS out_of_order
     FROM placed GROUP BY run, process, idempotent
     """,
     ("process", "idempotent"),
