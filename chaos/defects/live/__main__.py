@@ -27,7 +27,7 @@ def main() -> int:
     try:
         unknown = [name for name in names if live_defect(name).name not in ROUNDS]
     except UnknownDefectError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: there is no defect {error.name!r}; docs/defects.md lists them\n")
         return 4
     if unknown:
         sys.stderr.write(f"error: no round is kept for {', '.join(unknown)}; the simulation catches these\n")

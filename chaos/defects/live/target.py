@@ -20,8 +20,9 @@ class DefectiveReference(Reference):
         """Not started. Raises `UnknownTargetError`."""
         try:
             found = live_defect(wanted.argument)
-        except UnknownDefectError as error:
-            raise UnknownTargetError(f"{wanted.name}: {error}") from None
+        except UnknownDefectError:
+            said = f"there is no defect {wanted.argument!r}; docs/defects.md lists them"
+            raise UnknownTargetError(f"{wanted.name}: {said}") from None
         target = cls(
             NODE_COUNTS[0] if wanted.nodes is None else wanted.nodes,
             properties=wanted.properties,
