@@ -5,9 +5,9 @@ is that of `linearizability.check.judge_history`, evidence included.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -120,51 +120,60 @@ def _shards(layout: Layout, context: Context, run: Run) -> Iterator[ShardJudgeme
             scans[number].append(scan)
         else:
             yield scan
-    yield from run([_CutLog(layout, number, context, run, own).judge() for number, own in scans.items()])
+    yield from run([*_cut(layout, context, run, scans)])
 
 
-@dataclass(frozen=True, slots=True)
-class _CutLog:
-    """A log in several parts, each of which has been scanned."""
+def _cut(layout: Layout, context: Context, run: Run, scans: Mapping[int, Sequence[PartScan]]) -> Iterator[JudgeCut]:
+    """The tasks that judge the logs that are cut, each of whose parts has been scanned."""
+    suspects: dict[int, Suspects] = {}
+    for number, own in scans.items():
+        if _may_be_judged_by_suspects(own, context):
+            suspects[number] = all_suspects(scan.suspects for scan in own)
+        else:
+            yield JudgeCut(layout, number, context, None, walks=True)
+    harmed = [
+        SuspectsOfPart(layout, number, context, part, outside)
+        for number in suspects
+        for edges in [[scan.edge for scan in scans[number]]]
+        for part, (edge, outside) in enumerate(zip(edges, outsides(edges), strict=True))
+        if not is_harmless(edge, outside)
+    ]
+    for task, more in zip(harmed, run(harmed), strict=True):
+        suspects[task.shard] = all_suspects([suspects[task.shard], more])
+    for number, found in suspects.items():
+        newest, at = max(scan.edge.newest for scan in scans[number])
+        if found and newest != UNKNOWN:
+            suspects[number] = all_suspects([found, Suspects.at(np.array([at]))])
+    _follow(layout, context, run, suspects)
+    for number, found in suspects.items():
+        yield JudgeCut(layout, number, context, found, walks=any(scan.walks for scan in scans[number]))
 
-    layout: Layout
-    shard: int
-    context: Context
-    run: Run
-    scans: list[PartScan]
 
-    def judge(self) -> JudgeCut:
-        """The task that judges it."""
-        edges = [scan.edge for scan in self.scans]
-        one, walks = self.scans[0], any(scan.walks for scan in self.scans)
-        served_ns = np.max([edge.served_ns for edge in edges], axis=0)
-        if (
-            not one_log(self.scans)
-            or leaders_conflict(merge_leaders(edge.leaders for edge in edges))
-            or may_be_outage(one.in_vain_ns, one.first_in_vain_ns, served_ns, self.context.schedule.allowed_ns)
-        ):
-            return JudgeCut(self.layout, self.shard, self.context, None, walks)
-        harmed = [
-            SuspectsOfPart(self.layout, self.shard, self.context, number, outside)
-            for number, (edge, outside) in enumerate(zip(edges, outsides(edges), strict=True))
-            if not is_harmless(edge, outside)
+def _may_be_judged_by_suspects(scans: Sequence[PartScan], context: Context) -> bool:
+    one, edges = scans[0], [scan.edge for scan in scans]
+    served_ns = np.max([edge.served_ns for edge in edges], axis=0)
+    return (
+        one_log(scans)
+        and not leaders_conflict(merge_leaders(edge.leaders for edge in edges))
+        and not may_be_outage(one.in_vain_ns, one.first_in_vain_ns, served_ns, context.schedule.allowed_ns)
+    )
+
+
+def _follow(layout: Layout, context: Context, run: Run, suspects: dict[int, Suspects]) -> None:
+    """Add all that has an offset or a value in common with a suspect, in any part of its log."""
+    open_ones = [number for number, found in suspects.items() if found]
+    while open_ones:
+        tasks = [
+            FollowSuspects(layout, number, context, part, suspects[number])
+            for number in open_ones
+            for part in range(len(layout.shards[number].parts))
         ]
-        suspects = all_suspects([*(scan.suspects for scan in self.scans), *self.run(harmed)])
-        newest, at = max(edge.newest for edge in edges)
-        if suspects and newest != UNKNOWN:
-            suspects = all_suspects([suspects, Suspects.at(np.array([at]))])
-        return JudgeCut(self.layout, self.shard, self.context, self._followed(suspects), walks)
-
-    def _followed(self, suspects: Suspects) -> Suspects:
-        """With all that has an offset or a value in common with one of them, in any part."""
-        parts = range(len(self.scans))
-        while suspects:
-            more = self.run([FollowSuspects(self.layout, self.shard, self.context, part, suspects) for part in parts])
-            named = all_suspects([suspects, *more])
-            if _size(named) == _size(suspects):
-                break
-            suspects = named
-        return suspects
+        more: dict[int, list[Suspects]] = {number: [suspects[number]] for number in open_ones}
+        for task, found in zip(tasks, run(tasks), strict=True):
+            more[task.shard].append(found)
+        named = {number: all_suspects(own) for number, own in more.items()}
+        open_ones = [number for number in open_ones if _size(named[number]) != _size(suspects[number])]
+        suspects.update(named)
 
 
 def _size(suspects: Suspects) -> tuple[int, int]:

@@ -171,6 +171,16 @@ class Part:
             place = np.minimum(np.searchsorted(at, offset), max(len(at) - 1, 0))
         return place
 
+    @cached_property
+    def _has_send(self) -> Flags:
+        """Per read, whether a send stands at its offset."""
+        if self._place is None:
+            return np.ones(len(self.reads.offset), np.bool_)
+        if not len(self.sends.at):
+            return np.zeros(len(self.reads.offset), np.bool_)
+        has: Flags = self.sends.at[self._place] == self.reads.offset
+        return has
+
     def suspects(self, outside: Outside) -> Suspects:
         """What is not proven clean."""
         sends, reads = self.sends, self.reads
@@ -220,19 +230,17 @@ class Part:
         if place is None:
             return np.flatnonzero((sends.value != reads.value) | (reads.complete_ns < sends.invoke_ns))
         return np.flatnonzero(
-            (sends.at[place] != reads.offset)
-            | (sends.value[place] != reads.value)
-            | (reads.complete_ns < sends.invoke_ns[place])
+            ~self._has_send | (sends.value[place] != reads.value) | (reads.complete_ns < sends.invoke_ns[place])
         )
 
     def _not_returned(self) -> Indexes:
         """Sends that nobody read, or that fewer reads returned than covered their offset."""
         count = len(self.sends.at)
-        place, inside = self._place, _has(self.reads.flags, tables.COVERED)
+        place, counts = self._place, _has(self.reads.flags, tables.COVERED) & self._has_send
         if place is None:
-            times = inside.astype(np.int64)
+            times = counts.astype(np.int64)
         else:
-            times = np.bincount(place if inside.all() else place[inside], minlength=count)
+            times = np.bincount(place if counts.all() else place[counts], minlength=count)
         at = self.sends.at
         begun = np.bincount(np.searchsorted(at, self.around.befores), minlength=count + 1)
         ended = np.bincount(np.searchsorted(at, self.around.afters), minlength=count + 1)
