@@ -11,6 +11,8 @@
 |                     | acknowledgement where it is not, or will not be, by who leads then                            |
 | `answer-in-sequence`| a batch is not refused as out of order if it follows the last one of its producer, behind     |
 |                     | sequence 2³¹ - 1 with 0 (KIP-98)                                                              |
+| `answer-of-leader`  | who asked the wrong broker, or with an old epoch, is told the leader and epoch that this one  |
+|                     | knows (KIP-951)                                                                               |
 | `answer-of-records` | a Fetch gives the batches that the log has at these offsets, from where it was asked on       |
 
 Only what a node has itself is compared, so that this holds also for one that is deposed and does not know it.
@@ -39,6 +41,7 @@ _LATEST, _EARLIEST = -1, -2
 _ACKS_ALL: Final = -1
 _SEQUENCES: Final = 2**31
 _TOO_FEW: Final = (ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append)
+_ASK_ANOTHER: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 _REFUSES: Final = {ErrorCode.fenced_leader_epoch: 1, ErrorCode.unknown_leader_epoch: -1}
 """Whether the broker's epoch is above the reader's, or below."""
 _base_offset, _last_offset = attrgetter("base_offset"), attrgetter("last_offset")
@@ -53,6 +56,7 @@ def check_answer(watched: Watched, request: Request, response: Any) -> None:
     for asked, answered, partition in _pairs(watched, request, response):
         replica = watched.by_name.get(partition.key)
         mirror = replica.log if replica is not None and replica.partition is partition else None
+        _check_leader(answered, partition)
         if request.api_key == _PRODUCE:
             _check_isr(watched.node.broker, request.body, answered, partition)
             if answered.error_code is ErrorCode.out_of_order_sequence_number and mirror is not None:
@@ -103,6 +107,15 @@ def _pairs(watched: Watched, request: Request, response: Any) -> Iterator[tuple[
 
 def _violated(name: str, partition: Partition, detail: str) -> InvariantViolation:
     return InvariantViolation(name, f"{partition.topic}-{partition.index}: {detail}")
+
+
+def _check_leader(answered: Any, partition: Partition) -> None:
+    told = getattr(answered, "current_leader", None)
+    if told is None or answered.error_code not in _ASK_ANOTHER or partition.leader_epoch < 0:
+        return
+    if (told.leader_id, told.leader_epoch) != (partition.leader, partition.leader_epoch):
+        said, known = (told.leader_id, told.leader_epoch), (partition.leader, partition.leader_epoch)
+        raise _violated("answer-of-leader", partition, f"leader and epoch are told as {said}, and are {known}")
 
 
 def _check_isr(broker: Broker, body: Any, answered: Any, partition: Partition) -> None:

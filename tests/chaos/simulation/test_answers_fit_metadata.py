@@ -40,13 +40,20 @@ from reference_broker.core.controller.handlers import (
 )
 from reference_broker.core.handlers import describe_topic_partitions, metadata
 from reference_broker.core.handlers.cluster_view import ClusterView
+from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.protocol.errors import ErrorCode
 
 SCRIPT = Script(
     cluster=Cluster(nodes=4),
     topics=(Topic("a", 2),),
     clients=(
-        RawClient(steps=(SendOnce(idempotent=True), *(Describe(subject) for subject in SUBJECTS))),
+        RawClient(
+            steps=(
+                SendOnce(idempotent=True),
+                SendOnce(node=Role.FOLLOWER),
+                *(Describe(subject) for subject in SUBJECTS),
+            )
+        ),
         RawClient(
             steps=(
                 CreateTopic("c", 2),
@@ -98,6 +105,10 @@ def _not_available(*_: Any) -> Any:
     raise ControllerError(ErrorCode.preferred_leader_not_available)
 
 
+def _nobody(leaders: Any, *_: Any) -> Any:
+    return leaders._request.replies.LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
+
+
 def _nothing(*_: Any) -> tuple[()]:
     return ()
 
@@ -112,6 +123,7 @@ MISTAKES = (
     ("answer-of-controller", alter_configs, "config_records", _all_but_the_last),
     ("answer-of-controller", list_partition_reassignments, "reassigning", _nothing),
     ("answer-of-controller", Elections, "elect", _not_available),
+    ("answer-of-leader", CurrentLeaders, "of", _nobody),
     ("answer-of-metadata", ClusterView, "controller", lambda *_: -1),
     ("answer-of-metadata", metadata, "INTERNAL_TOPICS", frozenset({"a"})),
     ("answer-of-metadata", metadata, "_OPERATIONS_NOT_ASKED", 0),
