@@ -16,6 +16,8 @@ PLANE_HEIGHT: Final = 130.0
 MARGIN_LEFT: Final = 62.0
 MARGIN_TOP: Final = 8.0
 _TICKS: Final = 4
+_NOTHING: Final = 1e-9
+"""What is smaller counts as 0."""
 _STEPS: Final = (1, 2, 5, 10)
 _TIME_STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
@@ -127,10 +129,10 @@ class _Scale:
     @classmethod
     def of(cls, values: Sequence[float], *, log: bool) -> "_Scale":
         if log:
-            positive = [value for value in values if value > 0] or [1.0]
+            positive = [value for value in values if value > _NOTHING] or [1.0]
             low, high = 10.0 ** math.floor(math.log10(min(positive))), 10.0 ** math.ceil(math.log10(max(positive)))
             return cls(low, high if high > low else low * 10, log=True)
-        return cls(0.0, max(values) or 1.0, log=False)
+        return cls(0.0, high if (high := max(values)) > _NOTHING else 1.0, log=False)
 
     def y(self, value: float) -> float:
         if self.log:

@@ -44,7 +44,7 @@ def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
     left_out = len(report.runs) - len(rows)
     table.add_column(f"{left_out} earlier runs left out" if left_out else "")
     for row in rows:
-        table.add_column(row["run_id"], justify="right", overflow="fold")
+        table.add_column(Text(printable(row["run_id"])), justify="right", overflow="fold")
     if len(rows) > 1:
         table.add_column("last against the one before")
     table.add_row("verdict", *(Text(row["verdict"], _VERDICT_STYLES[row["verdict"]]) for row in rows))
@@ -81,4 +81,4 @@ def _moved(row: Mapping[str, Any]) -> Text:
 
 def _change(row: Mapping[str, Any]) -> Text:
     before, after = ("not set" if row[name] is None else printable(row[name]) for name in ("before", "after"))
-    return Text(f"{row['run_id']}: {printable(row['setting'])} {before} → {after}", "dim")
+    return Text(f"{printable(row['run_id'])}: {printable(row['setting'])} {before} → {after}", "dim")
