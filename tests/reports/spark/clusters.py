@@ -11,20 +11,23 @@ import psutil
 import pyspark
 
 from fixtures.targets.processes import GuardedProcess
+from reports.spark.archive import archive_options
 
 HOME = Path(pyspark.__path__[0])
+JVM = " ".join(["-XX:TieredStopAtLevel=1", *archive_options()])
 ENVIRONMENT = {
     "SPARK_HOME": str(HOME),
     "SPARK_LOCAL_IP": "127.0.0.1",
     "SPARK_DAEMON_MEMORY": "256m",
-    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
+    "SPARK_DAEMON_JAVA_OPTS": JVM,
+    "SPARK_SUBMIT_OPTS": JVM,
     "PYSPARK_PYTHON": sys.executable,
     # What is shipped is all that there is of our code.
     "PYTHONPATH": "",
 }
 SETTINGS = {
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": JVM,
     "spark.cores.max": "2",
     "spark.executor.cores": "1",
 }
@@ -74,7 +77,7 @@ def connect_server(folder):
         server = GuardedProcess(
             command,
             folder / "connect.log",
-            {**ENVIRONMENT, "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1", "SPARK_DAEMON_MEMORY": "1g"},
+            {**ENVIRONMENT, "SPARK_DAEMON_MEMORY": "1g"},
         )
         stack.callback(server.kill)
         port = _logged(server, r"Spark Connect server started at: \S*?:(\d+)")
