@@ -43,7 +43,9 @@ from linearizability.shards.pieces import Piece, pieces_of, read_piece, shares_o
 from linearizability.shards.running import Run, Task
 from linearizability.shards.sieve import (
     UNKNOWN,
+    Named,
     Suspects,
+    all_named,
     all_suspects,
     is_harmless,
     leaders_conflict,
@@ -168,10 +170,10 @@ def _follow(layout: Layout, context: Context, run: Run, suspects: dict[int, Susp
             for number in open_ones
             for part in range(len(layout.shards[number].parts))
         ]
-        more: dict[int, list[Suspects]] = {number: [suspects[number]] for number in open_ones}
+        more: dict[int, list[Named]] = {number: [] for number in open_ones}
         for task, found in zip(tasks, run(tasks), strict=True):
             more[task.shard].append(found)
-        named = {number: all_suspects(own) for number, own in more.items()}
+        named = {number: all_named(suspects[number], own) for number, own in more.items()}
         open_ones = [number for number in open_ones if _size(named[number]) != _size(suspects[number])]
         suspects.update(named)
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from linearizability.anomalies.arrow import PLACE_FIELDS, Place, numbers
-from linearizability.anomalies.columns import Indexes
+from linearizability.anomalies.columns import Indexes, Int64s
 from linearizability.anomalies.gather import SHARD_FIELDS
 from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.schema import SCHEMAS
@@ -49,6 +49,11 @@ class ShardFiles:
         sends = self._read_part(part, "sends", ["log", *(f.name for f in fields(Sends))])
         reads = self._read_part(part, "reads", ["log", *(f.name for f in fields(Reads))])
         return PartRows(_arrays(Sends, sends), _arrays(Reads, reads), sends["log"].to_numpy(), reads["log"].to_numpy())
+
+    def order_of_reads(self, part: int) -> tuple[Int64s, Indexes, Indexes]:
+        """Operation, `seq` and flags of the reads of a part."""
+        table = self._read_part(part, "reads", ["op_id", "seq", "flags"])
+        return table["op_id"].to_numpy(), table["seq"].to_numpy(), table["flags"].to_numpy()
 
     def loose(self) -> Sends:
         """Where the shard is cut, the sends that were not told an offset."""

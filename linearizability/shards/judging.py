@@ -6,7 +6,7 @@ What the sieve must not be used for is judged whole, as any engine would: transa
 topics that were deleted or created again, and nodes that may have led at one time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,12 +27,14 @@ from linearizability.shards.manifest import Layout
 from linearizability.shards.sieve import (
     UNKNOWN,
     Edge,
+    Named,
     Outside,
     Part,
     Reads,
     Sends,
     Surroundings,
     Suspects,
+    all_named,
     all_suspects,
     leaders_conflict,
     may_be_outage,
@@ -53,6 +55,8 @@ class PartScan:
     in_vain_ns: Int64s
     walks: bool
     """Whether some consumer did not go on where it had been."""
+    crossing: Mapping[int, tuple[int, int]]
+    """Per read that went beyond the part, its first and last `seq` in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,7 @@ def _followed(part: Part, suspects: Suspects) -> tuple[Indexes, Indexes]:
         suspects = all_suspects([suspects, Suspects.at(np.array([at]))])
     sends, reads = part.rows_of(suspects)
     while True:
-        suspects = all_suspects([suspects, part.named_by(sends, reads)])
+        suspects = all_named(suspects, [part.named_by(sends, reads)])
         more_sends, more_reads = part.rows_of(suspects)
         if len(more_sends) == len(sends) and len(more_reads) == len(reads):
             return sends, reads
@@ -203,12 +207,29 @@ class ScanPart(ShardTask):
             or bool(np.any(self.files.loose().flags & tables.IN_TRANSACTION))
             or bool(np.any((flags & tables.IN_VAIN != 0) & placed))
             or bool(len(part.loose.at))
+            or bool(np.any((part.reads.flags & tables.COVERED) == 0))
         )
+        crossing, goes_back = self._crossing(log, walks)
+        refused |= goes_back
         suspects = part.suspects(Outside())
         leads_on = walks.lead_on(log)
         if self.part == 0 and not leads_on and not refused:
             suspects = all_suspects([suspects, self.jumps(walks.of([log]))])
-        return PartScan(part.edge(), suspects, refused, first_ns, in_vain, not leads_on)
+        return PartScan(part.edge(), suspects, refused, first_ns, in_vain, not leads_on, crossing)
+
+    def _crossing(self, log: int, walks: Walks) -> tuple[dict[int, tuple[int, int]], bool]:
+        """`PartScan.crossing`, and whether one of these reads did not return everything in the order of offsets."""
+        own = self.layout.shards[self.shard].parts[self.part]
+        beyond = walks.crossing(log, own.begin, own.end)
+        if not len(beyond):
+            return {}, False
+        op_id, seq, flags = self.files.order_of_reads(self.part)
+        rows = np.flatnonzero(np.isin(op_id, beyond))
+        rows = rows[np.lexsort((seq[rows], op_id[rows]))]
+        begins = np.flatnonzero(np.diff(op_id[rows], prepend=op_id[rows][:1] - 1))
+        ends = np.append(begins[1:], len(rows))[: len(begins)] - 1
+        ranges = zip(seq[rows[begins]].tolist(), seq[rows[ends]].tolist(), strict=True)
+        return dict(zip(op_id[rows[begins]].tolist(), ranges, strict=True)), bool(np.any(flags[rows] & tables.BACK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +251,8 @@ class FollowSuspects(ShardTask):
     part: int
     suspects: Suspects
 
-    def __call__(self) -> Suspects:
-        """All that has an offset or a value in common with one of them."""
+    def __call__(self) -> Named:
+        """What they have in common with others."""
         part = _part_of(self, self.part, Walks(self.files.small("positions")))
         return part.named_by(*part.rows_of(self.suspects))
 
@@ -299,4 +320,9 @@ def one_log(scans: Iterable[PartScan]) -> bool:
     """Whether the parts of a log may be judged by their suspects."""
     whole = list(scans)
     adopted = [key for scan in whole for key in scan.edge.adopted]
+    last: dict[int, int] = {}
+    for scan in whole:
+        if any(first <= last.get(op_id, -1) for op_id, (first, _) in scan.crossing.items()):
+            return False
+        last |= {op_id: seq for op_id, (_, seq) in scan.crossing.items()}
     return not any(scan.refused for scan in whole) and len(adopted) == len(set(adopted))

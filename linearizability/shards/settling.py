@@ -141,12 +141,15 @@ def _keys(log: Indexes, op_id: Int64s, other_log: Indexes, other_op_id: Int64s) 
 
 
 def _goes_back(reads: pa.Table) -> Flags:
-    """Per read, whether its operation had returned this offset, or a higher one, before in this log."""
+    """Per read, whether its operation went back here, in this log, from one record to the next."""
     log, op_id, seq, offset = (reads[name].to_numpy() for name in ("log", "op_id", "seq", "offset"))
     order = np.lexsort((seq, op_id, log))
     same = (np.diff(log[order]) == 0) & (np.diff(op_id[order]) == 0)
     back = np.zeros(len(log), np.bool_)
-    back[order[1:]] = same & (np.diff(offset[order]) <= 0)
+    steps_back = np.flatnonzero(same & (np.diff(offset[order]) <= 0))
+    if len(steps_back):
+        number = np.cumsum(np.append(True, ~same)[: len(order)])
+        back[order] = np.isin(number, number[steps_back])
     return back
 
 

@@ -412,15 +412,38 @@ class Part:
             np.append(np.arange(unplaced), unplaced + np.flatnonzero(reads)),
         )
 
-    def named_by(self, sends: Indexes, reads: Indexes) -> Suspects:
-        """The offsets and values of some rows, as `rows_of` gives them."""
+    def named_by(self, sends: Indexes, reads: Indexes) -> "Named":
+        """What some rows, as `rows_of` gives them, have in common with others."""
         shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
         own, other = sends[sends >= shift] - shift, reads[reads >= unplaced] - unplaced
-        values = (self.loose.value[sends[sends < shift]], self.unplaced.value, self.sends.value[own])
-        return Suspects.at(
-            np.append(self.sends.at[own], self.reads.offset[other]),
-            np.concatenate([*values, self.reads.value[other]]),
-        )
+        places = np.append(self.sends.at[own], self.reads.offset[other])
+        values = np.append(self.sends.value[own], self.reads.value[other])
+        loose = np.append(self.loose.value[sends[sends < shift]], self.unplaced.value)
+        return Named(Suspects.at(places, np.append(values, loose)), values, places)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What some rows have in common with others: offsets, values; and which value stood at which offset."""
+
+    suspects: Suspects
+    values: Int64s
+    places: Int64s
+
+
+def all_named(suspects: Suspects, parts: Iterable[Named]) -> Suspects:
+    """Suspects, and what they have in common with others in all parts of a log.
+
+    A record that stood at two offsets is out of order with whatever lies between them.
+    """
+    named = list(parts)
+    values, places = (np.concatenate([_NONE, *(getattr(one, name) for one in named)]) for name in ("values", "places"))
+    order = np.lexsort((places, values))
+    values, places = values[order], places[order]
+    begins = np.flatnonzero(np.append(True, np.diff(values) != 0)[: len(values)])
+    low, high = places[begins], places[np.append(begins[1:], len(values))[: len(begins)] - 1]
+    moved = low < high
+    return all_suspects([suspects, *(one.suspects for one in named), Suspects(low[moved], high[moved] + 1)])
 
 
 def _has(flags: Int16s, bits: int) -> Flags:

@@ -42,8 +42,8 @@ TOMBSTONE, INTACT, CORRUPT = 1, 2, 4
 OK, FAIL, IN_TRANSACTION, IN_VAIN = 8, 16, 32, 64
 """Flags of a send: its operation's."""
 COVERED, BACK, SERVED = 128, 256, 512
-"""Flags of a read: its operation covers the offset; it had returned this offset or a higher one before; it was ok, and
-of a broker, not of a disk."""
+"""Flags of a read: its operation covers the offset; did not return everything in the order of offsets; was ok, and of a
+broker, not of a disk."""
 
 OPERATIONS: Final = pa.schema([SCHEMAS["operations"].field(name) for name in OPERATION_FIELDS])
 SMALL: Final = ("positions", "states", "offsets", "inputs", "assignments")

@@ -37,6 +37,14 @@ class Walks:
         covers = self._is_read[own] & (before < after)
         return before[covers], after[covers]
 
+    def crossing(self, log: int, begin: int, end: int) -> Int64s:
+        """The reads that covered offsets of [begin, end), and others."""
+        own = self._own(log)
+        before, after = self._before[own], self._after[own]
+        within = self._is_read[own] & (before < end) & (after > begin)
+        found: Int64s = np.unique(self._op_id[own][within & ((before < begin) | (after > end))])
+        return found
+
     def overlap(self, log: int) -> bool:
         """Whether one read covered an offset twice, so that the ranges cannot be counted."""
         own = self._own(log)

@@ -54,7 +54,7 @@ def planted(rng):
     else:
         simulation = Simulation(rng, weak=rng.random() < 0.3, unclean=kind == 2, positions=rng.random() < 0.9)
         tables, plants = simulation.run(rng.randrange(5, 60)), PLANTS
-    for name in rng.sample(sorted(plants), rng.randrange(3)):
+    for name in rng.sample(sorted(plants), rng.randrange(3)) if tables.rows["positions"] else ():
         plants[name](tables, rng)
     return well_formed(tables)
 
@@ -79,42 +79,68 @@ def synthetic(rng):
     return tables
 
 
+def _removed(rng, tables, row, other):
+    if row["direction"] == "read":
+        tables.rows["records"].remove(row)
+
+
+def _moved(rng, tables, row, other):
+    if row["offset"] is not None:
+        row["offset"] = max(0, row["offset"] + rng.choice([-1, 1, 3]))
+
+
+def _another_value(rng, tables, row, other):
+    if row["direction"] == "read":
+        row["value"] = other["value"]
+
+
+def _read_again(rng, tables, row, other):
+    if row["direction"] == "read":
+        again = {**row, "seq": 10_000 + len(tables.rows["records"]), "offset": other["offset"]}
+        tables.rows["records"].append(again)
+
+
+def _of(tables, row):
+    return next(own for own in tables.rows["operations"] if own["op_id"] == row["op_id"])
+
+
+def _other_position(rng, tables, row, other):
+    rng.choice(tables.rows["positions"])[rng.choice(["before", "after"])] += rng.choice([0, 1, 2])
+
+
+def _other_end(rng, tables, row, other):
+    state = rng.choice(tables.rows["states"])
+    state["high_watermark"] = rng.randrange((state["high_watermark"] or 0) + 1)
+
+
+LONG_NS = [1, 10**6, 10**7, 10**9]
+CHANGES = [
+    _removed,
+    _moved,
+    _another_value,
+    _read_again,
+    _other_position,
+    _other_end,
+    lambda rng, tables, row, other: row.update(offset=None),
+    lambda rng, tables, row, other: row.update(leader_epoch=rng.randrange(3)),
+    lambda rng, tables, row, other: row.update(intact=False),
+    lambda rng, tables, row, other: row.update(value=None, key="k"),
+    lambda rng, tables, row, other: _of(tables, row).update(outcome=rng.choice(["info", "fail"])),
+    lambda rng, tables, row, other: _of(tables, row).update(process=_of(tables, other)["process"]),
+    lambda rng, tables, row, other: _of(tables, row).update(
+        complete_ns=_of(tables, row)["complete_ns"] + rng.choice(LONG_NS)
+    ),
+    lambda rng, tables, row, other: _of(tables, row).update(
+        invoke_ns=_of(tables, row)["invoke_ns"] - rng.choice(LONG_NS)
+    ),
+]
+"""What a broken broker, client or network would do to one row, another one at hand."""
+
+
 def change(tables, rng):
-    """Change one cell or row: what a broken broker, client or network would do."""
-    records, operations = tables.rows["records"], {row["op_id"]: row for row in tables.rows["operations"]}
-    row, other = rng.choice(records), rng.choice(records)
-    operation = operations[row["op_id"]]
-    match rng.randrange(14):
-        case 0 if row["direction"] == "read":
-            records.remove(row)
-        case 1 if row["offset"] is not None:
-            row["offset"] = max(0, row["offset"] + rng.choice([-1, 1, 3]))
-        case 2 if row["direction"] == "read":
-            row["value"] = other["value"]
-        case 3:
-            row["offset"] = None
-        case 4:
-            operation["outcome"] = rng.choice(["info", "fail"])
-        case 5:
-            operation["complete_ns"] += rng.choice([1, 10**6, 10**7, 10**9])
-        case 6:
-            operation["invoke_ns"] -= rng.choice([1, 10**6, 10**7, 10**9])
-        case 7:
-            operation["process"] = operations[other["op_id"]]["process"]
-        case 8:
-            row["leader_epoch"] = rng.randrange(3)
-        case 9:
-            row["intact"] = False
-        case 10:
-            row["value"], row["key"] = None, "k"
-        case 11:
-            position = rng.choice(tables.rows["positions"])
-            position[rng.choice(["before", "after"])] += rng.choice([0, 1, 2])
-        case 12 if row["direction"] == "read":
-            records.append({**row, "seq": 10_000 + len(records), "offset": other["offset"]})
-        case 13:
-            state = rng.choice(tables.rows["states"])
-            state["high_watermark"] = rng.randrange(state["high_watermark"] + 1)
+    """Change one row."""
+    records = tables.rows["records"]
+    rng.choice(CHANGES)(rng, tables, rng.choice(records), rng.choice(records))
 
 
 @given(seed=SEEDS)

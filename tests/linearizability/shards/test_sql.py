@@ -15,9 +15,7 @@ from linearizability.shards.running import run_here
 from linearizability.synthetic.writing import Request, synthesize
 
 _SQL = Path(__file__).with_name("anomalies.sql").read_text()
-QUERIES = {
-    name.strip(): text for name, text in (part.split("\n", 1) for part in _SQL.split("\n-- ") if ";" in part)
-}
+QUERIES = {name.strip(): text for name, text in (part.split("\n", 1) for part in _SQL.split("\n-- ") if ";" in part)}
 
 
 def counted(run):
