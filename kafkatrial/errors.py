@@ -39,6 +39,7 @@ KNOWN_ERRORS = {
     "conformance.concurrent.surroundings.ScriptNotRunError": ExitCode.INTERNAL,
     "chaos.simulation.workers.WorkerError": ExitCode.INTERNAL,
     "reports.results.ResultsError": ExitCode.INTERNAL,
+    "reports.local.engine.LocalEngineError": ExitCode.INTERNAL,
     "reports.spark.errors.EngineUnavailableError": ExitCode.USAGE,
     "reports.spark.errors.EngineFailedError": ExitCode.INTERNAL,
 }

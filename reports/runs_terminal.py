@@ -11,7 +11,8 @@ from rich.text import Text
 
 from linearizability.judgement import Anomaly, in_report_order
 from reports.charts import figure
-from reports.jobs.figures import FIGURES, Moved
+from reports.jobs.comparison import Moved
+from reports.jobs.figures import FIGURES
 from reports.jobs.report import Report
 from reports.printable import printable
 from reports.runs_page import FILE_NAME

@@ -15,22 +15,10 @@ import pyarrow.parquet as pq
 
 from linearizability.judgement import Judgement
 from reports.jobs.catalogue import JOBS
+from reports.jobs.comparison import CHANGES, TREND, change_rows, trend_rows
 from reports.jobs.definition import Table
 from reports.jobs.engine import Engine, compute
-from reports.jobs.figures import (
-    ANOMALIES,
-    CHANGES,
-    EVIDENCE,
-    RUNS,
-    TREND,
-    anomaly_rows,
-    change_rows,
-    evidence_rows,
-    figures_of,
-    of_run,
-    run_row,
-    trend_rows,
-)
+from reports.jobs.figures import ANOMALIES, EVIDENCE, RUNS, anomaly_rows, evidence_rows, figures_of, of_run, run_row
 from reports.jobs.in_force import Period
 from reports.jobs.inputs import Run, open_runs
 

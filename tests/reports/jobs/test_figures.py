@@ -4,7 +4,8 @@ import pytest
 
 from linearizability.history.run import RunInfo
 from linearizability.judgement import Anomaly, Judgement, Verdict
-from reports.jobs.figures import FIGURES, Better, Moved, change_rows, moved, trend_rows
+from reports.jobs.comparison import Moved, change_rows, moved, trend_rows
+from reports.jobs.figures import FIGURES, Better
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,123 @@
+"""What changed from one run to the next: figures, anomalies and settings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any, Final
+
+import pyarrow as pa
+
+from linearizability.history.run import RunInfo
+from linearizability.judgement import Judgement, Verdict
+from reports.jobs.definition import Column, Table, number, text
+from reports.jobs.figures import FIGURES, Better
+
+NOTABLE: Final = 0.1
+"""A figure that moved by more than this part is told as better or worse; times on shared machines move by less."""
+
+
+class Moved(StrEnum):
+    """How a figure stands to that of the run before."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "same"
+    DIFFERENT = "different"
+    FIRST = "first"
+
+
+TREND: Final = Table(
+    "trend",
+    "Trend",
+    "The main figures of every run beside those of the run before it. Counts are better or worse when they differ,"
+    f" measured figures when they moved by more than {NOTABLE:.0%}.",
+    (
+        number("place", "of the run among the runs, from 1"),
+        text("figure", "a column of the table runs, or an anomaly and its verdict"),
+        Column("value", pa.float64(), "of this run"),
+        Column("before", pa.float64(), "of the run before it; null for the first"),
+        Column("change", pa.float64(), "value / before - 1; null where that says nothing"),
+        text("moved", f"{', '.join(Moved)}"),
+    ),
+)
+
+CHANGES: Final = Table(
+    "changes",
+    "What changed",
+    "Settings in `run.json` that are others than those of the run before. Those of clients are told for all of them"
+    " together, each value once, and without addresses and ids.",
+    (
+        text("before_run_id", "the run before"),
+        text("setting", "target, versions, topics, cluster, clients, and the property"),
+        text("before", "its value then; null if it was not set"),
+        text("after", "its value in this run; null if it is not set"),
+    ),
+)
+
+
+def trend_rows(rows: Sequence[Mapping[str, Any]], judgements: Sequence[Judgement]) -> Iterator[dict[str, Any]]:
+    """Rows of TREND, from those of RUNS in their order."""
+    followed: dict[str, tuple[Better, bool]] = {figure.name: (figure.better, figure.is_count) for figure in FIGURES}
+    values: list[dict[str, float | None]] = [{name: row[name] for name in followed} for row in rows]
+    kinds = {(a.name, a.verdict) for judgement in judgements for a in judgement.anomalies if a.count}
+    for name, verdict in sorted(kinds):
+        followed[f"{name} ({verdict})"] = Better.NEITHER if verdict is Verdict.PERMITTED else Better.LOW, True
+        for value, judgement in zip(values, judgements, strict=True):
+            value[f"{name} ({verdict})"] = float(
+                sum(a.count for a in judgement.anomalies if (a.name, a.verdict) == (name, verdict))
+            )
+    for place, (row, value) in enumerate(zip(rows, values, strict=True), 1):
+        for name, (better, is_count) in followed.items():
+            now, before = value[name], values[place - 2][name] if place > 1 else None
+            yield {
+                "run_id": row["run_id"],
+                "place": place,
+                "figure": name,
+                "value": now,
+                "before": before,
+                "change": now / before - 1 if before and now is not None else None,
+                "moved": str(moved(now, before, better, is_count=is_count) if place > 1 else Moved.FIRST),
+            }
+
+
+def moved(value: float | None, before: float | None, better: Better, *, is_count: bool) -> Moved:
+    """How a figure stands to that of the run before."""
+    if value == before:
+        return Moved.SAME
+    if value is None or before is None:
+        return Moved.DIFFERENT
+    if not is_count and abs(value - before) <= NOTABLE * abs(before):
+        return Moved.SAME
+    if better is Better.NEITHER:
+        return Moved.DIFFERENT
+    return Moved.BETTER if (value < before) == (better is Better.LOW) else Moved.WORSE
+
+
+_OF_ONE_CLIENT: Final = {"bootstrap.servers", "client.id", "group.id", "group.instance.id", "transactional.id"}
+"""Addresses and names, which differ from run to run."""
+
+
+def change_rows(infos: Sequence[RunInfo]) -> Iterator[dict[str, Any]]:
+    """Rows of CHANGES."""
+    for before, after in pairwise(infos):
+        old, new = _settings(before), _settings(after)
+        for setting in sorted(old.keys() | new.keys()):
+            if old.get(setting) != new.get(setting):
+                yield {
+                    "run_id": after.run_id,
+                    "before_run_id": before.run_id,
+                    "setting": setting,
+                    "before": old.get(setting),
+                    "after": new.get(setting),
+                }
+
+
+def _settings(info: RunInfo) -> dict[str, str]:
+    settings = {} if info.target is None else {"target": info.target}
+    groups: list[tuple[str, Mapping[str, str]]] = [("versions", info.versions), ("cluster", info.cluster)]
+    groups += [(f"topics.{name}", properties) for name, properties in info.topics.items()]
+    settings |= {f"{group}.{name}": value for group, values in groups for name, value in values.items()}
+    for name in sorted({name for properties in info.clients.values() for name in properties} - _OF_ONE_CLIENT):
+        values = {properties[name] for properties in info.clients.values() if name in properties}
+        settings[f"clients.{name}"] = ", ".join(sorted(values))
+    return settings
