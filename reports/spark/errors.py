@@ -48,28 +48,27 @@ _CAUSES: Final = (
 
 
 @contextmanager
-def told_in_one_line(log: object = None) -> Iterator[None]:
-    """Turn what Spark raises inside into HistoryError or EngineFailedError; `log` has the rest of it."""
+def told_in_one_line() -> Iterator[None]:
+    """Turn what Spark raises inside into HistoryError or EngineFailedError."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError) as error:
-        raise explained(str(error) or type(error).__name__, log) from None
+        raise explained(str(error) or type(error).__name__) from None
 
 
-def explained(said: str, log: object = None) -> HistoryError | EngineFailedError:
+def explained(said: str) -> HistoryError | EngineFailedError:
     """The error that a long text of Spark's stands for."""
     of_history = re.search(r"HistoryError: (.+)", said)
     if of_history is not None:
         return HistoryError(of_history[1])
-    where = f" (more in {log})" if log is not None else ""
     for pattern, meaning in _CAUSES:
         found = re.search(pattern, said)
         if found is not None:
-            return EngineFailedError(f"Spark: {meaning.format(*found.groups())}{where}")
-    return EngineFailedError(f"Spark: {_innermost(said)}{where}")
+            return EngineFailedError(f"Spark: {meaning.format(*found.groups())}")
+    return EngineFailedError(f"Spark: {_innermost(said)}")
 
 
 def _innermost(said: str) -> str:

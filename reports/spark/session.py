@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from reports.spark.archive import archive_options
-from reports.spark.errors import EngineUnavailableError
+from reports.spark.errors import EngineFailedError, EngineUnavailableError
 from reports.spark.masters import Kind, Master
 from reports.spark.shipping import code_paths, shipped
 
@@ -53,7 +53,8 @@ def spark_session(
     """A session on `master` (None: the running session, the user's configured master, or `local[*]`).
 
     A session that was already there is left running; one of ours is stopped. `settings` are Spark's, by name. What
-    the JVM says goes to `log`, where the file can be written. Raises EngineUnavailableError.
+    the JVM says goes to `log`, where the file can be written, and an EngineFailedError of the caller's names that file.
+    Raises EngineUnavailableError.
     """
     require_spark()
     from pyspark.sql import SparkSession
@@ -73,7 +74,12 @@ def spark_session(
             stack.callback(session.stop)
             if not (session.sparkContext.master or "").startswith("local"):
                 stack.enter_context(shipped(session, is_connect=False))
-        yield session
+        try:
+            yield session
+        except EngineFailedError as error:
+            if log is None or not log.exists():
+                raise
+            raise EngineFailedError(f"{error} (more in {log})") from None
 
 
 def require_spark() -> None:

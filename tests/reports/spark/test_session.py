@@ -25,7 +25,7 @@ def said(program, environment):
     """What a program prints of the error that its session raises."""
     whole = f"""
         from pathlib import Path
-        from reports.spark.errors import EngineUnavailableError
+        from reports.spark.errors import EngineFailedError, EngineUnavailableError
         from reports.spark.session import spark_session
         try:
             {program}
@@ -76,6 +76,11 @@ def test_settings_of_the_user_win_the_log_lies_where_it_was_wanted_and_a_broken_
     log = tmp_path / "spark.log"
     program = f"""with spark_session("local[1]", {{"spark.app.name": "given"}}, Path({str(log)!r})) as spark:
                 names = ("spark.sql.shuffle.partitions", "spark.app.name", "spark.ui.enabled")
-                print(*(spark.conf.get(name) for name in names))"""
-    assert said(program, {"SPARK_CONF_DIR": str(tmp_path)}) == "3 given false\n"
+                print(*(spark.conf.get(name) for name in names))
+            try:
+                with spark_session("local[1]", log=Path({str(log)!r})):
+                    raise EngineFailedError("Spark: no room")
+            except EngineFailedError as error:
+                print(error)"""
+    assert said(program, {"SPARK_CONF_DIR": str(tmp_path)}) == f"3 given false\nSpark: no room (more in {log})\n"
     assert log.stat().st_size
