@@ -1,0 +1,167 @@
+"""Judging a large history: DuckDB's SQL, the local engine and Spark side by side, and what laying it out takes.
+
+    .venv/bin/python bench/spark/large_histories.py [--records 10000000] [--partitions 200] [--skew 0.4] [--cores 2]
+
+A lawful history is synthesized and laid out once; then each way judges it, in a process of its own. DuckDB counts nine
+anomalies by the SQL of `tests/linearizability/shards/anomalies.sql`, the engines look for all. Times are of the clock,
+after imports and after Spark's session is up, which is told apart; with them the processor's, of all processes, which
+says more on a machine that others use too. Memory is the highest sum of what all processes had resident.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[2]
+SQL = ROOT / "tests" / "linearizability" / "shards" / "anomalies.sql"
+WAYS = ("layout", "duckdb", "local", "spark")
+SAMPLE_S = 0.05
+
+
+def lay_out(run, cores):
+    from linearizability.history.reader import open_history
+    from linearizability.shards.laying_out import lay_out as make
+    from linearizability.shards.running import Processes
+
+    with Processes(cores) as processes:
+        processes.start()
+        yield
+        make(open_history(run), processes)
+
+
+def duckdb(run, cores):
+    import duckdb as engine
+
+    with engine.connect(config={"threads": cores}) as connection:
+        for name in ("operations", "records", "positions"):
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{run}/history/{name}.parquet')")
+        yield
+        for part in SQL.read_text().split("\n-- "):
+            if ";" in part:
+                connection.execute(part.split("\n", 1)[1]).fetchall()
+
+
+def local(run, cores):
+    from linearizability.history.reader import open_history
+    from linearizability.shards.engine import judge_in_shards
+    from linearizability.shards.running import Processes
+
+    with Processes(cores) as processes:
+        yield
+        told(judge_in_shards(open_history(run), processes))
+
+
+def spark(run, cores):
+    from reports.spark.check import judge_with_spark
+    from reports.spark.session import spark_session
+
+    with spark_session(f"local[{cores}]"):
+        yield
+        told(judge_with_spark(run))
+
+
+def told(judgement):
+    sys.stderr.write(f"{judgement.verdict} {[(a.name, a.count) for a in judgement.anomalies]}\n")
+
+
+def cpu_s():
+    """Seconds of the processor of this process and all below it, those that ended included as far as they are known."""
+    own = psutil.Process()
+    seconds = 0.0
+    for process in (own, *own.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
+
+
+def measured(way, run, cores):
+    """Measure one way in this process: seconds to get ready, on the clock and on the processor, and peak megabytes."""
+    peak_mb, ended = 0.0, threading.Event()
+
+    def sample():
+        nonlocal peak_mb
+        own = psutil.Process()
+        while not ended.wait(SAMPLE_S):
+            total = 0
+            for process in (own, *own.children(recursive=True)):
+                try:
+                    total += process.memory_info().rss
+                except psutil.Error:
+                    continue
+            peak_mb = max(peak_mb, total / 2**20)
+
+    begin_s = time.perf_counter()
+    steps = globals()[{"layout": "lay_out"}.get(way, way)](run, cores)
+    next(steps)
+    ready_s, before_s = time.perf_counter(), cpu_s()
+    sampler = threading.Thread(target=sample)
+    sampler.start()
+    try:
+        for _ in steps:
+            pass
+        wall_s, used_s = time.perf_counter() - ready_s, cpu_s() - before_s
+    finally:
+        ended.set()
+        sampler.join()
+    return {"start_s": ready_s - begin_s, "wall_s": wall_s, "cpu_s": used_s, "peak_mb": peak_mb}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--partitions", type=int, default=200)
+    parser.add_argument("--skew", type=float, default=0.0)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--run", type=Path, help="a run directory that is there, instead of one made for this")
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        sys.stdout.write(json.dumps(measured(arguments.measure, arguments.run, arguments.cores)))
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        run = arguments.run or Path(directory) / "run"
+        if arguments.run is None:
+            from linearizability.synthetic.writing import Request, synthesize
+
+            begin_s = time.perf_counter()
+            synthesize(run, Request(arguments.records, arguments.partitions, arguments.skew), lambda _: None)
+            Console().print(
+                f"synthesized at {arguments.records / (time.perf_counter() - begin_s):,.0f} records a second"
+            )
+        figures = {way: figures_of(way, run, arguments.cores) for way in arguments.ways}
+    show(figures)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=2))
+
+
+def figures_of(way, run, cores):
+    command = [sys.executable, __file__, "--measure", way, "--run", str(run), "--cores", str(cores)]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+def show(figures):
+    table = Table("", "start s", "clock s", "to DuckDB", "processor s", "to DuckDB", "peak MB")
+    base = figures.get("duckdb")
+    for way, own in figures.items():
+        ratios = {name: f"{own[name] / base[name]:.2f}" if base else "" for name in ("wall_s", "cpu_s")}
+        numbers = (f"{own['start_s']:.1f}", f"{own['wall_s']:.1f}", ratios["wall_s"], f"{own['cpu_s']:.1f}")
+        table.add_row(way, *numbers, ratios["cpu_s"], f"{own['peak_mb']:.0f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
