@@ -41,8 +41,8 @@ _CAUSES: Final = (
         r"SparkContext was shut down|SparkContext has been shutdown|All masters are unresponsive",
         "the master let go of us",
     ),
-    (r"Answer from Java side is empty|Py4JNetworkError|Connection refused|ConnectionResetError", "Spark's JVM is gone"),
     (r"StatusCode\.UNAVAILABLE|SESSION_CLOSED|OPERATION_NOT_FOUND", "the Spark Connect server is gone"),
+    (r"Answer from Java side is empty|Py4JNetworkError|Connection refused|ConnectionResetError", "Spark's JVM is gone"),
 )
 """What an error's text says, and what that means; the first that is found counts."""
 

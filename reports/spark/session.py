@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,6 +45,8 @@ _MEMORY_PART: Final = 4
 _EXECUTOR_TIMEOUT_S: Final = 60.0
 """So long a standalone master may take to give us an executor."""
 _CONNECT_TIMEOUT_S: Final = 20.0
+_CONNECT_RETRIES_MAX: Final = 5
+"""With waits that begin at 50 ms and grow fourfold: some 20 seconds."""
 
 
 @contextlib.contextmanager
@@ -66,6 +69,8 @@ def spark_session(
     named = None if master is None else Master.of(master)
     with contextlib.ExitStack() as stack:
         if named is not None and named.kind is Kind.CONNECT:
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # it is an error as well
             session = _connected(SparkSession, named, settings or {})
             stack.callback(session.stop)
             stack.enter_context(shipped(session, is_connect=True))
@@ -104,6 +109,7 @@ def _connected(session_class: Any, master: Master, settings: Mapping[str, str]) 
         import grpc
         from pyspark.errors import PySparkException
         from pyspark.sql.connect.client import DefaultChannelBuilder
+        from pyspark.sql.connect.client.retries import DefaultPolicy
     except ImportError:
         raise EngineUnavailableError("Spark Connect is not installed: pip install 'kafkatrial[spark]'") from None
     master.require_answer()
@@ -115,6 +121,8 @@ def _connected(session_class: Any, master: Master, settings: Mapping[str, str]) 
         for name, value in settings.items():
             builder = builder.config(name, value)
         session: SparkSession = builder.getOrCreate()
+        # Its own policy goes on for ten minutes after the server is gone.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=_CONNECT_RETRIES_MAX)])
     except (PySparkException, grpc.RpcError, grpc.FutureTimeoutError) as error:
         said = str(error).splitlines() or ["something else listens there, or it is not TLS that is spoken"]
         raise EngineUnavailableError(f"{master.url}: no Spark Connect server: {said[0]}") from None

@@ -28,6 +28,10 @@ ABORTED = """An error occurred while calling o61.collectToPython.
             "Traceback\nValueError: out of range\n\tat org.x\nCaused by: java.lang.IllegalStateException: y",
             "IllegalState.*: y",
         ),
+        (
+            "status = StatusCode.UNAVAILABLE\n details = failed to connect: Connection refused (111)",
+            "Connect server is gone",
+        ),
         ("", "it said nothing"),
     ],
 )
