@@ -72,11 +72,11 @@ def spark_session(
             stack.enter_context(warnings.catch_warnings())
             warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # it is an error as well
             session = _connected(SparkSession, named, settings or {})
-            stack.callback(session.stop)
+            stack.callback(_stop, session)
             stack.enter_context(shipped(session, is_connect=True))
         else:
             session = _start(SparkSession, named, settings or {}, stack.enter_context(_log_file(log)))
-            stack.callback(session.stop)
+            stack.callback(_stop, session)
             if not (session.sparkContext.master or "").startswith("local"):
                 stack.enter_context(shipped(session, is_connect=False))
         try:
@@ -150,6 +150,14 @@ def _start(session_class: Any, master: Master | None, settings: Mapping[str, str
         session.stop()
         raise
     return session
+
+
+def _stop(session: "SparkSession") -> None:
+    """Stop it; a JVM that is gone has said so elsewhere."""
+    from py4j.protocol import Py4JError
+
+    with contextlib.suppress(Py4JError, ConnectionError):
+        session.stop()
 
 
 def _builder(session_class: Any, master: Master | None, settings: Mapping[str, str]) -> tuple[Any, Master]:
