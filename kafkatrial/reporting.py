@@ -1,8 +1,7 @@
 """Makes a report in a directory of its own: the page and the tables are there when all is done, or not at all."""
 
 import shutil
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -24,6 +23,8 @@ from reports.spark.errors import EngineFailedError
 SPARK_LOG = "spark.log"
 _DRAFT = ".draft"
 _TABLES = "tables"
+_HISTORIES = "histories/"
+"""Where `kafkatrial run` keeps them."""
 
 Engines = tuple[Judge, Callable[[], AbstractContextManager[Engine]]]
 """What judges a run, and what opens the engine of the tables."""
@@ -37,10 +38,7 @@ def report_runs(
     On this machine, where DuckDB has so much memory; or on Spark. Raises UsageError, HistoryError and what an engine
     raises, each in one line. Nothing is left behind then, but Spark's log where Spark broke down.
     """
-    run_dirs = [path for directory in directories for path in _runs_in(directory)]
-    for run_dir, count in Counter(path.resolve() for path in run_dirs).items():
-        if count > 1:
-            raise UsageError(f"{run_dir}: named twice")
+    run_dirs = _runs_in(directories)
     with interruptible(), _draft(out) as (place, draft):
         scratch = draft / "scratch"
         with spark_progress(doing="starting") as tell:
@@ -54,11 +52,18 @@ def report_runs(
     return EXIT_CODES[combine(judgements).verdict]
 
 
-def _runs_in(directory: Path) -> Iterable[Path]:
-    if directory.is_file():
-        made = "make it one with `kafkatrial export`"
-        raise UsageError(f"{directory}: a report is of run directories; {made}")
-    return histories_in(directory).values()
+def _runs_in(directories: Sequence[Path]) -> dict[Path, str]:
+    """Every run directory, and its name: empty for one that was named itself, else the place in the one named."""
+    found: dict[Path, str] = {}
+    for directory in directories:
+        if directory.is_file():
+            made = "make it one with `kafkatrial export`"
+            raise UsageError(f"{directory}: a report is of run directories; {made}")
+        for name, path in histories_in(directory).items():
+            if path.resolve() in found:
+                raise UsageError(f"{path}: named twice")
+            found[path.resolve()] = name.removeprefix(_HISTORIES)
+    return found
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def render_report(report: Report, place: Path) -> RenderableType:
 def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     left_out = len(report.runs) - len(rows)
-    table.add_column(f"{left_out} earlier runs left out" if left_out else "")
+    table.add_column(f"{left_out} earlier runs left out" if left_out else "", overflow="fold")
     for row in rows:
         table.add_column(Text(printable(row["run_id"])), justify="right", overflow="fold")
     if len(rows) > 1:

@@ -97,15 +97,15 @@ _OF_ONE_CLIENT: Final = {"bootstrap.servers", "client.id", "group.id", "group.in
 """Addresses and names, which differ from run to run."""
 
 
-def change_rows(infos: Sequence[RunInfo]) -> Iterator[dict[str, Any]]:
-    """Rows of CHANGES."""
-    for before, after in pairwise(infos):
+def change_rows(runs: Sequence[tuple[str, RunInfo]]) -> Iterator[dict[str, Any]]:
+    """Rows of CHANGES, from names and `run.json` of runs in their order."""
+    for (name_before, before), (name, after) in pairwise(runs):
         old, new = _settings(before), _settings(after)
         for setting in sorted(old.keys() | new.keys()):
             if old.get(setting) != new.get(setting):
                 yield {
-                    "run_id": after.run_id,
-                    "before_run_id": before.run_id,
+                    "run_id": name,
+                    "before_run_id": name_before,
                     "setting": setting,
                     "before": old.get(setting),
                     "after": new.get(setting),

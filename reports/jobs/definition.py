@@ -83,7 +83,7 @@ class Job(Table):
         return pa.schema([("run", pa.int32()), *((column.name, column.type) for column in self.columns)])
 
 
-RUN_ID: Final = Column("run_id", pa.string(), "the run")
+RUN_ID: Final = Column("run_id", pa.string(), "the run; where a directory holds several, the place in it")
 _FAULTS_BESIDE: Final = Column(
     "faults", pa.string(), "the kinds of faults in force at any time of it, joined by +; none where none was"
 )

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from linearizability.history.run import RunInfo
 from linearizability.judgement import Judgement, in_report_order
 from reports.jobs.definition import SECOND_NS, Column, Table, number, small, text
+from reports.jobs.inputs import Run
 
 Tables = Mapping[str, pa.Table]
 
@@ -142,7 +142,7 @@ RUNS: Final = Table(
     "One row for each run: what it was, what was judged of it, and its main figures.",
     (
         text("target", "what was on trial; null if the run does not say"),
-        number("seed", "integer from which it was generated; null if none"),
+        text("seed", "integer of any size from which it was generated; null if none"),
         Column("complete", pa.bool_(), "whether it ended by itself"),
         text("verdict", "ok, violation or unknown"),
         text("reasons", "why an unknown is one"),
@@ -187,18 +187,16 @@ def figures_of(tables: Tables) -> dict[str, float | None]:
     return {figure.name: figure.of(tables) for figure in FIGURES}
 
 
-def run_row(
-    info: RunInfo, judgement: Judgement, started_ms: int, end_ns: int, figures: Mapping[str, float | None]
-) -> dict[str, Any]:
+def run_row(run: Run, judgement: Judgement, end_ns: int, figures: Mapping[str, float | None]) -> dict[str, Any]:
     """A row of RUNS."""
     return {
-        "run_id": info.run_id,
-        "target": info.target,
-        "seed": info.seed,
-        "complete": info.complete,
+        "run_id": run.name,
+        "target": run.info.target,
+        "seed": None if run.info.seed is None else str(run.info.seed),
+        "complete": run.info.complete,
         "verdict": str(judgement.verdict),
         "reasons": "; ".join(judgement.reasons),
-        "started_ms": started_ms,
+        "started_ms": run.started_ms,
         "seconds": end_ns / SECOND_NS,
         **figures,
     }

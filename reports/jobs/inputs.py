@@ -7,7 +7,7 @@ that its writer removes at the end nor one that it adds meanwhile changes what t
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -36,6 +36,8 @@ class Run:
     """Its place among the runs, from 0."""
     run_dir: Path
     """As the user named it."""
+    name: str
+    """The id under which its rows stand."""
     history: History
     """Of a snapshot where the run may still be written."""
     files: dict[str, tuple[Path, ...]]
@@ -48,18 +50,16 @@ class Run:
         """Its `run.json`."""
         return self.history.run
 
-    @property
-    def name(self) -> str:
-        """The id under which its rows stand."""
-        return self.info.run_id
 
-
-def open_runs(run_dirs: Sequence[Path], scratch: Path) -> list[Run]:
-    """Open them: one or two as they are named, more of them oldest first.
+def open_runs(run_dirs: Mapping[Path, str], scratch: Path) -> list[Run]:
+    """Open them: one or two in their order, more of them oldest first. By directory: its name; empty for its run_id.
 
     Raises HistoryError or NotARunError, in one line that names the directory.
     """
-    runs = [_opened(number, run_dir, scratch / f"run-{number}") for number, run_dir in enumerate(run_dirs)]
+    runs = [
+        _opened(number, run_dir, name, scratch / f"run-{number}")
+        for number, (run_dir, name) in enumerate(run_dirs.items())
+    ]
     _require_own_ids(runs)
     if len(runs) > _COMPARED:
         runs.sort(key=lambda run: (run.started_ms, run.name))
@@ -70,18 +70,18 @@ def _require_own_ids(runs: Sequence[Run]) -> None:
     seen: dict[str, Path] = {}
     for run in runs:
         if run.name in seen:
-            same = f"its run_id is {run.name}, which {seen[run.name]} has too"
+            same = f"its id is {run.name}, as is that of {seen[run.name]}"
             raise NotARunError(f"{run.run_dir}: {same}; a report tells runs apart by it")
         seen[run.name] = run.run_dir
 
 
-def _opened(number: int, run_dir: Path, scratch: Path) -> Run:
+def _opened(number: int, run_dir: Path, name: str, scratch: Path) -> Run:
     run_dir = run_dir.resolve()
     history = _steady(run_dir, scratch / "snapshot")
     if history.is_absent("operations"):
         raise HistoryError(f"{run_dir}: nothing to report: its history has no operations (yet)")
-    files = {name: tuple(_exact(history, name, scratch)) for name in SCHEMAS}
-    return Run(number, run_dir, history, files, _started_ms(run_dir, files["records"]))
+    files = {table: tuple(_exact(history, table, scratch)) for table in SCHEMAS}
+    return Run(number, run_dir, name or history.run.run_id, history, files, _started_ms(run_dir, files["records"]))
 
 
 def _started_ms(run_dir: Path, records: Sequence[Path]) -> int:

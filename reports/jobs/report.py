@@ -3,7 +3,7 @@
 Nothing of it can be taken for whole that is not: tables lie in a draft directory until the last one is there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,13 +48,13 @@ class Report:
 
 
 def make_report(
-    run_dirs: Sequence[Path],
+    run_dirs: Mapping[Path, str],
     scratch: Path,
     judge: Judge,
     engine: Callable[[], AbstractContextManager[Engine]],
     progress: Progress,
 ) -> Report:
-    """Judge some runs and compute every table.
+    """Judge some runs and compute every table; by directory its name, empty for its run_id.
 
     Raises HistoryError or NotARunError for a run, and what `judge` and the engine raise, each in one line.
     """
@@ -68,7 +68,7 @@ def make_report(
         computed = compute(opened, runs, progress)
     own = [of_run(computed.tables, run.name) for run in runs]
     rows = [
-        run_row(run.info, judgement, run.started_ms, end_ns, figures_of(tables))
+        run_row(run, judgement, end_ns, figures_of(tables))
         for run, judgement, end_ns, tables in zip(runs, judgements, computed.end_ns, own, strict=True)
     ]
     judged = list(zip(runs, judgements, strict=True))
@@ -77,7 +77,7 @@ def make_report(
         ANOMALIES: [row for run, judgement in judged for row in anomaly_rows(run.name, judgement)],
         EVIDENCE: [row for run, judgement in judged for row in evidence_rows(run.name, judgement)],
         TREND: list(trend_rows(rows, judgements)),
-        CHANGES: list(change_rows([run.info for run in runs])),
+        CHANGES: list(change_rows([(run.name, run.info) for run in runs])),
     }
     tables = {table.name: pa.Table.from_pylist(rows, table.schema) for table, rows in told.items()}
     return Report(tuple(runs), tuple(judgements), computed.end_ns, computed.periods, {**tables, **computed.tables})

@@ -84,6 +84,16 @@ def test_a_directory_of_several_is_a_trend(tmp_path, capsys):
     assert "ended by itself" in capsys.readouterr().out
 
 
+def test_runs_of_one_directory_are_told_apart_by_their_place_in_it(tmp_path):
+    for target in ("reference", "apache-kafka-4.3.1"):
+        shutil.copytree(EXAMPLES / "clean", tmp_path / "run" / "histories" / target / "a-requirement")
+    (tmp_path / "run" / "results.json").touch()
+    out = tmp_path / "report"
+    assert exit_code(["report", str(tmp_path / "run"), "--out", str(out)]) is ExitCode.OK
+    names = pq.read_table(out / "tables" / "runs.parquet")["run_id"].to_pylist()
+    assert names == ["apache-kafka-4.3.1/a-requirement", "reference/a-requirement"]
+
+
 def broken(tmp_path, what):
     run_dir = tmp_path / "run"
     shutil.copytree(EXAMPLES / "lost-write", run_dir)

@@ -17,11 +17,13 @@ HOSTILE = '<script>alert(1)</script>[red]"&\x1b[2J'
 def report_of(tmp_path, *histories):
     dirs = [made.write(tmp_path / f"run-{number}") for number, made in enumerate(histories)]
     scratch = tmp_path / "scratch"
-    return make_report(dirs, scratch, judge, lambda: local_engine(scratch / "duckdb"), lambda step: None)
+    return make_report(
+        dict.fromkeys(dirs, ""), scratch, judge, lambda: local_engine(scratch / "duckdb"), lambda step: None
+    )
 
 
 def test_what_others_write_stays_text(tmp_path):
-    tables = Tables(run_id=HOSTILE, target=HOSTILE, topics={HOSTILE: {"x": HOSTILE}})
+    tables = Tables(run_id=HOSTILE, seed=2**90, target=HOSTILE, topics={HOSTILE: {"x": HOSTILE}})
     op = tables.op(1, "produce", 0, SECOND, acks=-1, error=HOSTILE)
     tables.record(op, 0, "send", HOSTILE, 0, 0, 1, key=HOSTILE)
     tables.op(2, HOSTILE, 0, 5 * SECOND, "info", error=HOSTILE)

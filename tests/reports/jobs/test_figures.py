@@ -58,7 +58,7 @@ def test_settings_are_compared_and_ids_of_clients_are_not():
         cluster={"min.insync.replicas": "1"},
         clients={7: {"acks": "all", "group.id": "g7", "bootstrap.servers": "x"}},
     )
-    rows = [(row["setting"], row["before"], row["after"]) for row in change_rows([before, after])]
+    rows = [(row["setting"], row["before"], row["after"]) for row in change_rows([("a", before), ("b", after)])]
     assert rows == [
         ("clients.acks", "1, all", "all"),
         ("cluster.min.insync.replicas", "2", "1"),

@@ -98,7 +98,7 @@ def test_a_run_that_is_written_meanwhile_is_read_as_it_was(tmp_path, monkeypatch
 
     gone = sorted((run_dir / "history" / "records").iterdir())
     monkeypatch.setattr(os, "link", ending)
-    (run,) = open_runs([run_dir], tmp_path / "scratch")
+    (run,) = open_runs({run_dir: ""}, tmp_path / "scratch")
     assert len(seen) > 3
     assert run.run_dir == run_dir
     assert run.history.run_dir != run_dir
@@ -109,14 +109,14 @@ def test_a_run_that_is_written_meanwhile_is_read_as_it_was(tmp_path, monkeypatch
 
 def test_more_than_two_runs_stand_oldest_first(tmp_path):
     dirs = [some_run(name, at).write(tmp_path / name) for name, at in (("b", 2000), ("c", 3000), ("a", 1000))]
-    assert [run.name for run in open_runs(dirs, tmp_path / "x")] == ["a", "b", "c"]
-    assert [run.name for run in open_runs(dirs[:2][::-1], tmp_path / "y")] == ["c", "b"]
+    assert [run.name for run in open_runs(dict.fromkeys(dirs, ""), tmp_path / "x")] == ["a", "b", "c"]
+    assert [run.name for run in open_runs(dict.fromkeys(dirs[:2][::-1], ""), tmp_path / "y")] == ["c", "b"]
 
 
 def test_two_runs_of_one_id_are_refused(tmp_path):
     dirs = [some_run().write(tmp_path / name) for name in ("one", "two")]
-    with pytest.raises(NotARunError, match=r"two: its run_id is r, which .*one has too"):
-        open_runs(dirs, tmp_path / "scratch")
+    with pytest.raises(NotARunError, match=r"two: its id is r, as is that of .*one"):
+        open_runs(dict.fromkeys(dirs, ""), tmp_path / "scratch")
 
 
 @pytest.mark.parametrize("what", ["cut short", "a column less", "a foreign type", "no operations"])
@@ -134,5 +134,5 @@ def test_a_broken_history_is_one_line(tmp_path, what):
         (run_dir / "history" / "operations.parquet").unlink()
         wanted = "nothing to report"
     with pytest.raises(HistoryError, match=wanted) as raised:
-        open_runs([run_dir], tmp_path / "scratch")
+        open_runs({run_dir: ""}, tmp_path / "scratch")
     assert "\n" not in str(raised.value)

@@ -21,7 +21,7 @@ SEEDS_ON_SPARK = range(40)
 
 
 def computed(run_dirs, scratch, engine=None):
-    runs = open_runs(run_dirs, scratch)
+    runs = open_runs(dict.fromkeys(run_dirs, ""), scratch)
     with engine or local_engine(scratch / "duckdb", memory_mb=256) as opened:
         return runs, compute(opened, runs, lambda step: None)
 
