@@ -21,6 +21,10 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from linearizability.history.layout import HISTORY_FOLDER
+from linearizability.shards.manifest import SHARDS_FOLDER
+from linearizability.shards.results import RESULT
+
 ROOT = Path(__file__).parents[2]
 SQL = ROOT / "tests" / "linearizability" / "shards" / "anomalies.sql"
 WAYS = ("layout", "duckdb", "local", "spark")
@@ -149,6 +153,8 @@ def main():
 
 
 def figures_of(way, run, cores):
+    for kept in run.glob(f"{HISTORY_FOLDER}/{SHARDS_FOLDER}/*/{RESULT}"):
+        kept.unlink()  # or the second engine would read what the first one said
     command = [sys.executable, __file__, "--measure", way, "--run", str(run), "--cores", str(cores)]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 

@@ -40,6 +40,7 @@ from linearizability.shards.judging import (
 from linearizability.shards.laying_out import lay_out
 from linearizability.shards.manifest import Layout, current_layout, layout_folder
 from linearizability.shards.pieces import Piece, pieces_of, read_piece, shares_of
+from linearizability.shards.results import Keeping, kept_result, key_of, result_file
 from linearizability.shards.running import Run, Task
 from linearizability.shards.sieve import (
     UNKNOWN,
@@ -108,13 +109,17 @@ def _decided(layout: Layout, context: Context, run: Run) -> Context:
 
 
 def _shards(layout: Layout, context: Context, run: Run) -> Iterator[ShardJudgement]:
-    """Every shard, in their order as far as they are not cut."""
-    whole = [number for number, shard in enumerate(layout.shards) if not shard.is_cut]
-    cut = [number for number, shard in enumerate(layout.shards) if shard.is_cut]
+    """Every shard, in no particular order: those of which a result is kept first, those that are cut last."""
+    key = key_of(layout)
+    kept = {number: kept_result(layout, number, key) for number in range(len(layout.shards))}
+    yield from (judgement for judgement in kept.values() if judgement is not None)
+    waiting = [number for number, judgement in kept.items() if judgement is None]
+    whole = [number for number in waiting if not layout.shards[number].is_cut]
+    cut = [number for number in waiting if layout.shards[number].is_cut]
     parts = [(number, part) for number in cut for part in range(len(layout.shards[number].parts))]
     tasks: list[Task[PartScan | ShardJudgement]] = [
         *(ScanPart(layout, number, context, part) for number, part in parts),
-        *(JudgeShard(layout, number, context) for number in whole),
+        *(Keeping(JudgeShard(layout, number, context), result_file(layout, number), key) for number in whole),
     ]
     scans: dict[int, list[PartScan]] = {number: [] for number in cut}
     for (number, _), scan in zip([*parts, *((number, 0) for number in whole)], run(tasks), strict=True):
@@ -122,17 +127,19 @@ def _shards(layout: Layout, context: Context, run: Run) -> Iterator[ShardJudgeme
             scans[number].append(scan)
         else:
             yield scan
-    yield from run([*_cut(layout, context, run, scans)])
+    judging = _cut(layout, context, run, scans)
+    yield from run([Keeping(task, result_file(layout, task.shard), key) for task in judging])
 
 
 def _cut(layout: Layout, context: Context, run: Run, scans: Mapping[int, Sequence[PartScan]]) -> Iterator[JudgeCut]:
     """The tasks that judge the logs that are cut, each of whose parts has been scanned."""
     suspects: dict[int, Suspects] = {}
+    adopted = {number: frozenset(key for scan in own for key in scan.edge.adopted) for number, own in scans.items()}
     for number, own in scans.items():
         if _may_be_judged_by_suspects(own, context):
             suspects[number] = all_suspects(scan.suspects for scan in own)
         else:
-            yield JudgeCut(layout, number, context, None, walks=True)
+            yield JudgeCut(layout, number, context, None, True, adopted[number])
     harmed = [
         SuspectsOfPart(layout, number, context, part, outside)
         for number in suspects
@@ -148,7 +155,7 @@ def _cut(layout: Layout, context: Context, run: Run, scans: Mapping[int, Sequenc
             suspects[number] = all_suspects([found, Suspects.at(np.array([at]))])
     _follow(layout, context, run, suspects)
     for number, found in suspects.items():
-        yield JudgeCut(layout, number, context, found, walks=any(scan.walks for scan in scans[number]))
+        yield JudgeCut(layout, number, context, found, any(scan.walks for scan in scans[number]), adopted[number])
 
 
 def _may_be_judged_by_suspects(scans: Sequence[PartScan], context: Context) -> bool:

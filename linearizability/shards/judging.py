@@ -27,6 +27,7 @@ from linearizability.shards.manifest import Layout
 from linearizability.shards.sieve import (
     UNKNOWN,
     Edge,
+    Key,
     Named,
     Outside,
     Part,
@@ -197,14 +198,15 @@ class ScanPart(ShardTask):
         log = self.layout.shards[self.shard].logs[0]
         walks = Walks(self.files.small("positions"))
         part = _part_of(self, self.part, walks)
-        in_vain, first_ns = _in_vain(self.files.loose())
+        loose = self.files.loose()
+        in_vain, first_ns = _in_vain(loose)
         placed = part.sends.offset != UNKNOWN
         flags = part.sends.flags
         refused = (
             not self.may_be_sieved(log)
             or walks.overlap(log)
             or bool(np.any(flags & tables.IN_TRANSACTION))
-            or bool(np.any(self.files.loose().flags & tables.IN_TRANSACTION))
+            or bool(np.any(loose.flags & tables.IN_TRANSACTION))
             or bool(np.any((flags & tables.IN_VAIN != 0) & placed))
             or bool(len(part.loose.at))
             or bool(np.any((part.reads.flags & tables.COVERED) == 0))
@@ -264,6 +266,9 @@ class JudgeCut(ShardTask):
     suspects: Suspects | None
     """None: everything."""
     walks: bool
+    """Whether some consumer did not go on where it had been."""
+    adopted: frozenset[Key]
+    """Sends that were not told an offset, and stand in some part."""
 
     def __call__(self) -> ShardJudgement:
         """What is said of it."""
@@ -276,16 +281,16 @@ class JudgeCut(ShardTask):
         return self.judged(records, small)
 
     def _records(self, files: ShardFiles, walks: Walks) -> Iterator[pa.Table]:
-        seen: set[tuple[int, int]] = set()
         for number in range(len(self.layout.shards[self.shard].parts)):
-            part = _part_of(self, number, walks)
-            seen |= part.edge().adopted
             if self.suspects is None:
                 yield files.records(number, None, None)
-            else:
-                yield files.records(number, *part.rows_of(self.suspects))
+            elif self.suspects:
+                yield files.records(number, *_part_of(self, number, walks).rows_of(self.suspects))
         loose = files.loose()
-        fresh = [(op_id, seq) not in seen for op_id, seq in zip(loose.op_id.tolist(), loose.seq.tolist(), strict=True)]
+        fresh = [
+            (op_id, seq) not in self.adopted
+            for op_id, seq in zip(loose.op_id.tolist(), loose.seq.tolist(), strict=True)
+        ]
         wanted = np.array(fresh, np.bool_)
         if self.suspects is not None:
             wanted &= (loose.flags & (tables.OK | tables.TOMBSTONE) != 0) | np.isin(loose.value, self.suspects.values)

@@ -105,8 +105,8 @@ def current_layout(history: History) -> Layout | None:
 
 
 def fingerprint_of(history: History) -> str:
-    """What tells the files of a history from those of another time: names, sizes, times of change, ends."""
-    digest = hashlib.sha256(repr(sorted(history.run.topics.items())).encode())
+    """What tells a history from that of another time: `run.json`; names, sizes, times of change and ends of files."""
+    digest = hashlib.sha256(json.dumps(history.run.document(), sort_keys=True).encode())
     for name in SCHEMAS:
         for path in history.files(name):
             told = path.stat()

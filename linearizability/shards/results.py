@@ -1,0 +1,106 @@
+"""What was said of a shard, kept beside its files: a history that has not changed is not judged twice.
+
+A result counts as long as its *key* is the same: the fingerprint of the history, from which all else follows that a
+judgement depends on, and the text of the code that judges. It is JSON and Arrow, nothing that runs when it is read; one
+that cannot be read is as good as none.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from importlib.abc import Traversable
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from linearizability.anomalies.catalogue import FACTS, ShardJudgement
+from linearizability.anomalies.finding import Finding
+from linearizability.judgement import Evidence, Verdict
+from linearizability.shards.manifest import Layout
+
+RESULT: Final = "judgement.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """A task that judges a shard, and then keeps what it says."""
+
+    judge: Callable[[], ShardJudgement]
+    path: Path
+    key: str
+
+    def __call__(self) -> ShardJudgement:
+        """What is said of it."""
+        judgement = self.judge()
+        draft = self.path.with_suffix(".tmp")
+        draft.write_text(json.dumps({"key": self.key, **_document(judgement)}))
+        draft.replace(self.path)
+        return judgement
+
+
+def result_file(layout: Layout, shard: int) -> Path:
+    """Where it is kept."""
+    return layout.shard_folder(shard) / RESULT
+
+
+def kept_result(layout: Layout, shard: int, key: str) -> ShardJudgement | None:
+    """What was said of a shard, if that still counts."""
+    try:
+        document = json.loads(result_file(layout, shard).read_text())
+        if document["key"] != key:
+            return None
+        findings = tuple(_finding(one) for one in document["findings"])
+        facts = {kind.name: _table(document["facts"][kind.name]) for kind in FACTS}
+        known = all(facts[kind.name].schema == kind.schema for kind in FACTS)
+        return ShardJudgement(findings, facts) if known else None
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        return None
+
+
+def key_of(layout: Layout) -> str:
+    """What a result of a layout's shards depends on."""
+    return hashlib.sha256(f"{layout.fingerprint} {_code()}".encode()).hexdigest()
+
+
+@cache
+def _code() -> str:
+    """The text of this package."""
+    digest = hashlib.sha256()
+
+    def add(folder: Traversable) -> None:
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if entry.is_dir() and entry.name != "__pycache__":
+                add(entry)
+            elif entry.name.endswith(".py"):
+                digest.update(entry.read_bytes())
+
+    add(resources.files("linearizability"))
+    return digest.hexdigest()
+
+
+def _document(judgement: ShardJudgement) -> dict[str, Any]:
+    return {
+        "findings": [asdict(finding) for finding in judgement.findings],
+        "facts": {name: _bytes(table) for name, table in judgement.facts.items()},
+    }
+
+
+def _finding(document: dict[str, Any]) -> Finding:
+    evidence = tuple(Evidence(**{**one, "op_ids": tuple(one["op_ids"])}) for one in document["evidence"])
+    return Finding(document["name"], Verdict(document["verdict"]), document["count"], evidence)
+
+
+def _bytes(table: pa.Table) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return base64.b64encode(sink.getvalue().to_pybytes()).decode()
+
+
+def _table(text: str) -> pa.Table:
+    return pa.ipc.open_stream(base64.b64decode(text)).read_all()

@@ -1,0 +1,123 @@
+"""The layout on disk: made once, made again when it is stale, and what was said of a shard is kept with it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from linearizability import check
+from linearizability.check import judge
+from linearizability.history.reader import HistoryError, open_history
+from linearizability.judgement import Verdict
+from linearizability.shards import engine
+from linearizability.shards.engine import judge_in_shards
+from linearizability.shards.judging import JudgeShard
+from linearizability.shards.laying_out import lay_out
+from linearizability.shards.manifest import VERSION, current_layout, layout_folder
+from linearizability.shards.running import Processes, WorkerError, run_here
+from linearizability.synthetic.writing import Request, synthesize
+
+
+@pytest.fixture
+def run(tmp_path):
+    synthesize(tmp_path / "run", Request(6000, 4, 0.5, ["duplicate", "lost-write"]), lambda _: None)
+    return tmp_path / "run"
+
+
+def test_layout_is_made_once_and_public_tables_stay_as_they_are(run):
+    before = {path: path.read_bytes() for path in (run / "history").glob("*.parquet")}
+    assert current_layout(open_history(run)) is None
+    expected = judge(run)
+    assert judge_in_shards(open_history(run), run_here) == expected
+    layout = current_layout(open_history(run))
+    assert layout is not None
+    made_ns = layout_folder(open_history(run)).stat().st_mtime_ns
+    assert judge_in_shards(open_history(run), run_here) == expected
+    assert layout_folder(open_history(run)).stat().st_mtime_ns == made_ns
+    assert {path: path.read_bytes() for path in (run / "history").glob("*.parquet")} == before
+
+
+def test_layout_of_other_files_or_another_version_is_made_again(run):
+    history = open_history(run)
+    lay_out(history, run_here)
+    manifest = layout_folder(history) / "layout.json"
+    for changes in ({"version": VERSION + 1}, {"fingerprint": "another"}, {"places": 7}, {"shards": [{}]}):
+        good = manifest.read_text()
+        manifest.write_text(json.dumps({**json.loads(good), **changes}))
+        assert current_layout(history) is None
+        manifest.write_text(good)
+        assert current_layout(history) is not None
+    manifest.write_text("{")
+    assert current_layout(history) is None
+    lay_out(history, run_here)
+    path = run / "history" / "records.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.slice(0, table.num_rows - 20), path)
+    changed = open_history(run)
+    assert current_layout(changed) is None
+    assert judge_in_shards(changed, run_here) == judge(run)
+
+
+def test_shard_that_was_judged_is_not_judged_again(run, monkeypatch):
+    history = open_history(run)
+    expected = judge_in_shards(history, run_here)
+    told = []
+    monkeypatch.setattr(JudgeShard, "__call__", lambda self: told.append(self.shard))
+    assert judge_in_shards(history, run_here) == expected
+    assert told == []
+    monkeypatch.undo()
+    for text in ("{", json.dumps({"key": "another"}), "[]"):
+        for path in layout_folder(history).glob("*/judgement.json"):
+            path.write_text(text)
+        assert judge_in_shards(history, run_here) == expected
+    (run / "run.json").write_text((run / "run.json").read_text().replace('"complete": true', '"complete": false'))
+    assert current_layout(open_history(run)) is None
+
+
+def test_large_history_is_judged_by_processes_with_the_same_result(run, monkeypatch):
+    expected = judge(run)
+    monkeypatch.setattr(check, "LARGE_ROWS", 1000)
+    assert judge(run) == expected
+    assert current_layout(open_history(run)) is not None
+
+
+def test_broken_history_is_refused_before_it_is_laid_out(run):
+    path = run / "history" / "records.parquet"
+    table = pq.read_table(path)
+    column = table.column_names.index("op_id")
+    pq.write_table(table.set_column(column, "op_id", [[10**9] * table.num_rows]), path)
+    with Processes(1) as processes, pytest.raises(HistoryError, match="there is no such operation"):
+        judge_in_shards(open_history(run), processes)
+    assert [path.name for path in (run / "history").iterdir() if "_shards" in path.name] == []
+
+
+def test_worker_that_dies_is_one_clear_line(run):
+    with Processes(1) as processes, pytest.raises(WorkerError, match="a worker process ended"):
+        list(processes([_die]))
+
+
+def _die():
+    os._exit(1)
+
+
+def test_program_without_a_main_guard_can_judge_a_large_history(run):
+    program = f"""
+from pathlib import Path
+from linearizability import check
+check.LARGE_ROWS = 1000
+print(check.judge(Path({str(run)!r})).verdict)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == (f"{Verdict.VIOLATION}\n", "")
+
+
+def test_layout_where_nothing_can_be_written_is_made_elsewhere_and_removed(run, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "elsewhere"))
+    (tmp_path / "elsewhere").mkdir()
+    expected, history = judge(run), open_history(run)
+    monkeypatch.setattr("linearizability.shards.laying_out.layout_folder", lambda _: tmp_path / "absent" / "_shards")
+    assert engine.judge_in_shards(history, run_here) == expected
+    assert list((tmp_path / "elsewhere").iterdir()) == []
