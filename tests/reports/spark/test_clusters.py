@@ -13,6 +13,7 @@ import pytest
 
 from linearizability.check import judge
 from reports.spark.check import judge_with_spark
+from reports.spark.errors import EngineUnavailableError
 from reports.spark.session import spark_session
 from reports.spark.shipping import write_job
 from tests.linearizability.anomalies.plants import PLANTS
@@ -107,3 +108,13 @@ def test_spark_connect_judges_with_the_code_it_was_sent(run, tmp_path):
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout) == judge(run).as_json()
+
+
+def test_workers_that_have_not_what_an_executor_asks_for_are_told(cluster, monkeypatch):
+    url, _ = cluster
+    monkeypatch.setattr("reports.spark.session._EXECUTOR_TIMEOUT_S", 1.0)
+    with (
+        pytest.raises(EngineUnavailableError, match=f"{url}: no executor in 1 s: has a worker the memory"),
+        spark_session(url, {**SETTINGS, "spark.executor.memory": "900g"}),
+    ):
+        pass
