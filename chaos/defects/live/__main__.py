@@ -13,7 +13,7 @@ from chaos.defects.live.trial import CLEAN, LiveTried, try_defects
 from chaos.defects.registry import UnknownDefectError
 from chaos.simulation.source import printed
 
-_ROUNDS_MAX = 3
+_ROUNDS_MAX = 4
 
 
 def main() -> int:
