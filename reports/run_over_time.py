@@ -40,7 +40,7 @@ def charts_of(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> lis
         *(
             chart(
                 f"Latency of {words}",
-                f"of those called in a second, the slowest node{worst}",
+                f"milliseconds, of those called in a second, the slowest node{worst}",
                 "ms",
                 axis,
                 {
