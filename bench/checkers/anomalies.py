@@ -1,4 +1,4 @@
-"""All anomalies on large lawful histories by the local engine: time, memory, and how both grow.
+"""All anomalies on lawful histories in memory, as the local engine judges smaller ones: time, and how it grows.
 
     .venv/bin/python bench/checkers/anomalies.py [--records 10000000] [--json FILE]
 
@@ -17,10 +17,12 @@ from pathlib import Path
 from measured import Cost, cost_of
 from rich.console import Console
 from rich.table import Table
-from synthetic import records_of
 
-from linearizability.check import judge
+from linearizability.check import judge_history
+from linearizability.history.reader import open_history
+from linearizability.history.validate import validate
 from linearizability.judgement import Verdict
+from linearizability.synthetic.writing import Request, synthesize
 
 PARTITIONS = (1, 1000)
 GOAL_RECORDS = 10_000_000
@@ -29,14 +31,17 @@ GOAL_S, GOAL_MB, GOAL_GROWTH = 60.0, 4096.0, 15.0
 
 
 def judge_lawful(run_dir: Path) -> None:
-    judgement = judge(run_dir)
+    history = open_history(run_dir)
+    validate(history)
+    judgement = judge_history(history)
     assert judgement.verdict is Verdict.OK, judgement.anomalies
 
 
 def measure(records: int, partitions: int) -> Cost:
     with tempfile.TemporaryDirectory() as directory:
-        records_of(Path(directory), records, partitions)
-        command = [sys.executable, __file__, "--measure", directory]
+        run_dir = Path(directory) / "run"
+        synthesize(run_dir, Request(records, partitions), lambda _: None)
+        command = [sys.executable, __file__, "--measure", str(run_dir)]
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return Cost(**json.loads(told))
 

@@ -1,4 +1,4 @@
-"""Large lawful Kafka histories in the public format, made column by column: what the benches beside this file judge."""
+"""The log of one partition as fifty clients see it, made column by column: what the benches beside this file judge."""
 
 import json
 from pathlib import Path
@@ -102,66 +102,4 @@ def log_of_one_partition(run_dir: Path, operations: int) -> None:
         high_watermark=pa.array(end),
         last_stable_offset=pa.array(end),
         log_start_offset=constant(0, len(fetches)),
-    )
-
-
-def records_of(run_dir: Path, records: int, partitions: int, batch: int = 10) -> None:
-    """Half of the records are sent, in batches, by five producers to partitions at random; consumers read the other."""
-    batches = records // 2 // batch
-    partition = np.random.default_rng(1).integers(0, partitions, batches)
-    order, counts = np.argsort(partition, kind="stable"), np.bincount(partition, minlength=partitions)
-    rank = np.empty(batches, np.int64)
-    rank[order] = np.arange(batches) - np.repeat(np.cumsum(counts) - counts, counts)
-    base = rank * batch
-    operations = 2 * batches
-    op_id = np.arange(operations)
-    is_poll = op_id % 2 == 1
-    write_run(run_dir)
-    write(
-        run_dir,
-        "operations",
-        op_id=pa.array(op_id),
-        process=pa.array(np.where(is_poll, 100 + np.repeat(partition, 2) % 7, np.repeat(partition, 2) % 5)),
-        f=pa.array(np.where(is_poll, "poll", "produce")),
-        invoke_ns=pa.array(op_id * 500),
-        complete_ns=pa.array(op_id * 500 + 400),
-        outcome=constant("ok", operations),
-        producer_id=pa.array(np.full(operations, 7), mask=is_poll),
-        producer_epoch=pa.array(np.zeros(operations, np.int16), mask=is_poll),
-        isolation=pa.array(np.full(operations, "read_committed"), mask=~is_poll),
-        acks=pa.array(np.full(operations, -1), mask=is_poll),
-    )
-    rows = operations * batch
-    is_read = np.repeat(is_poll, batch)
-    seq = np.tile(np.arange(batch), operations)
-    both = np.repeat(np.arange(batches), 2 * batch)
-    write(
-        run_dir,
-        "records",
-        op_id=pa.array(np.repeat(op_id, batch)),
-        seq=pa.array(seq),
-        direction=pa.array(["send", "read"]).take(pa.array(is_read).cast(pa.int8())),
-        topic=constant(TOPIC, rows),
-        topic_id=constant("abc", rows),
-        partition=pa.array(partition[both]),
-        offset=pa.array(base[both] + seq),
-        value=pa.array(both * batch + seq),
-        key=pa.array([f"k{number}" for number in range(batch)]).take(pa.array(seq)),
-        leader_epoch=pa.array(np.zeros(rows, np.int32), mask=~is_read),
-        timestamp_ms=pa.array(1_760_000_000_000 + np.repeat(op_id, batch)),
-        intact=constant(True, rows),
-    )
-    write(
-        run_dir,
-        "positions",
-        op_id=pa.array(op_id[is_poll]),
-        topic=constant(TOPIC, batches),
-        topic_id=constant("abc", batches),
-        partition=pa.array(partition),
-        before=pa.array(base),
-        after=pa.array(base + batch),
-        cause=constant("read", batches),
-        high_watermark=pa.array(base + batch),
-        last_stable_offset=pa.array(base + batch),
-        log_start_offset=constant(0, batches),
     )

@@ -8,6 +8,7 @@ the format before any of it, so that a layout stands for a history that may be j
 import contextlib
 import shutil
 import tempfile
+import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -94,10 +95,12 @@ def _broken_rule(history: History, number: int) -> str | None:
 
 
 def _draft(final: Path) -> Path:
+    folder = final.with_name(f"{final.name}.{uuid.uuid4().hex}")
     try:
-        return Path(tempfile.mkdtemp(prefix=f"{final.name}.", dir=final.parent))
+        folder.mkdir()
     except OSError:
         return Path(tempfile.mkdtemp(prefix="kafkatrial-shards-"))
+    return folder
 
 
 def _lay_out(history: History, run: Run, folder: Path, part_rows: int) -> Layout:
@@ -140,7 +143,6 @@ def _published(layout: Layout, final: Path) -> Layout:
         return layout
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(final)
-    layout.folder.chmod(0o755)
     layout.folder.rename(final)
     return replace(layout, folder=final)
 

@@ -1,0 +1,25 @@
+"""`kafkatrial synthesize` writes a history that `check` judges, and tells what it planted."""
+
+import json
+
+import pytest
+
+from kafkatrial.app import run_command
+from kafkatrial.errors import UsageError
+from kafkatrial.exit_codes import ExitCode
+
+
+def test_planted_anomalies_are_told_and_found(tmp_path, capsys):
+    plants = ["--plant", "lost-write", "--plant", "duplicate", "--plant", "duplicate"]
+    words = ["synthesize", "--records", "4000", "--partitions", "3", *plants, str(tmp_path / "run")]
+    assert run_command(words) == ExitCode.OK
+    assert capsys.readouterr().out.endswith("in 3 partitions; planted: lost-write, duplicate (2)\n")
+    assert run_command(["check", "--json", str(tmp_path / "run")]) == ExitCode.VIOLATION
+    found = json.loads(capsys.readouterr().out)
+    assert {anomaly["name"]: anomaly["count"] for anomaly in found["anomalies"]} == {"lost-write": 1, "duplicate": 2}
+
+
+def test_name_that_is_no_anomaly_is_refused_with_those_that_are(tmp_path):
+    with pytest.raises(UsageError, match="there is no anomaly 'lost' to plant; there are lost-write, "):
+        run_command(["synthesize", "--records", "10", "--plant", "lost", str(tmp_path / "run")])
+    assert not (tmp_path / "run").exists()
