@@ -69,7 +69,8 @@ def test_spark_gives_the_same_tables(tmp_path):
     from reports.spark.session import spark_session
 
     dirs = [strange(seed).write(tmp_path / str(seed)) for seed in SEEDS_ON_SPARK]
-    quick = {"spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false"}
+    planning = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
+    quick = {"spark.sql.shuffle.partitions": "2", **planning}
     runs, local = computed(dirs, tmp_path / "local")
     with spark_session("local[2]", quick):
         _, spark = computed(dirs, tmp_path / "spark", spark_engine("local[2]"))
