@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from linearizability.anomalies.arrow import OPERATION_FIELDS, numbers, operation_columns
 from linearizability.anomalies.catalogue import judge_run
@@ -51,8 +50,7 @@ def judge(run_dir: Path) -> Judgement:
 
 def is_large(history: History) -> bool:
     """Whether a history is better judged by its shards. One that is being written has none."""
-    rows = sum(int(pq.read_metadata(path).num_rows) for path in history.files("records"))
-    return rows >= LARGE_ROWS and not history.unfinished("operations").num_rows
+    return history.count("records") >= LARGE_ROWS and not history.unfinished("operations").num_rows
 
 
 def judge_history(history: History) -> Judgement:
@@ -103,8 +101,7 @@ class _HistorySource:
     history: History
 
     def count(self, name: str) -> int:
-        finished = sum(int(pq.read_metadata(path).num_rows) for path in self.history.files(name))
-        return finished + int(self.history.unfinished(name).num_rows)
+        return self.history.count(name)
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterable[pa.Table]:
         return self.history.batches(name, columns)

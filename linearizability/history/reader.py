@@ -49,6 +49,11 @@ class History:
         found = self._unfinished.get(name)
         return empty_table(SCHEMAS[name]) if found is None else found
 
+    def count(self, name: str) -> int:
+        """How many rows a table has, by the footers of its files."""
+        finished = sum(int(pq.read_metadata(path).num_rows) for path in self._files[name])
+        return finished + int(self.unfinished(name).num_rows)
+
     def is_absent(self, name: str) -> bool:
         """Whether the run has no such table at all, which for `positions` means that they are derived."""
         return not self._files[name] and name not in self._unfinished
