@@ -14,7 +14,6 @@ from chaos.live.session import fitted
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import TargetError, UnknownTargetError
 
-QUICK = ("flush-no-directory", "end-with-a-connection")
 LOST = Violation("lost-write", "1: value 7 is gone")
 
 
@@ -92,8 +91,14 @@ def test_a_name_that_cannot_be_tried_is_told_in_one_line(name, said, monkeypatch
     assert told.count("\n") == 1
 
 
-def test_some_are_caught():
-    assert_all_caught(QUICK, rounds_max=3)
+def test_one_that_takes_a_disk_is_caught_and_the_clean_broker_is_not_blamed():
+    assert_all_caught(["flush-no-directory"], rounds_max=3)
+
+
+@pytest.mark.toxiproxy
+def test_one_that_takes_a_process_is_caught():
+    tried = next(try_defects(["end-with-a-connection"], rounds_max=3))
+    assert "node-ended" in {violation.name for violation in tried.violations}, command.told(tried)
 
 
 @pytest.mark.nightly
