@@ -42,8 +42,9 @@ def archive_path() -> Path:
     if spark is None or spark.origin is None:
         raise EngineUnavailableError("Spark is not installed: pip install 'kafkatrial[spark]'")
     home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java") or ""
-    of = "\n".join([metadata.version("pyspark"), spark.origin, os.path.realpath(java)])
+    java = Path(str(Path(home) / "bin" / "java") if home else shutil.which("java") or "java").resolve()
+    changed_ns = java.stat().st_mtime_ns if java.exists() else 0  # by an update in the same place
+    of = "\n".join([metadata.version("pyspark"), spark.origin, str(java), str(changed_ns)])
     root = os.environ.get("XDG_CACHE_HOME")
     cache = (Path(root) if root else Path.home() / ".cache") / "kafkatrial"
     return cache / "spark" / f"classes-{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa"

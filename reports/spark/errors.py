@@ -42,7 +42,11 @@ _CAUSES: Final = (
         "the master let go of us",
     ),
     (r"StatusCode\.UNAVAILABLE|SESSION_CLOSED|OPERATION_NOT_FOUND", "the Spark Connect server is gone"),
-    (r"Answer from Java side is empty|Py4JNetworkError|Connection refused|ConnectionResetError", "Spark's JVM is gone"),
+    # An exception of the JVM's own is a Py4JJavaError; every other of Py4J's is of the connection to it.
+    (
+        r"^Py4J(Network)?Error:|^Connection\w+Error:|^BrokenPipeError:|Answer from Java side is empty",
+        "Spark's JVM is gone",
+    ),
 )
 """What an error's text says, and what that means; the first that is found counts."""
 
@@ -56,7 +60,7 @@ def told_in_one_line() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError) as error:
-        raise explained(str(error) or type(error).__name__) from None
+        raise explained(f"{type(error).__name__}: {error}") from None
 
 
 def explained(said: str) -> HistoryError | EngineFailedError:

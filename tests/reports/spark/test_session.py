@@ -89,12 +89,18 @@ def test_settings_of_the_user_win_the_log_lies_where_it_was_wanted_and_a_broken_
 def test_jvm_that_is_killed_is_one_line(tmp_path):
     program = """
             import threading
+            import time
             import psutil
             from reports.spark.errors import EngineFailedError, told_in_one_line
             try:
                 with spark_session("local[1]") as spark, told_in_one_line():
                     (java,) = [child for child in psutil.Process().children(recursive=True) if child.name() == "java"]
-                    threading.Timer(1.0, java.kill).start()
+                    tracker = spark.sparkContext.statusTracker()
+                    def kill():
+                        while not tracker.getActiveStageIds():
+                            time.sleep(0.05)
+                        java.kill()
+                    threading.Thread(target=kill).start()
                     spark.range(10**13).selectExpr("sum(id)").collect()
             except EngineFailedError as error:
                 print(error)"""
