@@ -31,6 +31,7 @@ KNOWN_ERRORS = {
     "fixtures.clients.history_topic.HistoryTopicError": ExitCode.INTERNAL,
     "linearizability.history.errors.NotARunError": ExitCode.USAGE,
     "linearizability.history.errors.HistoryError": ExitCode.INTERNAL,
+    "linearizability.shards.running.WorkerError": ExitCode.INTERNAL,
     "conformance.expectations.ExpectationsError": ExitCode.USAGE,
     "chaos.defects.registry.UnknownDefectError": ExitCode.USAGE,
     "chaos.live.findings.UnknownFindingError": ExitCode.USAGE,
