@@ -10,6 +10,8 @@
 A node that was away itself, paused or with a slow disk, has the time again from when it was back.
 """
 
+from collections import defaultdict
+
 from reference_broker.core.configuration.key import LONG_MAX
 from reference_broker.core.node import Node
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -32,6 +34,8 @@ class TimelinessInvariants(Observer):
         """By node: the epoch in which it is the active controller, and since when."""
         self._down_since_ms: dict[int, int] = {}
         self._unflushed_since_ms: dict[Replica, int] = {}
+        self._behind_since_ms: defaultdict[Replica, dict[int, int]] = defaultdict(dict)
+        """Since when a member of the ISR lacks anything: who is idle never lags."""
         self._asked_ms: dict[Replica, int] = {}
         """When a change of the ISR was last asked for, of those that lead."""
 
@@ -61,6 +65,7 @@ class TimelinessInvariants(Observer):
         """Nobody waits for it."""
         self._unflushed_since_ms.pop(replica, None)
         self._asked_ms.pop(replica, None)
+        self._behind_since_ms.pop(replica, None)
 
     def quorum_changed(self, watched: Watched) -> None:
         """See the table."""
@@ -81,6 +86,7 @@ class TimelinessInvariants(Observer):
         partition = replica.partition
         assert partition is not None
         if not partition.is_leader or partition.isr.is_pending:
+            self._behind_since_ms.pop(replica, None)
             return
         lag_max_ms = node.runtime.configuration.integer("replica.lag.time.max.ms")
         monotonic_ms = watched.machine.now.monotonic_ms
@@ -89,10 +95,13 @@ class TimelinessInvariants(Observer):
                 continue  # removed by a reassignment, whose record says so
             follower = partition.followers[node_id]
             if follower.end_offset == partition.log.log_end_offset:
+                self._behind_since_ms[replica].pop(node_id, None)
                 continue
             lag_ms = monotonic_ms - follower.last_caught_up_ms
-            since_ms = max(self._cluster.scheduler.now_ms - lag_ms, self._asked_ms.get(replica, -1))
-            if self._is_over(watched, since_ms, lag_max_ms + lag_max_ms // 2):
+            now_ms = self._cluster.scheduler.now_ms
+            behind_ms = self._behind_since_ms[replica].setdefault(node_id, now_ms)
+            since_ms = max(now_ms - lag_ms + lag_max_ms, behind_ms, self._asked_ms.get(replica, -1))
+            if self._is_over(watched, since_ms, lag_max_ms // 2):
                 detail = f"{replica}: {node_id} is in the ISR, and was not caught up for {lag_ms} ms"
                 raise InvariantViolation("laggard-leaves-isr", detail)
 
