@@ -9,6 +9,7 @@ from tests.linearizability.anomalies.histories import TOPIC
 PARTITIONS = {"a": 7, "b": 8}
 FIRST_PROCESS, FIRST_VALUE = 60, 90_000
 
+
 def woven(name):
     """A plant of the anomaly."""
 
