@@ -4,7 +4,8 @@
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `no-busy-loop`        | a node takes a bounded number of events in one virtual ms (`watch`)                        |
 | `ends-without-fault`  | a node ends by itself only where its disk has failed; one that could not register may too   |
-| `nothing-piles-up`    | what waits in a node that is idle: requests, timers, effects, answers awaited               |
+| `nothing-piles-up`    | what waits in a node that is idle: requests, timers, effects, answers awaited; and at any   |
+|                       | time, what waits for a connection that is gone                                              |
 """
 
 from reference_broker.core.lifecycle import RegistrationTimeoutError
@@ -20,6 +21,14 @@ _UNDER_WAY_MAX = 100
 
 class HealthInvariants(Observer):
     """An observer of a watch."""
+
+    def quorum_changed(self, watched: Watched) -> None:
+        """At least once a second: nobody waits for a connection that is gone."""
+        assert watched.node is not None
+        lost = _lost(watched.machine, watched.node)
+        if lost:
+            detail = f"node {watched.node_id} keeps {lost} requests that wait for a connection that is gone"
+            raise InvariantViolation("nothing-piles-up", detail)
 
     def ended(self, watched: Watched) -> None:
         """See the table."""
@@ -43,15 +52,17 @@ def check_idle(watched: Watched) -> None:
             raise InvariantViolation("nothing-piles-up", f"node {watched.node_id} is idle, and has {count} {what}")
 
 
+def _lost(machine: Machine, node: Node) -> int:
+    waiting = node.runtime.purgatory._by_connection
+    return sum(connection is not None and connection not in machine._incoming for connection in waiting)
+
+
 def _piles(machine: Machine, node: Node) -> list[tuple[str, int, int]]:
     runtime = node.runtime
     under_way = sum(map(len, runtime.channels._under_way.values()))
-    gone = [connection for connection in runtime.purgatory._by_connection if connection is not None]
-    lost = sum(connection not in machine._incoming for connection in gone)
     return [
         ("timers", len(runtime.timers._heap), _TIMERS_MAX),
         ("requests that wait", len(runtime.purgatory), _WAITING_MAX),
-        ("requests that wait for a connection that is gone", lost, 0),
         ("keys under which nothing waits", sum(not waiting for waiting in runtime.purgatory._by_key.values()), 0),
         ("answers awaited", under_way, _UNDER_WAY_MAX),
         ("requests of the quorum", len(node._asking), _UNDER_WAY_MAX),

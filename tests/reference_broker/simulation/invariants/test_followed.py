@@ -7,6 +7,7 @@ import pytest
 from reference_broker.core.controller.duties import Duties
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.replication.fetchers import Fetchers
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.replicas import Replicas
@@ -52,6 +53,7 @@ MISTAKES = (
         faults=0,
         properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
     ),
+    Defect("nothing-piles-up", Purgatory, "drop", nothing),
     Defect("role-follows", Partition, "apply", forget_the_replicas(Partition.apply), faults=0),
     Defect("fetches-follow", Fetchers, "leave", leave_without_counting(Fetchers.leave)),
     Defect("fetches-follow", Fetchers, "update", lambda _self, _partition: None, faults=0),
