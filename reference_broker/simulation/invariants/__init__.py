@@ -22,7 +22,7 @@ from reference_broker.simulation.invariants.group_offsets import GroupOffsetInva
 from reference_broker.simulation.invariants.health import HealthInvariants, check_idle
 from reference_broker.simulation.invariants.metadata import MetadataInvariants
 from reference_broker.simulation.invariants.metadata_answers import check_metadata_answer
-from reference_broker.simulation.invariants.oracle import check_checkpoints, check_log
+from reference_broker.simulation.invariants.oracle import OracleInvariants, check_checkpoints, check_replica
 from reference_broker.simulation.invariants.partitions import PartitionInvariants
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.quorum_answers import check_quorum_answer
@@ -55,7 +55,7 @@ class Invariants:
         self.watch.requests.append(check_request)
         self.watch.decisions.append(check_decision)
         self.watch.observers += [self.quorum, self.metadata, self.partitions, HealthInvariants()]
-        self.watch.observers += [FollowedInvariants(), TimelinessInvariants(cluster)]
+        self.watch.observers += [FollowedInvariants(), TimelinessInvariants(cluster), OracleInvariants()]
 
     def acknowledged(
         self, topic: str, partition: int, offset: int, *, epoch: int | None = None, crc: int | None = None
@@ -106,10 +106,8 @@ class Invariants:
                 check_idle(watched)
 
     def _check_logs(self, watched: Watched) -> None:
-        wall_ms = watched.machine.now.wall_ms
         for replica in watched.open:
-            assert replica.partition is not None
-            check_log(replica, replica.partition.log, replica.log, wall_ms, trusted_offset=replica.trusted_offset)
+            check_replica(watched, replica)
         check_checkpoints(f"node {watched.node_id}", watched.machine.disk)
 
     def _give_up(self) -> None:

@@ -1,4 +1,4 @@
-"""What a log derives from its batches, made again slowly: once in a while, and at the end.
+"""What a log derives from its batches, made again slowly: when it is opened or cut, and at the end.
 
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
@@ -23,11 +23,32 @@ from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.producers import BATCHES_REMEMBERED, ProducerState
 from reference_broker.core.log.segment import Segment
 from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader, checksum
-from reference_broker.simulation.invariants.log_mirror import LogMirror
+from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
 from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 _LOOKUPS_MAX = 16
 """Offsets and times that are looked up, evenly spread over the log."""
+
+
+class OracleInvariants(Observer):
+    """Holds a log against itself at once where it was opened or cut; all of them are looked at only at the end."""
+
+    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
+        """A log finds its end, its epochs and its producers, and perhaps makes its indexes again."""
+        check_replica(watched, replica)
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """What goes from the end of a log goes from everything that is derived from it."""
+        if before.log.removed:
+            check_replica(watched, replica)
+
+
+def check_replica(watched: Watched, replica: Replica) -> None:
+    """Everything that can be said of the log of a replica that is open."""
+    assert replica.partition is not None
+    wall_ms = watched.machine.now.wall_ms
+    check_log(replica, replica.partition.log, replica.log, wall_ms, trusted_offset=replica.trusted_offset)
 
 
 def check_log(who: object, log: PartitionLog, mirror: LogMirror, wall_ms: int, *, trusted_offset: int = 0) -> None:

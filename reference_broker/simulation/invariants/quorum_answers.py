@@ -81,6 +81,7 @@ def _of_vote(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
         return
     wish, answer = asked.topics[0].partitions[0], told.topics[0].partitions[0]
     yield from _of_leader(watched, told, answer.leader_id, answer.leader_epoch)
+    yield from _of_voter(watched, asked, wish, answer.error_code)
     if answer.error_code is ErrorCode.fenced_leader_epoch:
         yield from _of_epoch(watched, answer.error_code, wish.replica_epoch)
     if answer.error_code is not ErrorCode.none:
@@ -113,6 +114,17 @@ def _of_epoch_change(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]
     wish, answer = asked.topics[0].partitions[0], told.topics[0].partitions[0]
     yield from _of_leader(watched, told, answer.leader_id, answer.leader_epoch)
     yield from _of_epoch(watched, answer.error_code, wish.leader_epoch)
+    if hasattr(wish, "voter_directory_id"):  # EndQuorumEpoch names nobody
+        yield from _of_voter(watched, asked, wish, answer.error_code)
+
+
+def _of_voter(watched: Watched, asked: Any, wish: Any, code: ErrorCode) -> Iterator[Claim]:
+    """Who is asked as somebody else says so (KIP-853)."""
+    local = watched.quorum.local
+    named = asked.voter_id, wish.voter_directory_id
+    is_other = asked.voter_id >= 0 and named not in {(local.id, local.directory_id), (local.id, None)}
+    if code in {ErrorCode.none, ErrorCode.invalid_voter_key}:
+        yield "asked as another voter", code is ErrorCode.invalid_voter_key, is_other
 
 
 # --- replication
