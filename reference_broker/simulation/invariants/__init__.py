@@ -17,6 +17,7 @@ from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.answers import check_answer
 from reference_broker.simulation.invariants.convergence import converged
 from reference_broker.simulation.invariants.decisions import check_decision
+from reference_broker.simulation.invariants.files import FilesInvariants
 from reference_broker.simulation.invariants.followed import FollowedInvariants
 from reference_broker.simulation.invariants.group_offsets import GroupOffsetInvariants
 from reference_broker.simulation.invariants.health import HealthInvariants, check_idle
@@ -54,8 +55,16 @@ class Invariants:
         self.watch.answers += [check_answer, check_metadata_answer, check_quorum_answer]
         self.watch.requests.append(check_request)
         self.watch.decisions.append(check_decision)
-        self.watch.observers += [self.quorum, self.metadata, self.partitions, HealthInvariants()]
-        self.watch.observers += [FollowedInvariants(), TimelinessInvariants(cluster), OracleInvariants()]
+        self.watch.observers += [
+            self.quorum,
+            self.metadata,
+            self.partitions,
+            HealthInvariants(),
+            FollowedInvariants(),
+            FilesInvariants(),
+            OracleInvariants(),
+            TimelinessInvariants(cluster),
+        ]
 
     def acknowledged(
         self, topic: str, partition: int, offset: int, *, epoch: int | None = None, crc: int | None = None

@@ -8,10 +8,12 @@ from reference_broker.core.controller.duties import Duties
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.purgatory import Purgatory
+from reference_broker.core.quorum import snapshots
 from reference_broker.core.replication.fetchers import Fetchers
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.replicas import Replicas
 from reference_broker.simulation.invariants import InvariantViolation
+from reference_broker.simulation.invariants.files import FilesInvariants
 from reference_broker.simulation.invariants.followed import check_followed
 from reference_broker.simulation.invariants.housekeeping import PERIOD_MAX_MS, undone
 from tests.reference_broker.simulation.invariants.defects import Defect
@@ -54,6 +56,13 @@ MISTAKES = (
         properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
     ),
     Defect("nothing-piles-up", Purgatory, "drop", nothing),
+    Defect(
+        "snapshots-known",
+        snapshots,
+        "insort",
+        nothing,
+        properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
+    ),
     Defect("role-follows", Partition, "apply", forget_the_replicas(Partition.apply), faults=0),
     Defect("fetches-follow", Fetchers, "leave", leave_without_counting(Fetchers.leave)),
     Defect("fetches-follow", Fetchers, "update", lambda _self, _partition: None, faults=0),
@@ -93,6 +102,15 @@ def test_a_broker_that_is_not_what_the_metadata_say_is_seen(tamper, invariant):
     with pytest.raises(InvariantViolation) as seen:
         check_followed(watched)
     assert seen.value.name == invariant
+
+
+def test_a_log_that_strayed_is_seen():
+    run = Storm(1, faults=0, faulty_ms=500).run()
+    watched = run.invariants.watch.nodes[1]
+    watched.node.runtime.disk.make_directory("ghosts-0")
+    watched.node.runtime.disk.replace("ghosts-0/partition.metadata", b"version: 0")
+    with pytest.raises(InvariantViolation, match="no-stray-logs"):
+        FilesInvariants().metadata_advanced(watched, 0)
 
 
 def rested(properties: dict[str, str]) -> str | None:
