@@ -58,6 +58,7 @@ from reference_broker.protocol.metadata_records import (
 from reference_broker.protocol.record_batch import BatchHeader
 from reference_broker.protocol.records import decode_batches
 from reference_broker.simulation.invariants.partitions import PartitionInvariants
+from reference_broker.simulation.invariants.record_words import check_record_says
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 
@@ -163,10 +164,12 @@ class MetadataInvariants(Observer):
             record = None if raw.value is None else decode_metadata_record(raw.value)
             if record is None:
                 continue
-            for key in _keys(record, self.image):
-                before.setdefault(key, _value(self.image, key))
+            was = {key: _value(self.image, key) for key in _keys(record, self.image)}
+            before = was | before
             self._check_record(record, header.base_offset, offset)
             self.image.apply(record)
+            for key, value in was.items():
+                check_record_says(record, value, _value(self.image, key), offset)
         if not before:
             return
         self._ends.append(header.last_offset)

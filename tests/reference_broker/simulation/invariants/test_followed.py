@@ -1,5 +1,6 @@
 """Mistakes in what a broker does with its metadata, in time, and now and then: each is seen where it is seeded."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -7,11 +8,13 @@ import pytest
 from reference_broker.core.controller.duties import Duties
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
 from reference_broker.core.replication.fetchers import Fetchers
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.replicas import Replicas
+from reference_broker.protocol.metadata_records import BrokerRegistrationChangeRecord
 from reference_broker.simulation.invariants import InvariantViolation
 from reference_broker.simulation.invariants.files import FilesInvariants
 from reference_broker.simulation.invariants.followed import check_followed
@@ -44,6 +47,15 @@ def leave_without_counting(original):
     return leave
 
 
+def forget_directories(original):
+    def apply_to_broker(self, record):
+        original(self, record)
+        if isinstance(record, BrokerRegistrationChangeRecord):
+            self.brokers[record.broker_id] = replace(self.brokers[record.broker_id], log_dirs=())
+
+    return apply_to_broker
+
+
 MISTAKES = (
     Defect("laggard-leaves-isr", Partition, "maybe_shrink_isr", nothing, kinds=("isolate",), for_ms=9_000, faults=4),
     Defect("silent-is-fenced", Duties, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
@@ -63,6 +75,7 @@ MISTAKES = (
         nothing,
         properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
     ),
+    Defect("record-says", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
     Defect("role-follows", Partition, "apply", forget_the_replicas(Partition.apply), faults=0),
     Defect("fetches-follow", Fetchers, "leave", leave_without_counting(Fetchers.leave)),
     Defect("fetches-follow", Fetchers, "update", lambda _self, _partition: None, faults=0),
