@@ -122,6 +122,13 @@ class QuorumInvariants:
             "quorum-votes",
             lambda: f"node {node.local.id}, at {end}, votes for {request}",
         )
+        # What a pre-vote is answered binds nobody (KIP-996).
+        has_voted = node.election.voted is not None and node.election.epoch == election.epoch
+        require(
+            not (request.pre_vote and has_voted and election.voted is None),
+            "quorum-votes",
+            lambda: f"node {node.local.id} gives its vote to who asks for a pre-vote: {request}",
+        )
         return is_granted and not request.pre_vote
 
     def touched(self, node_id: int, node: QuorumNode, now_ms: int) -> None:

@@ -11,6 +11,8 @@ from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
+from reference_broker.core.quorum.answers import Answers
+from reference_broker.core.quorum.states import Prospective, Unattached
 from reference_broker.core.replication.fetchers import Fetchers
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.replicas import Replicas
@@ -56,6 +58,16 @@ def forget_directories(original):
     return apply_to_broker
 
 
+def bind_by_a_pre_vote(original):
+    def vote(self, request, now):
+        response = original(self, request, now)
+        if response.vote_granted and isinstance(self._node.state, Unattached | Prospective):
+            self._node.vote_for(request.replica, now)
+        return response
+
+    return vote
+
+
 MISTAKES = (
     Defect("laggard-leaves-isr", Partition, "maybe_shrink_isr", nothing, kinds=("isolate",), for_ms=9_000, faults=4),
     Defect("silent-is-fenced", Duties, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
@@ -75,6 +87,7 @@ MISTAKES = (
         nothing,
         properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
     ),
+    Defect("quorum-votes", Answers, "_vote", bind_by_a_pre_vote(Answers._vote), faults=0),
     Defect("record-says", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
     Defect("role-follows", Partition, "apply", forget_the_replicas(Partition.apply), faults=0),
     Defect("fetches-follow", Fetchers, "leave", leave_without_counting(Fetchers.leave)),
