@@ -209,7 +209,8 @@ class _Oracle:
     def check_producers(self, wall_ms: int) -> None:
         log = self._log
         batches: defaultdict[int, list[BatchHeader]] = defaultdict(list)
-        for header in self._all:
+        # Below the log start a power cut may have brought back some of what was deleted.
+        for header in (header for header in self._all if header.last_offset >= log.log_start_offset):
             if header.producer_id != NO_PRODUCER_ID and not header.is_control:
                 batches[header.producer_id].append(header)
         for producer_id, written in batches.items():
@@ -217,7 +218,7 @@ class _Oracle:
             last = written[-1]
             if state is None:
                 may_be_forgotten = wall_ms - last.max_timestamp_ms >= log.config.producer_id_expiration_ms
-                if not may_be_forgotten and last.last_offset >= log.log_start_offset:
+                if not may_be_forgotten:
                     self._violated(
                         "producers-fit-log", f"producer {producer_id} is not known, its last batch is {last}"
                     )

@@ -193,11 +193,12 @@ class PartitionInvariants(Observer):
         """Who joins an ISR must have all that is committed."""
         ledger = self.ledgers.get(key)
         last = None if ledger is None else ledger.last_committed
-        if ledger is None or last is None or last.last_offset < ledger.highest_start:
+        if ledger is None or last is None:
             return
         for node_id in node_ids:
             replica = self._watch.replica(node_id, key)
-            if replica is None or not self._holds(replica, last):
+            is_behind = replica is None or (last.last_offset >= replica.start_offset and not self._holds(replica, last))
+            if is_behind and last.last_offset >= ledger.highest_start:
                 detail = f"{replica or node_id} joins the ISR, and lacks {last}, which was committed"
                 raise InvariantViolation("joins-isr-complete", detail)
             ledger.lossy.discard(node_id)
@@ -273,11 +274,11 @@ class PartitionInvariants(Observer):
     def _check_complete(self, ledger: Ledger, replica: Replica) -> None:
         """By log matching all that is committed is there, if the last of it is."""
         last = ledger.last_committed
-        if last is None or last.last_offset < ledger.highest_start or self._holds(replica, last):
+        if last is None or last.last_offset < replica.start_offset or self._holds(replica, last):
             return
         if max(ledger.leaders) != replica.leader_epoch:
             return  # it is late, and deposed by now
-        if replica.node_id not in ledger.lossy:
+        if replica.node_id not in ledger.lossy and last.last_offset >= ledger.highest_start:
             detail = f"{replica} leads epoch {replica.leader_epoch}, and lacks {last}, which was committed"
             raise InvariantViolation("committed-stays", detail)
         self._forfeit(ledger, replica)
