@@ -84,7 +84,7 @@ def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, aroun
     return _plan_topic(image, topic, named)
 
 
-@_seeds(Logs, "delete", "phantom-read", "log-matching", "segments-fit-log", source="KAFKA-13972")
+@_seeds(Logs, "delete", "phantom-read", "log-matching", "segments-fit-log", "no-stray-logs", source="KAFKA-13972")
 def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
     """The log of a replica that was taken away stays on disk.
 
