@@ -211,6 +211,8 @@ class Network:
                 self._reset(pipe, [pipe.opener] * tells[0] + [pipe.acceptor] * tells[1])
 
     def _reset(self, pipe: Pipe, told: Iterable[Side]) -> None:
+        if not pipe.is_established:
+            told = (pipe.opener, pipe.acceptor)  # who asks for a connection asks until there is an answer
         for side in (pipe.opener, pipe.acceptor):
             self._lose(pipe, side)
             side.has_lost = False
