@@ -1,12 +1,12 @@
 """`kafkatrial check`: judge a saved history again, without running anything."""
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafkatrial.commands.engine import Engine, Master, SparkConf, refuse_spark_options
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 from linearizability.judgement import Judgement
@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
 TIME_LIMIT_S = 60.0
 MEMORY_LIMIT_MB = 1024
-
-
-class Engine(StrEnum):
-    """Who computes the judgement. Both say the same."""
-
-    LOCAL = "local"
-    SPARK = "spark"
 
 
 def _tell_models(wanted: bool) -> None:
@@ -44,13 +37,8 @@ def check(
     ],
     *,
     engine: Annotated[Engine, typer.Option(help="spark: for a history larger than memory.")] = Engine.LOCAL,
-    master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Spark's: local[*], spark://…, yarn, k8s://…, sc://… (--engine spark)."),
-    ] = None,
-    spark_conf: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark's; repeat it for several.")
-    ] = None,
+    master: Master = None,
+    spark_conf: SparkConf = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
     model: Annotated[
         str | None,
@@ -82,8 +70,7 @@ def check(
     budget = Budget(steps=step_limit, time_s=time_limit_s, memory_mb=memory_limit_mb)
     if model is not None:
         _refuse_unknown(model, engine)
-    if engine is Engine.LOCAL and (master or spark_conf):
-        raise UsageError("--master and --spark-conf are Spark's: add --engine spark")
+    refuse_spark_options(engine, master, spark_conf)
     if history.is_file():
         if engine is Engine.SPARK:
             made = "make it one with `kafkatrial export`"

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kafkatrial.commands.engine import SparkConf
 from kafkatrial.exit_codes import ExitCode
 
 
@@ -16,9 +17,7 @@ def collect(
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark's: local[*], spark://…, yarn, k8s://…, sc://….")
     ] = None,
-    spark_conf: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark's; repeat it for several.")
-    ] = None,
+    spark_conf: SparkConf = None,
 ) -> ExitCode:
     """Read histories back from a topic, on Spark."""
     from kafkatrial.saved_histories import spark_settings

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kafkatrial.commands.check import Engine
+from kafkatrial.commands.engine import Engine, Master, SparkConf, refuse_spark_options
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 
@@ -20,13 +20,8 @@ def report(
     ],
     *,
     engine: Annotated[Engine, typer.Option(help="spark: for histories larger than this machine.")] = Engine.LOCAL,
-    master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Spark's: local[*], spark://…, yarn, k8s://…, sc://… (--engine spark)."),
-    ] = None,
-    spark_conf: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark's; repeat it for several.")
-    ] = None,
+    master: Master = None,
+    spark_conf: SparkConf = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory of the report; .kafkatrial/reports/<time>.")
     ] = None,
@@ -43,6 +38,5 @@ def report(
         if memory_limit_mb is not None:
             raise UsageError("--memory-limit is the local engine's; Spark's is --spark-conf spark.driver.memory=…")
         return report_runs(runs, out, spark=Spark(master, spark_settings(spark_conf or ())))
-    if master or spark_conf:
-        raise UsageError("--master and --spark-conf are Spark's: add --engine spark")
+    refuse_spark_options(engine, master, spark_conf)
     return report_runs(runs, out, memory_mb=memory_limit_mb)
