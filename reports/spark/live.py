@@ -17,13 +17,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
 
 from linearizability.check import judge
 from linearizability.history import layout
+from linearizability.history.accompanying import Accompaniment
 from linearizability.history.following import Follower
 from linearizability.history.run import RUN_FILE, RunInfo
 from linearizability.history.schema import SCHEMAS
@@ -66,7 +66,7 @@ class Look:
         return sum(self.counts.get(table, {}).values())
 
 
-class LiveRun:
+class LiveRun(Accompaniment):
     """The looks at one run. A context manager: entered when the run begins, left when its history has ended.
 
     :param session: makes the Spark session to count in; entered in a thread of its own, for it takes seconds.
@@ -76,39 +76,23 @@ class LiveRun:
     def __init__(
         self, run_dir: Path, session: Callable[[], Any], tell: Callable[[Look], None], interval_s: float = INTERVAL_S
     ) -> None:
+        super().__init__("live-run")
         self._run_dir = run_dir
         self._session = session
         self._tell = tell
         self._interval_s = interval_s
-        self._ended = threading.Event()
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._look_until_ended, name="live-run", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
-        if kind is None and self._error is not None:
-            raise self._error
-
-    def _look_until_ended(self) -> None:
-        try:
-            with self._session() as spark, counting(spark, self._run_dir / LIVE_FOLDER) as counts:
-                copy = _Copy(self._run_dir)
-                while not self._ended.wait(self._interval_s):
-                    copy.extend()
-                    self._tell(counts.look(copy))
+    def follow(self) -> None:
+        """Look every few seconds, and when all was counted."""
+        with self._session() as spark, counting(spark, self._run_dir / LIVE_FOLDER) as counts:
+            copy = _Copy(self._run_dir)
+            while not self.ended.wait(self._interval_s):
                 copy.extend()
-                counts.wait()
                 self._tell(counts.look(copy))
-            shutil.rmtree(copy.folder)
-        except Exception as error:  # noqa: BLE001 - it is raised again where the thread is joined
-            self._error = error
+            copy.extend()
+            counts.wait()
+            self._tell(counts.look(copy))
+        shutil.rmtree(copy.folder)
 
 
 class _Copy:
