@@ -1,11 +1,9 @@
 """One mistake for each invariant, as a replacement of one function, and the faults that bring it to light."""
 
 import errno
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import partition_changes, producer_ids
@@ -41,32 +39,7 @@ from reference_broker.protocol.metadata_records import NO_LEADER
 from reference_broker.simulation import invariants
 from reference_broker.simulation.invariants import metadata
 from reference_broker.simulation.invariants.followed import FollowedInvariants
-
-
-@dataclass(frozen=True)
-class Defect:
-    """A mistake that is seen as `invariant`, by `seed` or by one of the next."""
-
-    invariant: str
-    owner: Any
-    attribute: str
-    replacement: Any
-    kinds: tuple[str, ...] = ("kill",)
-    faults: int = 3
-    faulty_ms: int = 6_000
-    for_ms: int | None = None
-    properties: dict[str, str] = field(default_factory=dict)
-    seed: int = 0
-    unseen_by: tuple[tuple[Any, str], ...] = ()
-    """Checks that would see it first, and are left out."""
-
-    @contextmanager
-    def seeded(self) -> Iterator[None]:
-        with ExitStack() as patches:
-            patches.enter_context(patch.object(self.owner, self.attribute, self.replacement))
-            for owner, attribute in self.unseen_by:
-                patches.enter_context(patch.object(owner, attribute, _nothing))
-            yield
+from tests.reference_broker.simulation.invariants.defect import Defect, nothing
 
 
 def _around(owner: Any, attribute: str, make: Callable[[Any], Any]) -> Any:
@@ -288,10 +261,6 @@ def _stand_in_for_another(original):
     return vote_request_to_kio
 
 
-def _nothing(*_args, **_kwargs):
-    return None
-
-
 def _always(*_args, **_kwargs):
     return True
 
@@ -328,7 +297,7 @@ DEFECTS = (
         "answer-of-epoch",
         PartitionReader,
         "diverging_epoch",
-        staticmethod(_nothing),
+        staticmethod(nothing),
         kinds=("isolate",),
         faults=4,
         faulty_ms=20_000,
@@ -392,7 +361,7 @@ DEFECTS = (
         _around(PartitionLog, "flush", _never_flush),
         properties={"log.flush.interval.messages": "1"},
     ),
-    Defect("quorum-durable", QuorumLog, "flush", _nothing, faults=0),
+    Defect("quorum-durable", QuorumLog, "flush", nothing, faults=0),
     Defect(
         "recovery-keeps", BatchFile, "valid_batches", _around(BatchFile, "valid_batches", _recover_all_but_the_last)
     ),
@@ -429,7 +398,7 @@ DEFECTS = (
         faults=0,
         faulty_ms=1_500,
     ),
-    Defect("one-controller-per-epoch", Node, "_stand_by", _nothing, kinds=("isolate", "pause"), faults=8),
+    Defect("one-controller-per-epoch", Node, "_stand_by", nothing, kinds=("isolate", "pause"), faults=8),
     Defect(
         "index-fits-log",
         OffsetIndex,

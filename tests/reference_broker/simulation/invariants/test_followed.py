@@ -1,103 +1,17 @@
-"""Mistakes in what a broker does with its metadata, in time, and now and then: each is seen where it is seeded."""
+"""A broker that is not what its metadata say, files that strayed, and what is done now and then, or left undone."""
 
-from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
-from reference_broker.core.controller.duties import Duties
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.purgatory import Purgatory
-from reference_broker.core.quorum import snapshots
-from reference_broker.core.quorum.answers import Answers
-from reference_broker.core.quorum.states import Prospective, Unattached
-from reference_broker.core.replication.fetchers import Fetchers
-from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.replicas import Replicas
-from reference_broker.protocol.metadata_records import BrokerRegistrationChangeRecord
 from reference_broker.simulation.invariants import InvariantViolation
 from reference_broker.simulation.invariants.files import FilesInvariants
 from reference_broker.simulation.invariants.followed import check_followed
 from reference_broker.simulation.invariants.housekeeping import PERIOD_MAX_MS, undone
-from tests.reference_broker.simulation.invariants.defects import Defect
 from tests.reference_broker.simulation.invariants.storm import Storm
-from tests.reference_broker.simulation.invariants.test_invariants import SEEDS, violation
-
-
-def nothing(*_args, **_named):
-    return None
-
-
-def forget_the_replicas(original):
-    def apply(self, record, now):
-        is_new_epoch = original(self, record, now)
-        self.replicas = self.replicas[:1]
-        return is_new_epoch
-
-    return apply
-
-
-def leave_without_counting(original):
-    def leave(self, key):
-        home = self._homes.get(key)
-        original(self, key)
-        if home is not None:
-            self._inhabitants[home] += 1
-
-    return leave
-
-
-def forget_directories(original):
-    def apply_to_broker(self, record):
-        original(self, record)
-        if isinstance(record, BrokerRegistrationChangeRecord):
-            self.brokers[record.broker_id] = replace(self.brokers[record.broker_id], log_dirs=())
-
-    return apply_to_broker
-
-
-def bind_by_a_pre_vote(original):
-    def vote(self, request, now):
-        response = original(self, request, now)
-        if response.vote_granted and isinstance(self._node.state, Unattached | Prospective):
-            self._node.vote_for(request.replica, now)
-        return response
-
-    return vote
-
-
-MISTAKES = (
-    Defect("laggard-leaves-isr", Partition, "maybe_shrink_isr", nothing, kinds=("isolate",), for_ms=9_000, faults=4),
-    Defect("silent-is-fenced", Duties, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
-    Defect(
-        "flushed-in-time",
-        Replicas,
-        "flush_overdue",
-        nothing,
-        faults=0,
-        properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
-    ),
-    Defect("nothing-piles-up", Purgatory, "drop", nothing),
-    Defect(
-        "snapshots-known",
-        snapshots,
-        "insort",
-        nothing,
-        properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
-    ),
-    Defect("quorum-votes", Answers, "_vote", bind_by_a_pre_vote(Answers._vote), faults=0),
-    Defect("record-says", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
-    Defect("role-follows", Partition, "apply", forget_the_replicas(Partition.apply), faults=0),
-    Defect("fetches-follow", Fetchers, "leave", leave_without_counting(Fetchers.leave)),
-    Defect("fetches-follow", Fetchers, "update", lambda _self, _partition: None, faults=0),
-)
-
-
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: f"{mistake.invariant}-{mistake.attribute.strip('_')}")
-def test_a_mistake_is_seen(mistake):
-    assert any(violation(mistake, seed) == mistake.invariant for seed in range(SEEDS))
 
 
 def lose_a_replica(broker):

@@ -3,7 +3,9 @@
 import pytest
 
 from reference_broker.simulation.invariants import InvariantViolation
-from tests.reference_broker.simulation.invariants.defects import DEFECTS, Defect
+from tests.reference_broker.simulation.invariants.broker_defects import BROKER_DEFECTS
+from tests.reference_broker.simulation.invariants.defect import Defect
+from tests.reference_broker.simulation.invariants.defects import DEFECTS
 from tests.reference_broker.simulation.invariants.storm import Storm
 
 SEEDS = 8
@@ -32,7 +34,9 @@ def violation(defect: Defect, seed: int) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect.invariant}-{defect.attribute.strip('_')}")
+@pytest.mark.parametrize(
+    "defect", [*DEFECTS, *BROKER_DEFECTS], ids=lambda defect: f"{defect.invariant}-{defect.attribute.strip('_')}"
+)
 def test_a_mistake_is_seen(defect):
     assert any(violation(defect, seed) == defect.invariant for seed in range(defect.seed, defect.seed + SEEDS))
 

@@ -1,0 +1,80 @@
+"""Mistakes in what a node does with its metadata, with its files and in time: more of `defects`."""
+
+from dataclasses import replace
+
+from reference_broker.core.controller.duties import Duties
+from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.purgatory import Purgatory
+from reference_broker.core.quorum import snapshots
+from reference_broker.core.quorum.answers import Answers
+from reference_broker.core.quorum.states import Prospective, Unattached
+from reference_broker.core.replication.fetchers import Fetchers
+from reference_broker.core.replication.partition import Partition
+from reference_broker.core.replication.replicas import Replicas
+from reference_broker.protocol.metadata_records import BrokerRegistrationChangeRecord
+from tests.reference_broker.simulation.invariants.defect import Defect, nothing
+
+
+def forget_the_replicas(original):
+    def apply(self, record, now):
+        is_new_epoch = original(self, record, now)
+        self.replicas = self.replicas[:1]
+        return is_new_epoch
+
+    return apply
+
+
+def leave_without_counting(original):
+    def leave(self, key):
+        home = self._homes.get(key)
+        original(self, key)
+        if home is not None:
+            self._inhabitants[home] += 1
+
+    return leave
+
+
+def forget_directories(original):
+    def apply_to_broker(self, record):
+        original(self, record)
+        if isinstance(record, BrokerRegistrationChangeRecord):
+            self.brokers[record.broker_id] = replace(self.brokers[record.broker_id], log_dirs=())
+
+    return apply_to_broker
+
+
+def bind_by_a_pre_vote(original):
+    def vote(self, request, now):
+        response = original(self, request, now)
+        if response.vote_granted and isinstance(self._node.state, Unattached | Prospective):
+            self._node.vote_for(request.replica, now)
+        return response
+
+    return vote
+
+
+BROKER_DEFECTS = (
+    Defect("laggard-leaves-isr", Partition, "maybe_shrink_isr", nothing, kinds=("isolate",), for_ms=9_000, faults=4),
+    Defect("silent-is-fenced", Duties, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
+    Defect(
+        "flushed-in-time",
+        Replicas,
+        "flush_overdue",
+        nothing,
+        faults=0,
+        properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
+    ),
+    Defect("nothing-piles-up", Purgatory, "drop", nothing),
+    Defect(
+        "snapshots-known",
+        snapshots,
+        "insort",
+        nothing,
+        properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
+    ),
+    Defect("quorum-votes", Answers, "_vote", bind_by_a_pre_vote(Answers._vote), faults=0),
+    Defect("record-says", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
+    Defect("role-follows", Partition, "apply", forget_the_replicas(Partition.apply), faults=0),
+    Defect("fetches-follow", Fetchers, "leave", leave_without_counting(Fetchers.leave)),
+    Defect("fetches-follow", Fetchers, "update", lambda _self, _partition: None, faults=0),
+)
