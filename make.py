@@ -25,6 +25,8 @@ KAFKA = f"apache-kafka:{DEFAULT_KAFKA_VERSION}"
 """What the tests try the suite on, beside the reference broker."""
 OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() if version != DEFAULT_KAFKA_VERSION)
 """Each has a test that it starts."""
+CHAOS = "power-cut"
+"""The findings that CI shows; the others, and drawn rounds, are the night's."""
 
 
 class Stop(Exception):  # noqa: N818  it ends the work, and is not always an error
@@ -96,7 +98,9 @@ def test() -> None:
         step("kafkatrial", "targets", "install", "spark")
     step("pytest", *_deselecting(tools.deselected_markers))
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
-    step("pytest", "-m", "conformance", *(f"--target={target}" for target in targets))
+    on_targets = [f"--target={target}" for target in targets]
+    step("pytest", "-m", "conformance", *on_targets)
+    step("pytest", "-m", "chaos", "-k", CHAOS, *on_targets)
 
 
 def install_kafka(target: str, *, needed: bool) -> bool:

@@ -73,6 +73,11 @@ def words_of(fault: Fault) -> tuple[str, str | None]:
     return WORDS[type(fault)](fault)
 
 
+def _of_cut(fault: Cut | Isolate) -> tuple[str, str]:
+    limited = "" if fault.listener is None else f", listener {fault.listener} alone"
+    return "cut", f"keeps {fault.keeps}{limited}"
+
+
 def _of_disk_error(fault: DiskError) -> tuple[str, str]:
     operation = "every operation"
     if fault.operation is not None:
@@ -81,7 +86,8 @@ def _of_disk_error(fault: DiskError) -> tuple[str, str]:
 
 
 WORDS: Final[dict[type, Callable[[Any], tuple[str, str | None]]]] = {
-    **dict.fromkeys((Cut, Isolate, Split, Ring), lambda fault: ("cut", f"keeps {fault.keeps}")),
+    **dict.fromkeys((Split, Ring), lambda fault: ("cut", f"keeps {fault.keeps}")),
+    **dict.fromkeys((Cut, Isolate), _of_cut),
     Slow: lambda fault: ("delay", f"{fault.delay_ms} ms, jitter {fault.jitter_ms} ms"),
     Reset: lambda _: ("reset", "both told"),
     HalfOpen: lambda _: ("reset", "half open"),

@@ -18,7 +18,7 @@ class Role(Enum):
     LAST_FOLLOWER = "last-follower"
     """The last other replica of the assignment, in sync or not."""
     COORDINATOR = "coordinator"
-    """Leads the first partition of the group offsets."""
+    """Coordinates the group that clients commit in."""
     CONTROLLER = "controller"
     """Leads the controller quorum."""
     STANDBY = "standby"

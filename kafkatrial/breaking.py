@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import chaos.targets  # noqa: F401  registers the simulation, which is refused by its name
-from chaos.live.campaign import Plan, run_chaos
+from chaos.live.campaign import NothingRunsError, Plan, run_chaos
 from chaos.live.failure import load, shows, told
 from chaos.live.fault_kinds import KINDS
 from chaos.live.findings import finding
@@ -30,6 +30,7 @@ from kafkatrial.errors import UsageError, complain
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
 from kafkatrial.run_directory import make_run_directory
+from linearizability.history.run import RUN_FILE
 
 CHAOS = Path(".kafkatrial") / "chaos"
 FAILURES = CHAOS / "failures"
@@ -54,6 +55,7 @@ class Choices:
     history_topic: str | None = None
     history_bootstrap: str | None = None
     disk: DiskKind | None = None
+    load: int = 1
 
 
 def plan_chaos(choices: Choices) -> Plan:
@@ -89,6 +91,7 @@ def plan_chaos(choices: Choices) -> Plan:
         shrink_seconds_max=choices.shrink_minutes * 60,
         sought=sought,
         disk=choices.disk,
+        load=choices.load,
     )
 
 
@@ -130,13 +133,20 @@ class Breaking:
             try:
                 run_chaos(self._plan, tell)
             except KeyboardInterrupt:
-                complain(f"interrupted; all is healed, and the histories so far are in {self._plan.out}")
+                complain(self._interrupted())
+            except NothingRunsError as error:
+                complain(str(error))
         (self._plan.out / SUMMARY_NAME).write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
         if self._as_json:
             print(json.dumps(results.as_json()))  # noqa: T201  the command's output
         else:
             show(self._console, render_chaos(results, self._plan))
         return ExitCode.INTERNAL if companions.failed and not results.exit_code else results.exit_code
+
+    def _interrupted(self) -> str:
+        if not any(self._plan.out.glob(f"*/{RUN_FILE}")):
+            return "interrupted; no round has run"
+        return f"interrupted; all is healed, and the histories so far are in {self._plan.out}"
 
 
 def _looked_at(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager[object]:

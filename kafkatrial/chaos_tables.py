@@ -36,6 +36,8 @@ def options_of(plan: Plan) -> str:
         options.append(f"--find {plan.sought.name}")
     elif plan.kinds != tuple(KINDS):
         options += [f"--fault {kind}" for kind in plan.kinds]
+    if plan.load != 1:
+        options.append(f"--load {plan.load}")
     return " ".join(options) + _disk_of(plan) + as_option()
 
 

@@ -1,20 +1,27 @@
 """What chaos finds, shown on a cluster by one command each."""
 
+import shutil
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rich.console import Console
 from rich.text import Text
 
 from chaos.live.failure import told
-from chaos.live.findings import FINDINGS, finding
+from chaos.live.findings import FINDINGS, Finding, finding
 from chaos.live.session import fitted, run_on
 from chaos.simulation.source import printed
 from fixtures.disk.kinds import DiskKind
+from kafkatrial.breaking import CHAOS
 from kafkatrial.console import show, stdout_console
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
 
 LIST = "list"
+NOT_SHOWN = CHAOS / "not-shown"
+_WORST_FIRST = (ExitCode.VIOLATION, ExitCode.OK, ExitCode.NOTHING_RAN)
+"""Of several targets: something ran where one of them could do the round."""
 
 
 def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = None) -> ExitCode:
@@ -30,17 +37,31 @@ def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = No
         return ExitCode.OK
     sought = finding(name)
     show(console, Text(f"{sought.text}\n{printed(sought.round)}"))
-    code = ExitCode.OK
-    with interruptible(), TemporaryDirectory(prefix="kafkatrial-") as directory:
-        for number, target in enumerate(targets):
-            fitting = fitted(target, sought.round, disk)
-            if fitting.refused:
-                show(console, Text(f"{target}: not applicable: {'; '.join(fitting.refused.values())}", "yellow"))
-                code = max(code, ExitCode.NOTHING_RAN)
-                continue
-            report = run_on(target, sought.round, Path(directory) / str(number), disk=disk)
-            seen = sought.shows(report)
-            style = "green" if seen else "bold red"
-            show(console, Text.assemble(f"{target}: ", ("shown" if seen else "not shown", style), f"\n{told(report)}"))
-            code = code if seen else ExitCode.VIOLATION
-    return code
+    with interruptible():
+        codes = [_shown_on(target, sought, disk, console) for target in targets]
+    return min(codes, key=_WORST_FIRST.index)
+
+
+def _shown_on(target: str, sought: Finding, disk: DiskKind | None, console: Console) -> ExitCode:
+    fitting = fitted(target, sought.round, disk)
+    if fitting.refused:
+        show(console, Text(f"{target}: not applicable: {'; '.join(fitting.refused.values())}", "yellow"))
+        return ExitCode.NOTHING_RAN
+    with TemporaryDirectory(prefix="kafkatrial-") as directory:
+        run_dir = Path(directory) / "run"
+        report = run_on(target, sought.round, run_dir, disk=disk)
+        seen = sought.shows(report)
+        style = "green" if seen else "bold red"
+        said = Text.assemble(f"{target}: ", ("shown" if seen else "not shown", style), f"\n{told(report)}")
+        if not seen:
+            said.append(f"\nhistory and logs in {_kept(run_dir, target, sought)}")
+    show(console, said)
+    return ExitCode.OK if seen else ExitCode.VIOLATION
+
+
+def _kept(run_dir: Path, target: str, sought: Finding) -> Path:
+    """Where the run of a finding that did not show is from now on."""
+    now = datetime.now().astimezone()
+    kept = NOT_SHOWN / f"{now:%Y%m%dT%H%M%S}-{target.replace(':', '-')}-{sought.name}"
+    shutil.copytree(run_dir, kept, dirs_exist_ok=True)
+    return kept

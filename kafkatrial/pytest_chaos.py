@@ -5,19 +5,22 @@ its cluster by itself, and the items need nothing of each other.
 """
 
 import secrets
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from fixtures.targets.processes import GuardedProcess
 from kafkatrial.exit_codes import ExitCode
 
 _KAFKATRIAL = (sys.executable, "-P", "-m", "kafkatrial")
-_STOP_TIMEOUT_S = 120
+_TIMEOUT_S = 3600.0
+"""An item takes a minute or two."""
+_STOP_TIMEOUT_S = 120.0
 _SEED_BITS = 32
 _TAIL_LINES = 40
 
@@ -33,9 +36,9 @@ class ChaosSession:
         """An item per finding and target, and one for a drawn round on each."""
         suite = ChaosSuite.from_parent(session, name="chaos", nodeid="chaos")
         listed = _run("chaos", "--show", "list")
-        if listed.returncode:
-            pytest.exit(listed.stdout.strip() or "kafkatrial chaos said nothing", returncode=listed.returncode)
-        names = [line.split()[0] for line in listed.stdout.splitlines() if line.strip()]
+        if listed.code:
+            pytest.exit(listed.said.strip() or "kafkatrial chaos said nothing", returncode=listed.code)
+        names = [line.split()[0] for line in listed.said.splitlines() if line.strip()]
         for target in self._targets:
             for name in names:
                 words = ("--target", target, "--show", name)
@@ -67,12 +70,12 @@ class ChaosItem(pytest.Item):
     def runtest(self) -> None:
         """Run the command and turn its exit code into pytest's words."""
         ran = _run("chaos", *self._words)
-        said = ran.stdout.strip().splitlines() or ["it said nothing"]
-        if ran.returncode == ExitCode.NOTHING_RAN:
+        said = ran.said.strip().splitlines() or ["it said nothing"]
+        if ran.code == ExitCode.NOTHING_RAN:
             pytest.skip(said[-1])
-        if ran.returncode != ExitCode.OK:
+        if ran.code != ExitCode.OK:
             command = " ".join(("kafkatrial", "chaos", *self._words))
-            raise NotShownError("\n".join([f"{command} exited with {ran.returncode}", *said[-_TAIL_LINES:]]))
+            raise NotShownError("\n".join([f"{command} exited with {ran.code}", *said[-_TAIL_LINES:]]))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What the command said alone: a traceback through this file helps nobody."""
@@ -85,20 +88,28 @@ class ChaosItem(pytest.Item):
         return self.path, None, f"chaos::{self.name}"
 
 
-def _run(*words: str) -> subprocess.CompletedProcess[str]:
-    """A command of ours in a session of its own; interrupted, it heals and stops before this goes on."""
-    child = subprocess.Popen(
-        [*_KAFKATRIAL, *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        said, _ = child.communicate()
-    except BaseException:
-        child.send_signal(signal.SIGTERM)
-        child.communicate(timeout=_STOP_TIMEOUT_S)
-        raise
-    return subprocess.CompletedProcess(child.args, child.returncode, said)
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A command of ours that has ended: its exit code, and all that it said."""
+
+    code: int
+    said: str
+
+
+def _run(*words: str) -> _Ran:
+    """A command of ours, which ends with this process, however that ends.
+
+    Interrupted, it heals and stops before this goes on; where this process is killed, it is killed as well, and those
+    that watch it clean up.
+    """
+    with TemporaryDirectory(prefix="kafkatrial-") as directory:
+        child = GuardedProcess((*_KAFKATRIAL, *words), Path(directory) / "said")
+        try:
+            in_time = child.end_within(_TIMEOUT_S)
+        except BaseException:
+            child.terminate(_STOP_TIMEOUT_S)
+            raise
+        said = child.log.read_text(errors="replace")
+    if not in_time:
+        said += f"\nkilled: it did not end within {_TIMEOUT_S:.0f} s"
+    return _Ran(child.exit_status or 0, said)

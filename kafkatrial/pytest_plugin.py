@@ -8,7 +8,7 @@ in child processes, so that a user's own `fixtures` or `reports` package is neve
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -107,12 +107,19 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         chaos = config.stash[_CHAOS] = ChaosSession(
             config.getoption(_dest("target")) or (), config.getoption(_dest("seed"))
         )
-        items += chaos.collect(session)
+        _append(session, items, "chaos", chaos.collect(session))
     if _selects("conformance", config.getoption("markexpr", "")):
         from kafkatrial.pytest_conformance import ConformanceRun
 
         run = config.stash[_RUN] = ConformanceRun(config, chosen_options(config))
-        items += run.collect(session)
+        _append(session, items, "conformance", run.collect(session))
+
+
+def _append(session: pytest.Session, items: list[pytest.Item], nodeid: str, more: Iterable[pytest.Item]) -> None:
+    """Count them as collected, too."""
+    added = [*more]
+    session.ihook.pytest_collectreport(report=pytest.CollectReport(nodeid, "passed", None, [*added]))
+    items += added
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -22,7 +22,7 @@ def render_kinds() -> RenderableType:
     for kind in target_kinds():
         for version in kind.versions or ("",):
             name = f"{kind.kind}:{version}" if version else kind.kind
-            install = (kind.install or "").replace("VERSION", version)
+            install = kind.why_not(version) or (kind.install or "").replace("VERSION", version)
             nodes = ", ".join(map(str, kind.nodes)) or "as it is"
             table.add_row(name, kind.starts, nodes, _installed(kind.is_installed(version), install))
     table.add_section()

@@ -1,14 +1,19 @@
 """Judging a large history: DuckDB's SQL, the local engine and Spark side by side, and what laying it out takes.
 
-    .venv/bin/python bench/spark/large_histories.py [--records 10000000] [--partitions 200] [--skew 0.4] [--cores 2]
+    .venv/bin/python bench/spark/large_histories.py [--records 1000000 10000000] [--skew 0 0.4] [--cores 2]
 
-A lawful history is synthesized and laid out once; then each way judges it, in a process of its own. DuckDB counts nine
-anomalies by the SQL of `tests/linearizability/shards/anomalies.sql`, the engines look for all. Times are of the clock,
-after imports and after Spark's session is up, which is told apart; with them the processor's, of all processes, which
-says more on a machine that others use too. Memory is the highest sum of what all processes had resident.
+A lawful history is synthesized, and laid out in passing; then each way judges it once, in a process of its own. DuckDB
+counts nine anomalies by the SQL of `tests/linearizability/shards/anomalies.sql`, the engines look for all; `layout`
+lays the tables out as if they had come without. Times are of the clock, after imports and after Spark's session is up,
+which is told apart; with them the processor's, of all processes, which says more on a machine that others use too.
+Memory is the highest sum of what all processes had resident.
+
+Of several numbers of records each is a case with the first skew, and of several skews each is one with the last number
+of records, for the engines alone. What is told at the end is how the engines' times and memory grow from case to case.
 """
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -28,6 +33,7 @@ from linearizability.shards.results import RESULT
 ROOT = Path(__file__).parents[2]
 SQL = ROOT / "tests" / "linearizability" / "shards" / "anomalies.sql"
 WAYS = ("layout", "duckdb", "local", "spark")
+ENGINES = ("local", "spark")
 SAMPLE_S = 0.05
 
 
@@ -124,9 +130,9 @@ def measured(way, run, cores):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--records", type=int, nargs="+", default=[10_000_000])
     parser.add_argument("--partitions", type=int, default=200)
-    parser.add_argument("--skew", type=float, default=0.0)
+    parser.add_argument("--skew", type=float, nargs="+", default=[0.0])
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--run", type=Path, help="a run directory that is there, instead of one made for this")
@@ -136,20 +142,42 @@ def main():
     if arguments.measure:
         sys.stdout.write(json.dumps(measured(arguments.measure, arguments.run, arguments.cores)))
         return
-    with tempfile.TemporaryDirectory() as directory:
-        run = arguments.run or Path(directory) / "run"
-        if arguments.run is None:
-            from linearizability.synthetic.writing import Request, synthesize
-
-            begin_s = time.perf_counter()
-            synthesize(run, Request(arguments.records, arguments.partitions, arguments.skew), lambda _: None)
-            Console().print(
-                f"synthesized at {arguments.records / (time.perf_counter() - begin_s):,.0f} records a second"
-            )
-        figures = {way: figures_of(way, run, arguments.cores) for way in arguments.ways}
-    show(figures)
+    if arguments.run:
+        cases = {str(arguments.run): figures_of_run(arguments.ways, arguments.run, arguments.cores)}
+    else:
+        cases = {}
+        for records in arguments.records:
+            cases[f"{records:,} records"] = figures_of_case(arguments, arguments.ways, records, arguments.skew[0])
+        engines = [way for way in arguments.ways if way in ENGINES]
+        for skew in arguments.skew[1:]:
+            records = arguments.records[-1]
+            cases[f"{records:,} records, skew {skew}"] = figures_of_case(arguments, engines, records, skew)
+    show_growth(cases)
     if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2))
+        arguments.json.write_text(json.dumps(cases, indent=2))
+
+
+def figures_of_case(arguments, ways, records, skew):
+    from linearizability.shards.running import Processes
+    from linearizability.synthetic.writing import Request, synthesize
+
+    with tempfile.TemporaryDirectory() as directory:
+        run = Path(directory) / "run"
+        begin_s = time.perf_counter()
+        with Processes(arguments.cores) as processes:
+            synthesize(run, Request(records, arguments.partitions, skew), lambda _: None, processes)
+        rate = records / (time.perf_counter() - begin_s)
+        size_mb = sum(path.stat().st_size for path in run.rglob("*") if path.is_file()) / 2**20
+        Console().print(
+            f"{records:,} records, skew {skew}: synthesized and laid out at {rate:,.0f} a second, {size_mb:,.0f} MB"
+        )
+        return figures_of_run(ways, run, arguments.cores)
+
+
+def figures_of_run(ways, run, cores):
+    figures = {way: figures_of(way, run, cores) for way in ways}
+    show(figures)
+    return figures
 
 
 def figures_of(way, run, cores):
@@ -167,6 +195,20 @@ def show(figures):
         numbers = (f"{own['start_s']:.1f}", f"{own['wall_s']:.1f}", ratios["wall_s"], f"{own['cpu_s']:.1f}")
         table.add_row(way, *numbers, ratios["cpu_s"], f"{own['peak_mb']:.0f}")
     Console().print(table)
+
+
+def show_growth(cases):
+    """From each case to the one before: how many times the time, and the memory."""
+    table = Table("", "", "clock", "processor", "memory")
+    names = list(cases)
+    for before, name in itertools.pairwise(names):
+        for way in ENGINES:
+            if way in cases[name] and way in cases[before]:
+                one, other = cases[before][way], cases[name][way]
+                ratios = (f"{other[figure] / one[figure]:.2f}" for figure in ("wall_s", "cpu_s", "peak_mb"))
+                table.add_row(f"{name}, to {before}", way, *ratios)
+    if table.row_count:
+        Console().print(table)
 
 
 if __name__ == "__main__":

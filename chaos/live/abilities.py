@@ -67,8 +67,14 @@ def lacking(target: Target, needed: Capability) -> str:
 
 def refusals(target: Target, schedule: Iterable[Timed]) -> dict[Fault, str]:
     """The faults of a schedule that a target cannot do, each with the reason."""
-    reasons = {timed.fault: lacking(target, NEEDS[type(timed.fault)]) for timed in schedule}
+    reasons = {timed.fault: _refusal(target, timed.fault) for timed in schedule}
     return {fault: reason for fault, reason in reasons.items() if reason}
+
+
+def _refusal(target: Target, fault: Fault) -> str:
+    if isinstance(fault, Upgrade) and fault.version == target.version:
+        return f"{target.name} is of that version already, and would only be restarted"
+    return lacking(target, NEEDS[type(fault)])
 
 
 def needs_of(schedule: Iterable[Timed]) -> frozenset[Capability]:

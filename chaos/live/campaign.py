@@ -41,6 +41,12 @@ SHRINKING: Final = "-shrinking-"
 """In the name of a directory: of a round that is run to see whether it still shows something."""
 _EMPTY_MAX: Final = 200
 """Rounds in a row of which no target can do anything, after which the session gives up."""
+NOT_RUN_MAX: Final = 5
+"""Rounds in a row that could not be run, after which the session gives up."""
+
+
+class NothingRunsError(Exception):
+    """One round after the other could not be run. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class Plan:
     :param shrink_seconds_max: for one failure; 0: none is shrunk.
     :param keep_histories: of rounds that went well, too.
     :param disk: what log directories lie on; null: the best that there is, where a round takes one.
+    :param load: times the records that a round's producers send in a batch.
     :param sought: a finding to draw schedules for; its kinds of faults are then those that are drawn from.
     """
 
@@ -68,16 +75,24 @@ class Plan:
     keep_histories: bool = True
     sought: Finding | None = None
     disk: DiskKind | None = None
+    load: int = 1
 
 
 def run_chaos(plan: Plan, tell: Tell) -> None:
-    """Run the plan. Ctrl-C heals, keeps the history, ends it, and goes on to the caller."""
+    """Run the plan. Ctrl-C heals, keeps the history, ends it, and goes on to the caller.
+
+    Raises:
+        NothingRunsError: one round after the other could not be run.
+    """
     began_s = time.monotonic()
     complete = False
     tell(ChaosStarted(plan.targets, plan.seed, plan.seconds_max, plan.rounds_max, plan.kinds))
     try:
         _Session(plan, tell, began_s).run()
         complete = True
+    except NothingRunsError:
+        complete = True  # nobody has interrupted it
+        raise
     finally:
         tell(ChaosEnded(complete, time.monotonic() - began_s))
 
@@ -88,6 +103,8 @@ class _Session:
     tell: Tell
     began_s: float
     failures: int = 0
+    reasons: list[str] = field(default_factory=list)
+    """Why the newest rounds could not be run, since one was."""
 
     def run(self) -> None:
         rounds, empty, seed = 0, 0, self.plan.seed
@@ -99,9 +116,8 @@ class _Session:
 
     def _drawn(self, seed: int) -> Round:
         sought = self.plan.sought
-        if sought is None:
-            return round_of(seed, self.plan.kinds)
-        return search_round(sought, round_of(seed, sought.kinds))
+        drawn = round_of(seed, self.plan.kinds if sought is None else sought.kinds)
+        return (drawn if sought is None else search_round(sought, drawn)).under_load(self.plan.load)
 
     def _is_over(self, rounds: int) -> bool:
         plan = self.plan
@@ -125,6 +141,10 @@ class _Session:
             self._keep(target, report, name, run_dir)
         elif not self.plan.keep_histories:
             shutil.rmtree(run_dir, ignore_errors=True)
+        if report is not None:
+            self.reasons.clear()
+        elif len(self.reasons) >= NOT_RUN_MAX:
+            raise NothingRunsError(f"{NOT_RUN_MAX} rounds in a row could not be run, the last one: {self.reasons[-1]}")
         return True
 
     def judged(self, target: str, a_round: Round, run_dir: Path) -> Report | None:
@@ -137,6 +157,7 @@ class _Session:
         except (NotInstalledError, UnknownTargetError):
             raise
         except (TargetError, ScriptNotRunError) as error:
+            self.reasons.append(str(error))
             self.tell(RoundNotRun(target, a_round, str(error)))
             return None
         self.tell(RoundJudged(target, report, str(run_dir), time.monotonic() - began_s))

@@ -1,16 +1,16 @@
 """The clients of a round as things that act: each drives one recorded client until it is told to stop.
 
-Raw clients follow the leader wherever it moves (`LeaderConnection`). Who finds no leader, or hears an error, waits a
-moment and looks again; nobody gives up.
+Raw clients follow the leader, or the coordinator, wherever it moves (`FollowingConnection`). Who finds none, or hears
+an error, waits a moment and looks again; nobody gives up.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic
 
-from chaos.live.leader import LeaderConnection
-from chaos.live.round import Administrator, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Workload
+from chaos.live.leader import Client, CoordinatorConnection, FollowingConnection, LeaderConnection
+from chaos.live.round import Administrator, Committer, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Workload
 from conformance.concurrent import script
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.script import Phase
@@ -20,6 +20,7 @@ from fixtures.clients.outcomes import Outcome
 from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Record
 from fixtures.clients.recorded import RecordedRawClient
+from fixtures.clients.recorded_group import RecordedGroupClient
 from fixtures.clients.stage import Event
 
 DELIVERY_TIMEOUT_MS: Final = 60_000
@@ -49,6 +50,8 @@ def clients_of(workload: Workload, surroundings: Surroundings, *, timestamp_kept
             yield actor_of(script.Consumer(), surroundings)
         case LeaderReader():
             yield from (_LeaderReader(workload, surroundings, partition) for partition in partitions)
+        case Committer():
+            yield _Committer(workload, surroundings)
         case Administrator():
             yield _Administrator(workload, surroundings)
 
@@ -77,25 +80,30 @@ class Records:
         return to_record(value, key=key, timestamp_ms=now_ms, size=size, timestamp_kept=self.timestamp_kept)
 
 
-def write_ends(surroundings: Surroundings, *, timestamp_kept: bool, timeout_s: float) -> None:
+def write_ends(surroundings: Surroundings, *, timestamp_kept: bool, timeout_s: float) -> tuple[int, ...]:
     """Have one record more acknowledged by every partition, so that its high watermark is above all that was before.
 
     A leader whose node has lost its power begins with a high watermark of 0, as far as its own disk knows, and answers
     that as its end until its followers have fetched. Who reads to there would have read nothing.
+
+    Returns the partitions that have taken none when the time is over; all are asked by turns, each once at least.
     """
     clock = surroundings.target.transport
     records = Records(surroundings, timestamp_kept)
     deadline_s = clock.monotonic() + timeout_s
-    for partition in surroundings.replicas:
-        leader = LeaderConnection(surroundings, partition)
-        while clock.monotonic() < deadline_s:
-            client = leader.client()
-            topic, record = surroundings.topic, records.some(1)
-            is_written = client and client.produce(topic, partition, record, bracket=True).outcome is Outcome.OK
-            leader.forget()
-            if is_written:
-                break
-            clock.sleep(_AGAIN_S)
+    waiting = {partition: LeaderConnection(surroundings, partition) for partition in surroundings.replicas}
+
+    def is_written(partition: int) -> bool:
+        client, topic, record = waiting[partition].client(), surroundings.topic, records.some(1)
+        taken = client is not None and client.produce(topic, partition, record, bracket=True).outcome is Outcome.OK
+        waiting[partition].forget()
+        return taken
+
+    while True:
+        waiting = {partition: leader for partition, leader in waiting.items() if not is_written(partition)}
+        if not waiting or clock.monotonic() >= deadline_s:
+            return tuple(waiting)
+        clock.sleep(_AGAIN_S)
 
 
 class _Pipelined:
@@ -126,34 +134,39 @@ class _Pipelined:
         self._producer.close()
 
 
-class _RawClient(ABC):
-    """Does the same again and again, to the leader of one partition."""
+class _RawClient(ABC, Generic[Client]):
+    """Does the same again and again, to whoever plays a role."""
 
     is_writer = False
 
-    def __init__(self, surroundings: Surroundings, partition: int, pause_ms: int) -> None:
+    def __init__(self, surroundings: Surroundings, connection: FollowingConnection[Client], pause_ms: int) -> None:
         self._surroundings = surroundings
-        self._partition = partition
+        self._connection = connection
         self._pause_s = pause_ms / 1000
-        self._leader = LeaderConnection(surroundings, partition)
 
     def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
-            client = self._leader.client()
+            client = self._connection.client()
             done = client is not None and self._do(client)
             if not done:
-                self._leader.forget()
+                self._connection.forget()
             over.wait(self._pause_s if done else _AGAIN_S)
 
     @abstractmethod
-    def _do(self, leader: RecordedRawClient) -> bool:
-        """Once; whether the leader took it."""
+    def _do(self, client: Client) -> bool:
+        """Once; whether it was taken."""
 
     def close(self) -> None:
-        self._leader.forget()
+        self._connection.forget()
 
 
-class _OneByOne(_RawClient):
+class _OfPartition(_RawClient[RecordedRawClient]):
+    def __init__(self, surroundings: Surroundings, partition: int, pause_ms: int) -> None:
+        super().__init__(surroundings, LeaderConnection(surroundings, partition), pause_ms)
+        self._partition = partition
+
+
+class _OneByOne(_OfPartition):
     """Sends each batch once, and takes a new producer id where the outcome of one is not known."""
 
     def __init__(self, workload: OneByOne, surroundings: Surroundings, partition: int, records: Records) -> None:
@@ -163,13 +176,13 @@ class _OneByOne(_RawClient):
         self._identity: ProducerIdentity | None = None
         self._sequence = -1
 
-    def _do(self, leader: RecordedRawClient) -> bool:
+    def _do(self, client: RecordedRawClient) -> bool:
         if self._workload.idempotent and self._identity is None:
-            _, self._identity = leader.init_producer_id()
+            _, self._identity = client.init_producer_id()
             self._sequence = 0
             if self._identity is None:
                 return False
-        produced = leader.produce(
+        produced = client.produce(
             self._surroundings.topic,
             self._partition,
             self._records.some(self._workload.records),
@@ -186,31 +199,44 @@ class _OneByOne(_RawClient):
         return self._workload.acks == 0 and produced.error is None
 
 
-class _Keyed(_RawClient):
+class _Keyed(_OfPartition):
     def __init__(self, workload: Keyed, surroundings: Surroundings, partition: int, records: Records) -> None:
         super().__init__(surroundings, partition, workload.pause_ms)
         self._records = records
         self._workload = workload
 
-    def _do(self, leader: RecordedRawClient) -> bool:
+    def _do(self, client: RecordedRawClient) -> bool:
         records = [self._records.of_keys(self._workload.keys)]
-        produced = leader.produce(self._surroundings.topic, self._partition, records, bracket=True)
+        produced = client.produce(self._surroundings.topic, self._partition, records, bracket=True)
         return produced.outcome is Outcome.OK
 
 
-class _LeaderReader(_RawClient):
+class _LeaderReader(_OfPartition):
     def __init__(self, workload: LeaderReader, surroundings: Surroundings, partition: int) -> None:
         super().__init__(surroundings, partition, workload.pause_ms)
         self._offset = 0
 
-    def _do(self, leader: RecordedRawClient) -> bool:
+    def _do(self, client: RecordedRawClient) -> bool:
         topic = self._surroundings.topic
-        fetched = leader.fetch(topic, self._partition, self._offset, max_wait_ms=50)
+        fetched = client.fetch(topic, self._partition, self._offset, max_wait_ms=50)
         self._offset = fetched.next_offset
-        listed = leader.list_offsets(topic, self._partition)
+        listed = client.list_offsets(topic, self._partition)
         if fetched.error == "OFFSET_OUT_OF_RANGE" and listed.offset is not None:
             self._offset = min(self._offset, listed.offset)  # a log that was cut short: go on from its end
         return fetched.error is None and listed.error is None
+
+
+class _Committer(_RawClient[RecordedGroupClient]):
+    def __init__(self, workload: Committer, surroundings: Surroundings) -> None:
+        self._group = workload.group_of(surroundings.topic)
+        super().__init__(surroundings, CoordinatorConnection(surroundings, self._group), workload.pause_ms)
+        self._offset = 0
+
+    def _do(self, client: RecordedGroupClient) -> bool:
+        topic, partitions = self._surroundings.topic, list(self._surroundings.replicas)
+        self._offset += 1
+        committed = client.commit(self._group, topic, dict.fromkeys(partitions, self._offset))
+        return committed.error is None and client.fetch_offsets(self._group, topic, partitions).error is None
 
 
 class _Administrator:

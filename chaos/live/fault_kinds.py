@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from chaos.fault_words import FileKind, Held, Role
-from chaos.faults import RestartWith, Timed
+from chaos.faults import Fault, Isolate, Kill, Pause, RestartWith, Timed
 from chaos.live_faults import CutShort, HoldRequests, LimitMemory, Refuse, Slice, StaleCopy, Starve, Upgrade
 from chaos.simulation.choice import chosen
-from chaos.simulation.fault_moves import Group, ends, nodes, one, replicas
-from chaos.simulation.fault_strategies import FAULT_KINDS, schedules_of
+from chaos.simulation.fault_moves import Group, ends, keeps, nodes, one, replicas
+from chaos.simulation.fault_strategies import FAULT_KINDS, SIMULATED_KINDS, schedules_of
 from chaos.simulation.shape import Shape
 
 _FROM_FOLLOWERS: Final = ((1,), (1, 23))
@@ -27,6 +27,9 @@ _SETTINGS: Final = (
     ("log.flush.offset.checkpoint.interval.ms", "100"),
     ("metadata.log.max.record.bytes.between.snapshots", "300"),
 )
+LASTING: Final = "lasting"
+LASTING_MS: Final = 70_000
+"""Longer than a cluster with a round's settings may take after a change, so that it has to serve in the end."""
 _MIB: Final = 1024 * 1024
 _NEWEST: Final = "4.3.1"
 
@@ -84,7 +87,19 @@ def _upgrades(shape: Shape) -> SearchStrategy[Group]:
     return one(st.builds(Upgrade, nodes(shape), st.just(_NEWEST)))
 
 
+def _lasting(shape: Shape) -> SearchStrategy[Group]:
+    """What takes one node away from everybody."""
+    gone: SearchStrategy[Fault] = chosen(
+        st.builds(Kill, nodes(shape)),
+        st.builds(Pause, nodes(shape)),
+        st.builds(Isolate, nodes(shape), st.just(True), keeps()),
+    )
+    return gone.map(lambda fault: (Timed(0, fault, LASTING_MS),))
+
+
 KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS | {
+    "new-broker": SIMULATED_KINDS["new-broker"],
+    "unregister": SIMULATED_KINDS["unregister"],
     "refuse": _refusals,
     "slice": _slices,
     "hold-requests": _holds,
@@ -94,11 +109,17 @@ KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS 
     "memory": _memory_limits,
     "restart-with": _other_settings,
     "upgrade": _upgrades,
+    LASTING: _lasting,
 }
 """By name: the groups that a schedule is made of, for a shape."""
 
 
 @cache
 def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
-    """Schedules of faults of some kinds, by time; as the simulation draws them."""
+    """Schedules of faults of some kinds, by time; as the simulation draws them.
+
+    What lasts stays alone: the time in which a cluster has to serve begins anew with every other fault.
+    """
+    if LASTING in kinds:
+        return KINDS[LASTING](shape)
     return schedules_of(chosen(*(KINDS[kind](shape) for kind in kinds)))

@@ -2,7 +2,8 @@
 
 Rules of this file:
 - One task walks through the schedule. It waits for no node: what takes its time (a node that starts, an administrator's
-  request) goes on beside it, and a fault that comes in between takes what it finds.
+  request) goes on beside it, and a fault that comes in between takes what it finds. Only who is unregistered is not
+  started before that was answered, or given up.
 - A fault's row of the history begins before the fault does and ends when it is over.
 - Whatever happens, Ctrl-C too, all is healed: `__call__` ends with every fault over and every node started.
 """
@@ -212,8 +213,14 @@ class Injector:
         if node is None:
             return None
         heal = self.nodes.keep_down(fault, node, self.target.kill)
-        self._administration.ask(lambda client: client.unregister_broker(node))
-        return heal
+        asked = self._administration.ask(lambda client: client.unregister_broker(node))
+
+        def over() -> None:
+            """A broker that is unregistered while it runs is not heard any more, and does not register again."""
+            asked.result()
+            heal()
+
+        return over
 
     def _ask(self, fault: Configure | Elect | Reassign) -> Heal | None:
         topic = self.surroundings.topic

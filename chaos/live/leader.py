@@ -1,56 +1,88 @@
-"""A raw client that follows the leader of a partition wherever it moves."""
+"""Raw clients that follow the leader of a partition, or the coordinator of a group, wherever it moves."""
 
-from typing import Final
+from abc import ABC, abstractmethod
+from typing import Final, Generic, TypeVar
 
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
+from fixtures.clients.recorded_connection import RecordedConnection
+from fixtures.clients.recorded_group import RecordedGroupClient
 
 REQUEST_TIMEOUT_S: Final = 5.0
 
+Client = TypeVar("Client", bound=RecordedConnection)
 
-class LeaderConnection:
-    """One process of the history that talks to the leader of a partition, by one connection at a time."""
 
-    def __init__(self, surroundings: Surroundings, partition: int) -> None:
+class FollowingConnection(ABC, Generic[Client]):
+    """One process of the history that talks to whoever plays a role, by one connection at a time."""
+
+    _client_class: type[Client]
+
+    def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
-        self._partition = partition
         self._process = next(surroundings.processes)
         self._asked = 0
-        self._client: RecordedRawClient | None = None
+        self._client: Client | None = None
 
-    def client(self) -> RecordedRawClient | None:
-        """The leader's, as the metadata of one node after another has it; null where that node knows of none."""
+    def client(self) -> Client | None:
+        """To whoever it is, as one node after another has it; null where that node knows of none."""
         if self._client is None:
             nodes = self._surroundings.target.nodes
             self._asked += 1
             with self._connect(nodes[self._asked % len(nodes)].id) as guide:
-                leader = self._leader_by(guide)
-            if leader is not None:
-                self._client = self._connect(leader)
+                found = self._found_by(guide)
+            if found in {node.id for node in nodes}:
+                self._client = self._connect(found)
         return self._client
 
     def forget(self) -> None:
-        """It is not the leader, or not there: look for the leader again."""
+        """It is another by now, or not there: look anew."""
         if self._client is not None:
             self._client.client.close()
         self._client = None
 
-    def _leader_by(self, guide: RecordedRawClient) -> int | None:
-        response = guide.metadata([self._surroundings.topic]).response
-        nodes = {node.id for node in self._surroundings.target.nodes}
-        for of_topic in response.topics if response is not None else ():
-            for of_partition in of_topic.partitions:
-                if of_partition.partition_index == self._partition and of_partition.leader_id in nodes:
-                    return int(of_partition.leader_id)
-        return None
+    @abstractmethod
+    def _found_by(self, guide: Client) -> int | None:
+        """Whom this node takes for it."""
 
-    def _connect(self, node: int) -> RecordedRawClient:
+    def _connect(self, node: int) -> Client:
         host, port = next((each.host, each.port) for each in self._surroundings.target.nodes if each.id == node)
-        return RecordedRawClient(
+        return self._client_class(
             RawClient(host, port, timeout_s=REQUEST_TIMEOUT_S, transport=self._surroundings.target.transport),
             self._surroundings.recorder,
             self._process,
             topic_ids=self._surroundings.topic_ids,
             node=node,
         )
+
+
+class LeaderConnection(FollowingConnection[RecordedRawClient]):
+    """To the leader of a partition, as the metadata has it."""
+
+    _client_class = RecordedRawClient
+
+    def __init__(self, surroundings: Surroundings, partition: int) -> None:
+        super().__init__(surroundings)
+        self._partition = partition
+
+    def _found_by(self, guide: RecordedRawClient) -> int | None:
+        response = guide.metadata([self._surroundings.topic]).response
+        for of_topic in response.topics if response is not None else ():
+            for of_partition in of_topic.partitions:
+                if of_partition.partition_index == self._partition:
+                    return int(of_partition.leader_id)
+        return None
+
+
+class CoordinatorConnection(FollowingConnection[RecordedGroupClient]):
+    """To the coordinator of a group."""
+
+    _client_class = RecordedGroupClient
+
+    def __init__(self, surroundings: Surroundings, group: str) -> None:
+        super().__init__(surroundings)
+        self._group = group
+
+    def _found_by(self, guide: RecordedGroupClient) -> int | None:
+        return guide.find_coordinator(self._group)

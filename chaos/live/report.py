@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -45,6 +45,7 @@ class Worked:
     :ivar recovery_s: from the last heal until every partition had a leader and a full ISR; null if that took too long.
     :ivar bound_s: how long it may take.
     :ivar work_s: from the first client's start to then.
+    :ivar unwritten: partitions that took no record after that, within the bound.
     :ivar unhealed: faults that still hold after healing.
     """
 
@@ -54,6 +55,7 @@ class Worked:
     recovery_s: float | None = 0.0
     bound_s: float = 0.0
     work_s: float = 0.0
+    unwritten: tuple[int, ...] = ()
     unhealed: tuple[str, ...] = ()
 
 
@@ -95,10 +97,14 @@ class Report:
         ]
         found += [Violation("replicas-differ", str(divergence)) for divergence in self.worked.divergences]
         found += [Violation("residue", line) for line in (*self.worked.unhealed, *self.residue)]
+        return (*found, *(Violation("not-recovered", text) for text in self._not_recovered()))
+
+    def _not_recovered(self) -> Iterator[str]:
+        bound = f"{self.worked.bound_s:.0f} s after the last heal"
         if self.worked.recovery_s is None:
-            bound = f"{self.worked.bound_s:.0f} s"
-            found.append(Violation("not-recovered", f"{bound} after the last heal not every partition is in order"))
-        return tuple(found)
+            yield f"{bound} not every partition is in order"
+        if self.worked.unwritten:
+            yield f"{bound} no record is taken by {', '.join(f'partition {each}' for each in self.worked.unwritten)}"
 
     @property
     def permitted(self) -> dict[str, int]:

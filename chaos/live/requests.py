@@ -30,9 +30,10 @@ class Administration:
         self._cancelled = cancelled
         self._tasks: list[Task] = []
 
-    def ask(self, request: Ask) -> None:
-        """Ask one node after the other until somebody answers, each once."""
+    def ask(self, request: Ask) -> Task:
+        """Ask one node after the other until somebody answers, each once. What is returned is done then."""
         self._tasks.append(self._surroundings.target.stage.start(lambda: self._ask_everyone(request)))
+        return self._tasks[-1]
 
     def beside(self, action: Callable[[], object]) -> None:
         """Do something that takes its time, and may not succeed: a broker does not join a cluster that is broken."""

@@ -9,7 +9,7 @@ A round goes through phases: *steady* (`steady_ms`), *faulty* (until the last fa
 back.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chaos.faults import Configure, Timed
 from chaos.simulation.script import Cluster, Topic
@@ -67,6 +67,20 @@ class LeaderReader(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Committer(AsPython):
+    """Commits an offset for each partition to the coordinator of a group, asks for them, and goes on.
+
+    It is no member of the group. Its offsets rise, and are nobody's positions.
+    """
+
+    pause_ms: int = 100
+
+    def group_of(self, topic: str) -> str:
+        """The group's name."""
+        return f"{topic}-committers"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Administrator(AsPython):
     """Creates a topic of its own, alters it and deletes it, again and again."""
 
@@ -76,7 +90,7 @@ class Administrator(AsPython):
 _CLUSTER = Cluster()
 _TOPIC = Topic()
 
-Workload = Pipelined | OneByOne | Keyed | Tail | LeaderReader | Administrator
+Workload = Pipelined | OneByOne | Keyed | Tail | LeaderReader | Committer | Administrator
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -95,6 +109,19 @@ class Round(AsPython):
     healed_ms: int = 1_000
 
     @property
+    def group(self) -> str | None:
+        """In which clients commit; null where none does."""
+        return next((each.group_of(self.topic.name) for each in self.workloads if isinstance(each, Committer)), None)
+
+    def under_load(self, times: int) -> "Round":
+        """The same round with so many times the records in each batch of its producers. Writers of keys stay."""
+        workloads = (
+            replace(each, records=each.records * times) if isinstance(each, Pipelined | OneByOne) else each
+            for each in self.workloads
+        )
+        return replace(self, workloads=tuple(workloads))
+
+    @property
     def flushes_each_message(self) -> bool:
         """Whether the topic's records are durable once they are acknowledged, whoever loses power."""
         changed = (timed.fault.name for timed in self.schedule if isinstance(timed.fault, Configure))
@@ -111,6 +138,7 @@ class Round(AsPython):
 __all__ = [
     "Administrator",
     "Cluster",
+    "Committer",
     "Keyed",
     "LeaderReader",
     "OneByOne",

@@ -1,9 +1,10 @@
 """One round on a started target: clients work while the schedule goes on; then the cluster is held to account.
 
 It has recovered once every partition has a leader and a full ISR again, for which it has the time that
-`linearizability.anomalies.healing` allows. Then fresh consumers read everything back, up to the end offsets, every
-replica's log directory is read as one more client that has to see all of it, and the whole history is judged. A cluster
-that does not recover has failed by that alone, and nobody waits for it any longer.
+`linearizability.anomalies.healing` allows, and takes one record more in every partition. Then fresh consumers read
+everything back, up to the end offsets, every replica's log directory is read as one more client that has to see all of
+it, and the whole history is judged. A cluster that does not recover has failed by that alone, and nobody waits for it
+any longer.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +30,8 @@ from linearizability.history.reader import open_history
 from linearizability.history.validate import validate
 
 Told = Callable[[Injected], None]
-_WRITE_ENDS_TIMEOUT_S = 10.0
-"""For one more record of each partition, once the cluster is in order."""
+_WRITE_ENDS_MIN_S = 10.0
+"""For one more record of each partition, once the cluster is in order, however little is left of the bound."""
 
 
 class LiveTarget(Target, BreakableTarget):
@@ -51,18 +52,21 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
         surroundings = run.make_topic(topic.name, settings, admin)
         began_s = clock.monotonic()
         with ExitStack() as watching:
-            watch = Watch(surroundings)
+            watch = Watch(surroundings, a_round.group)
             watch.start()
             watching.callback(watch.stop)
             healing = _Healing(target, surroundings, watch.view, a_round, told)
             _work(target, surroundings, a_round, healing)
             worked_s = clock.monotonic()
             surroundings = replace(surroundings, replicas=_replicas(watch.view, surroundings))
+            unwritten: tuple[int, ...] = ()
             if healing.recovery_s is not None:
                 kept = not a_round.may_replace_timestamps
-                write_ends(surroundings, timestamp_kept=kept, timeout_s=_WRITE_ENDS_TIMEOUT_S)
+                left_s = max(_WRITE_ENDS_MIN_S, healing.left_s)
+                unwritten = write_ends(surroundings, timestamp_kept=kept, timeout_s=left_s)
+            if is_in_order := healing.recovery_s is not None and not unwritten:
                 run.drain(surroundings, _settled(settings, watch.view), admin)
-        if healing.recovery_s is not None:
+        if is_in_order:
             record_replicas(surroundings)
         worked = Worked(
             injected=tuple(healing.injector.injected),
@@ -71,12 +75,24 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
             recovery_s=healing.recovery_s,
             bound_s=healing.bound_s,
             work_s=worked_s - began_s,
-            unhealed=(*target.network_residue, *target.disk_residue),
+            unwritten=unwritten,
+            unhealed=unhealed(target),
         )
     history = open_history(run_dir)
     validate(history)
     report = report_of(history, a_round, target.name, worked)
     return replace(report, overhead_s=clock.monotonic() - worked_s)
+
+
+def unhealed(target: BreakableTarget) -> tuple[str, ...]:
+    """What is still broken of a target, of every kind of fault; empty where all was healed."""
+    return (
+        *target.network_residue,
+        *target.request_residue,
+        *target.disk_residue,
+        *target.clock_residue,
+        *target.resource_residue,
+    )
 
 
 class _Healing:
@@ -103,6 +119,12 @@ class _Healing:
         )
         self.bound_s = Schedule(Settings({}, target.cluster_properties, ())).allowed_ns / 1e9
         self.recovery_s: float | None = None
+        self._healed_s = 0.0
+
+    @property
+    def left_s(self) -> float:
+        """Of the time that the cluster has to recover in, once all is healed; below zero where that is over."""
+        return self._healed_s + self.bound_s - self._surroundings.target.transport.monotonic()
 
     def await_hold(self) -> None:
         """Nothing holds from the beginning."""
@@ -123,10 +145,10 @@ class _Healing:
     def _suffer_and_recover(self) -> None:
         self.injector()
         clock = self._surroundings.target.transport
-        healed_s, healed_ns = clock.monotonic(), clock.monotonic_ns()
-        while not self._cancelled.is_set() and clock.monotonic() < healed_s + self.bound_s:
+        self._healed_s, healed_ns = clock.monotonic(), clock.monotonic_ns()
+        while not self._cancelled.is_set() and self.left_s > 0:
             if self._view.is_whole(self._round.topic.partitions, self._nodes, healed_ns):
-                self.recovery_s = clock.monotonic() - healed_s
+                self.recovery_s = clock.monotonic() - self._healed_s
                 break
             self._cancelled.wait(PERIOD_S)
             self.injector.nodes.start_all()  # a node may end by its disk a moment after that is well again

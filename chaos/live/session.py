@@ -12,11 +12,12 @@ from chaos.live.injector import Injected
 from chaos.live.report import Report
 from chaos.live.round import Round
 from chaos.live.run import LiveTarget, run_round
+from conformance.concurrent.surroundings import ScriptNotRunError
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.controls import ProcessSupervision
 from fixtures.targets.residue import residue_of
-from fixtures.targets.target import PREPARED, Target, UnknownTargetError
+from fixtures.targets.target import PREPARED, Target, TargetError, UnknownTargetError
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,10 @@ def run_on(
         try:
             with cluster:
                 report = run_round(cluster, run_dir, a_round, told)
+        except (TargetError, ScriptNotRunError) as error:
+            if left := residue_of(Path(work_dir), os.getpid()):
+                raise TargetError(f"{error}; and it left behind: {'; '.join(left)}") from error
+            raise
         finally:
             cluster.collect_logs(run_dir / "brokers")
         return replace(report, residue=residue_of(Path(work_dir), os.getpid()))

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from hypothesis.core import HypothesisHandle
 from hypothesis.strategies import SearchStrategy
 
-from chaos.live.fault_kinds import KINDS, schedules
+from chaos.live.fault_kinds import KINDS, LASTING, schedules
 from chaos.live.round import (
     Administrator,
     Cluster,
+    Committer,
     Keyed,
     LeaderReader,
     OneByOne,
@@ -55,8 +56,10 @@ _TOPICS: Final[tuple[Properties, ...]] = (
 )
 """Settings of the topic, the usual ones more often."""
 
+_PATIENT: Final = Pipelined()
+"""It asks every node that it can reach for the leader: what it cannot write, nobody serves."""
 _WRITERS: Final[tuple[Workload, ...]] = (
-    Pipelined(),
+    _PATIENT,
     OneByOne(idempotent=True),
     OneByOne(),
     OneByOne(acks=1),
@@ -65,7 +68,7 @@ _WRITERS: Final[tuple[Workload, ...]] = (
     Pipelined(idempotent=False, acks=1),
     Keyed(),
 )
-_OTHERS: Final[tuple[Workload, ...]] = (Tail(), LeaderReader(), Administrator())
+_OTHERS: Final[tuple[Workload, ...]] = (Tail(), LeaderReader(), Committer(), Administrator())
 _SHAPES: Final = (Shape(topics=(("a", 1),)), Shape(topics=(("a", 3),)), Shape(topics=(("a", 2),)))
 _BYTES: Final = 8_192
 """What Hypothesis takes for one example at most."""
@@ -77,13 +80,14 @@ def rounds(draw: st.DrawFn, kinds: tuple[str, ...]) -> Round:
     shape = draw(st.sampled_from(_SHAPES))
     properties = draw(st.sampled_from(_TOPICS))
     in_play = draw(_some(kinds, 1, 3))
-    workloads = (*draw(_some(_WRITERS, 1, 3)), *draw(_some(_OTHERS, 1, 3)))
+    writers = (_PATIENT,) if LASTING in in_play else ()
+    workloads = dict.fromkeys((*writers, *draw(_some(_WRITERS, 1, 3)), *draw(_some(_OTHERS, 1, 3))))
     compacts = _COMPACTS_SOON if properties[-len(_COMPACTED) :] == _COMPACTED else ()
     ((name, partitions),) = shape.topics
     return Round(
         cluster=Cluster(shape.nodes, (), (*SOON_MISSED, *compacts, *draw(_lags()))),
         topic=Topic(name, partitions, shape.replication_factor, properties),
-        workloads=workloads,
+        workloads=tuple(workloads),
         schedule=draw(schedules(shape, in_play)),
     )
 

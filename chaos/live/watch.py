@@ -17,6 +17,7 @@ from typing import Any, Final
 from chaos.faults import Node, Role
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.recorded_admin import RecordedAdminClient
+from fixtures.clients.recorded_group import RecordedGroupClient
 from fixtures.clients.stage import Event, Task
 
 PERIOD_S: Final = 0.2
@@ -60,6 +61,7 @@ class View:
         self._lock = threading.Lock()
         self._partitions: dict[int, PartitionSeen] = {}
         self._quorum: QuorumSeen | None = None
+        self._coordinator: int | None = None
         self._heard_ns: dict[int, int] = {}
         self.changed: Callable[[PartitionSeen], None] = lambda _: None
         """Told of every newer answer about a partition."""
@@ -89,6 +91,10 @@ class View:
             if self._quorum is None or (seen.epoch, seen.leader) >= (self._quorum.epoch, self._quorum.leader):
                 self._quorum = seen
 
+    def tell_coordinator(self, node: int) -> None:
+        """Somebody has answered who coordinates the group of the round."""
+        self._coordinator = node
+
     def node(self, name: Node) -> int | None:
         """Who plays a role by now; null where nobody does. An id is itself."""
         if isinstance(name, int):
@@ -108,7 +114,9 @@ class View:
                 return controller
             case Role.STANDBY:
                 return next((node for node in (quorum.voters if quorum else ()) if node != controller), None)
-            case _:  # no client of ours keeps offsets in a group yet, so that nobody coordinates
+            case Role.COORDINATOR:
+                return self._coordinator
+            case _:
                 return None
 
     def is_whole(self, partitions: int, nodes: Iterable[int], since_ns: int) -> bool:
@@ -128,11 +136,15 @@ def _is_newer(seen: PartitionSeen, known: PartitionSeen) -> bool:
 
 
 class Watch:
-    """Asks every node, each from a task of its own, until it is over."""
+    """Asks every node, each from a task of its own, until it is over.
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    :param group: whose coordinator to ask for; where null none is looked for, so that none comes to be.
+    """
+
+    def __init__(self, surroundings: Surroundings, group: str | None = None) -> None:
         self.view = View()
         self._surroundings = surroundings
+        self._group = group
         self._over: Event = surroundings.target.stage.event()
         self._tasks: list[Task] = []
 
@@ -149,10 +161,14 @@ class Watch:
 
     def _ask(self, node: int) -> None:
         client = self._surroundings.raw_client(node, timeout_s=_ANSWER_TIMEOUT_S)
+        of_groups = RecordedGroupClient(
+            client.client, client.recorder, client.process, topic_ids=client.topic_ids, node=node
+        )
         with closing(client.client):
             while not self._over.is_set():
                 self._ask_about_topic(node, client)
                 self._ask_about_quorum(client)
+                self._ask_about_group(of_groups)
                 self._over.wait(PERIOD_S)
 
     def _ask_about_topic(self, node: int, client: RecordedAdminClient) -> None:
@@ -180,3 +196,8 @@ class Watch:
                 if not each.error_code:
                     voters = tuple(int(voter.replica_id) for voter in each.current_voters)
                     self.view.tell_quorum(QuorumSeen(int(each.leader_id), int(each.leader_epoch), voters))
+
+    def _ask_about_group(self, client: RecordedGroupClient) -> None:
+        coordinator = None if self._group is None else client.find_coordinator(self._group)
+        if coordinator is not None:
+            self.view.tell_coordinator(coordinator)

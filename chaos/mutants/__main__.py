@@ -38,7 +38,7 @@ def main(words: Sequence[str] | None = None) -> int:
         survived = {row["id"] for row in json.loads(options.survivors_of.read_text()) if not row["killed_by"]}
         drawn = [mutant for mutant in drawn if mutant.id in survived]
     console.print(f"{len(drawn)} of {len(mutants)} mutants, seed {options.seed}, {options.seconds:g} s each")
-    touches = _touches(console)
+    touches = _touches(console, drawn)
     killed_by, _, scripts = try_mutant(None, [touch.name for touch in touches], CLEAN_SECONDS)
     if killed_by:
         console.print(f"the clean core does not survive: {killed_by}")
@@ -68,9 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _touches(console: Console) -> Sequence[Touch]:
+def _touches(console: Console, mutants: Sequence[Mutant]) -> Sequence[Touch]:
     """What each attempt runs; the mutants' own processes come from one that has not imported the core."""
-    touches = measure(list(names(SEEDS)))
+    touches = measure(list(names(SEEDS)), mutants)
     functions = len({function for touch in touches for function in touch.functions})
     console.print(f"{len(touches)} attempts, which run {functions} functions of the core")
     return touches
@@ -78,7 +78,7 @@ def _touches(console: Console) -> Sequence[Touch]:
 
 def _trials(drawn: Sequence[Mutant], touches: Sequence[Touch], seconds: float, workers: int) -> Iterator[Verdict]:
     def put_on_trial(mutant: Mutant) -> Verdict:
-        attempts = in_order_for((mutant.module, mutant.function), touches)
+        attempts = in_order_for(mutant, touches)
         return Verdict(mutant, *try_mutant(mutant, attempts, seconds))
 
     with ThreadPoolExecutor(workers) as pool:

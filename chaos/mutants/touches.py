@@ -1,20 +1,25 @@
-"""Which attempts run which functions of the core: those that do are made first against a mutant of one.
+"""Which attempts run which functions of the core, and which lines of the mutants: those are made first.
 
-It is measured once, on the clean core, with Python's profiling hook. A function that no attempt runs is a hole by
-itself: no mutant of it can be seen.
+It is measured once, on the clean core, with Python's tracing hook, line by line only in functions that have mutants. A
+function that no attempt runs is a hole by itself: no mutant of it can be seen.
 """
 
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
+from chaos.mutants.mutations import Mutant
 from chaos.mutants.sample import PACKAGE
 
 Function = tuple[str, str]
 """Module, and qualified name."""
+Line = tuple[str, int]
+"""Module, and number."""
+Trace = Callable[[FrameType, str, object], "Trace | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,34 +28,50 @@ class Touch:
 
     name: str
     functions: frozenset[Function]
+    lines: frozenset[Line]
     seconds: float
 
 
-def measure(names: Sequence[str]) -> Sequence[Touch]:
-    """Make each attempt once."""
-    return [_measure(name) for name in names]
+def measure(names: Sequence[str], mutants: Iterable[Mutant]) -> Sequence[Touch]:
+    """Make each attempt once, and look at the lines of the mutants."""
+    lines: defaultdict[str, set[int]] = defaultdict(set)
+    for mutant in mutants:
+        lines[mutant.module].add(mutant.line)
+    return [_measure(name, lines) for name in names]
 
 
-def _measure(name: str) -> Touch:
+def _measure(name: str, wanted: Mapping[str, set[int]]) -> Touch:
     from chaos.mutants.attempts import attempt  # imports the core
 
-    seen: dict[CodeType, str] = {}
+    modules: dict[CodeType, str] = {}
+    own: dict[CodeType, set[int]] = {}
+    missing: dict[CodeType, set[int]] = {}
+    """The lines of mutants in each function that ran, and those of them that did not."""
 
-    def look(frame: FrameType, event: str, _argument: object) -> None:
+    def look(frame: FrameType, _event: str, _argument: object) -> Trace | None:
         code = frame.f_code
-        if event == "call" and code not in seen:
-            seen[code] = frame.f_globals.get("__name__", "")
+        if code not in modules:
+            module = modules[code] = frame.f_globals.get("__name__", "")
+            own[code] = wanted[module] & {line for *_, line in code.co_lines()} if module in wanted else set()
+            missing[code] = set(own[code])
+        return look_at_line if missing[code] else None
+
+    def look_at_line(frame: FrameType, _event: str, _argument: object) -> Trace | None:
+        left = missing[frame.f_code]
+        left.discard(frame.f_lineno)
+        return look_at_line if left else None
 
     began = time.process_time()
-    threading.setprofile(look)
-    sys.setprofile(look)
+    threading.settrace(look)
+    sys.settrace(look)
     try:
         attempt(name)
     finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    functions = {(module, _plain(code.co_qualname)) for code, module in seen.items() if module.startswith(PACKAGE)}
-    return Touch(name, frozenset(functions), time.process_time() - began)
+        sys.settrace(None)
+        threading.settrace(None)
+    functions = {(module, _plain(code.co_qualname)) for code, module in modules.items() if module.startswith(PACKAGE)}
+    lines = {(modules[code], line) for code in own for line in own[code] - missing[code]}
+    return Touch(name, frozenset(functions), frozenset(lines), time.process_time() - began)
 
 
 def _plain(qualname: str) -> str:
@@ -58,32 +79,39 @@ def _plain(qualname: str) -> str:
     return qualname.partition(".<locals>")[0]
 
 
-def in_order_for(function: Function, touches: Sequence[Touch]) -> list[str]:
-    """The attempts: those that run the function first, and of these what is unlike those before, for its time.
+def in_order_for(mutant: Mutant, touches: Sequence[Touch]) -> list[str]:
+    """The attempts: those that run its line, then its function; of these what is unlike those before, for its time.
 
     Attempts that are alike kill the same mutants. So each is the one that runs the most functions a second which those
     before it have not run; when there is none, that begins again with the rest.
     """
-    module, qualname = function
-    parts = qualname.split(".")
-    outer = {(module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
-    near = [touch for touch in touches if outer & touch.functions]
-    far = [touch for touch in touches if not outer & touch.functions]
-    return [*_unlike(near), *_unlike(far)]
+    parts = mutant.function.split(".")
+    outer = {(mutant.module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
+    of_line, of_function, far = list[Touch](), list[Touch](), list[Touch]()
+    for touch in touches:
+        if (mutant.module, mutant.line) in touch.lines:
+            of_line.append(touch)
+        elif outer & touch.functions:
+            of_function.append(touch)
+        else:
+            far.append(touch)
+    return [*_unlike(of_line), *_unlike(of_function), *_unlike(far)]
 
 
 def _unlike(touches: Sequence[Touch]) -> Iterator[str]:
-    """Names, in rounds of a greedy set cover."""
-    left = list(touches)
+    """Names, in rounds of a greedy set cover; a set of functions is the bits of a number."""
+    bits = {function: 1 << bit for bit, function in enumerate({each for touch in touches for each in touch.functions})}
+    left = [(touch, sum(bits[function] for function in touch.functions)) for touch in touches]
     while left:
-        seen: set[Function] = set()
+        seen = 0
         alike = []
         while left:
-            best = max(left, key=lambda touch: len(touch.functions - seen) / touch.seconds)
+            best = max(left, key=lambda one: (one[1] & ~seen).bit_count() / one[0].seconds)
             left.remove(best)
-            if best.functions <= seen:
+            touch, functions = best
+            if functions & ~seen:
+                seen |= functions
+                yield touch.name
+            else:
                 alike.append(best)
-                continue
-            seen |= best.functions
-            yield best.name
         left = alike

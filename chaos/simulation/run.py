@@ -5,8 +5,9 @@
 3. *faulty*: the schedule's faults come and go. The phase ends when all are over and every client is through.
 4. *healed*: the cluster must come to order within `CONVERGE_MS`, take a write to every partition, and come to order
    again (liveness).
-5. *drained*: a fresh consumer reads every partition to its end, the groups' offsets are fetched, disks are compared.
-6. *idle*: what brokers do now and then must have been done (`housekeeping`).
+5. *examined*: it is asked some of what it must refuse (`examination`).
+6. *drained*: a fresh consumer reads every partition to its end, the groups' offsets are fetched, disks are compared.
+7. *idle*: what brokers do now and then must have been done (`housekeeping`).
 
 After every event the invariants hold, or the run ends there; otherwise its history is judged as that of any run. An
 error that the core raises and that is no failure of a node's surroundings is a bug: the violation `exception`.
@@ -16,6 +17,8 @@ import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from chaos.fault_rows import row
+from chaos.faults import Unregister
 from chaos.simulation.clients.administration import Request
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.client import Surroundings
@@ -24,6 +27,7 @@ from chaos.simulation.clients.process import Behaviour, MalformedAnswerError, Pr
 from chaos.simulation.clients.producer import Producer
 from chaos.simulation.clients.raw import RawClient
 from chaos.simulation.clients.view import Place
+from chaos.simulation.examination import exams_of, facts_of, take
 from chaos.simulation.forfeits import Forfeits
 from chaos.simulation.history import HistoryInMemory
 from chaos.simulation.inject import Injector
@@ -39,6 +43,7 @@ from fixtures.targets.trial_properties import trial_properties
 from linearizability.history.reader import History
 from linearizability.history.recorder import Recorder
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
+from reference_broker.core.lifecycle import UNKNOWN_EPOCH
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.coverage import Coverage
@@ -56,6 +61,7 @@ CLIENTS_MS = 120_000
 """How long clients may go on once the last fault is over."""
 CONVERGE_MS = 90_000
 """Twice as long as a follower waits for an answer that was lost (`replica.socket.timeout.ms`), and some more."""
+EXAM_MS = 30_000
 DRAIN_MS = 60_000
 REST_MS = 3 * PERIOD_MAX_MS
 _LOOK_MS = 50
@@ -159,6 +165,7 @@ class _Run:
             self._get_ready()
             self._break()
             self._heal()
+            self._examine()
             self._drain()
             self._rest()
             self.invariants.check_idle()
@@ -248,6 +255,13 @@ class _Run:
             raise _Failed("not-converged", f"a write to {producer.refused[0]} is not taken after the faults")
         self._await_order("after a write to each partition")
 
+    def _examine(self) -> None:
+        for exam in exams_of(self.script.seed):
+            steps = take(exam, lambda: facts_of(self.cluster, self.roles, self.script))
+            self._do(steps, EXAM_MS, f"nobody answers in the exam of {exam.name}")
+            if exam.unsettles:
+                self._await_order(f"after the exam of {exam.name}")
+
     def _drain(self) -> None:
         places = [place for place in self._places() if place[0] != CONSUMER_OFFSETS_TOPIC]
         if places:
@@ -281,11 +295,27 @@ class _Run:
         while reason is not None:
             if scheduler.now_ms >= end_ms:
                 raise _Failed("not-converged", f"{CONVERGE_MS} ms {when}: {reason}")
+            self._start_anew()
             scheduler.run(_LOOK_MS)
             reason = converged(self.cluster)
         topics = list(dict.fromkeys(topic for topic, _ in self._places()))
         if topics:
             self._do(self._raw().ask_metadata(topics), READY_MS, "nobody tells metadata")
+
+    def _start_anew(self) -> None:
+        """Who was unregistered while it ran, by a request that came late, is not heard any more, as in Kafka.
+
+        An operator who has unregistered a broker that is to stay starts it again.
+        """
+        image = self.roles.image()
+        if image is None or not any(isinstance(timed.fault, Unregister) for timed in self.script.schedule):
+            return
+        for node_id, machine in self.cluster.machines.items():
+            broker = None if machine.node is None else machine.node.broker
+            if broker is not None and broker.lifecycle.broker_epoch != UNKNOWN_EPOCH and node_id not in image.brokers:
+                with row(self.recorder, "kill", "started again, as it was unregistered", str(node_id)):
+                    machine.kill()
+                    self.cluster.start(node_id)
 
     def _places(self) -> list[Place]:
         image = self.roles.image()

@@ -26,9 +26,11 @@ from fixtures.clients.recorded_admin import RecordedAdminClient
 from fixtures.clients.stage import Stage, Task
 from fixtures.clients.transport import Transport
 from fixtures.targets.target import Target
+from linearizability.check import LARGE_ROWS
 from linearizability.history.recorder import Recorder
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
+from linearizability.shards.writing import LargeLayout
 
 READY_TIMEOUT_S = 30.0
 """For a new topic to have all its leaders and a full ISR, and for the ISR to be full again after healing."""
@@ -69,7 +71,7 @@ class HistoryRun:
             versions=self.target.versions,
             cluster=self.target.cluster_properties,
         )
-        writer = self._exits.enter_context(HistoryWriter(self._run_dir, info))
+        writer = self._exits.enter_context(HistoryWriter(self._run_dir, info, LargeLayout(self._run_dir, LARGE_ROWS)))
         self._recorder = Recorder(writer, clock=self.target.transport.monotonic_ns)
         return self
 

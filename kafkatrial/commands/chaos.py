@@ -5,10 +5,15 @@ from typing import Annotated
 
 import typer
 
+from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
+
+_OF_ONE_ROUND = frozenset({"target", "packets", "disk"})
+"""What can be said of a round that is known."""
 
 
 def chaos(  # noqa: PLR0917  a parameter is an option
+    context: typer.Context,
     target: Annotated[
         list[str] | None, typer.Option(metavar="KIND[:VERSION]", help="Cluster to break; repeat it for several.")
     ] = None,
@@ -51,12 +56,17 @@ def chaos(  # noqa: PLR0917  a parameter is an option
     disk: Annotated[
         str | None, typer.Option(metavar="KIND", help="What log directories lie on: fuse, ext4, xfs; what it takes.")
     ] = None,
+    load: Annotated[
+        int, typer.Option(min=1, metavar="N", help="So many times the records in each batch of the producers.")
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
 ) -> ExitCode:
     """Break real clusters by drawn schedules of faults, and judge what their clients saw."""
     from kafkatrial.breaking import Breaking, Choices, beside, disk_named, plan_chaos, run_again
     from kafkatrial.findings import show_finding
 
+    for known in ("again", "show"):
+        _refuse_others(context, known)
     if packets:
         from kafkatrial.packets import enter_namespace
 
@@ -79,6 +89,7 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         history_topic,
         history_bootstrap,
         node_disk,
+        load,
     )
     companions = beside(choices)
     if live:
@@ -87,3 +98,15 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         require_spark()
         require_java()
     return Breaking(plan_chaos(choices), as_json=as_json, beside=companions, is_live=live).run()
+
+
+def _refuse_others(context: typer.Context, name: str) -> None:
+    """Of an option that names a round, refuse those that have no meaning beside it."""
+    given = {
+        parameter.name: parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name and (source := context.get_parameter_source(parameter.name)) and source.name == "COMMANDLINE"
+    }
+    others = [option for parameter, option in given.items() if parameter not in {name, *_OF_ONE_ROUND}]
+    if name in given and others:
+        raise UsageError(f"{given[name]} runs a round that is known, and takes no {', '.join(others)}")

@@ -36,7 +36,7 @@ def check(
         ),
     ],
     *,
-    engine: Annotated[Engine, typer.Option(help="spark: for a history larger than memory.")] = Engine.LOCAL,
+    engine: Annotated[Engine, typer.Option(help="spark: as jobs of Spark, here or on a cluster.")] = Engine.LOCAL,
     master: Master = None,
     spark_conf: SparkConf = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,

@@ -26,8 +26,13 @@ def synthesize(
         list[str] | None, typer.Option(metavar="ANOMALY", help="An anomaly to plant, by name; may be given again.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N")] = 0,
+    layout: Annotated[
+        bool,
+        typer.Option("--layout", help="Lay it out for the engines in passing, which they do themselves otherwise."),
+    ] = False,
 ) -> ExitCode:
     """Write a history of any size, with anomalies planted."""
+    from linearizability.shards.running import Processes
     from linearizability.synthetic.plants import PLANTS
     from linearizability.synthetic.writing import Request
     from linearizability.synthetic.writing import synthesize as write
@@ -37,7 +42,8 @@ def synthesize(
         if name not in PLANTS:
             raise UsageError(f"there is no anomaly {name!r} to plant; there are {', '.join(PLANTS)}")
     progress = _Progress(records)
-    written = write(run_dir, Request(records, partitions, skew, names, seed), progress)
+    with Processes() as run:
+        written = write(run_dir, Request(records, partitions, skew, names, seed), progress, run if layout else None)
     progress.end()
     planted = ", ".join(f"{name} ({times})" if times > 1 else name for name, times in Counter(names).items())
     typer.echo(f"{run_dir}: {written:,} records in {partitions:,} partitions; planted: {planted or 'nothing'}")

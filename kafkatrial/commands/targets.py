@@ -24,7 +24,10 @@ def list_targets(context: typer.Context) -> ExitCode:
 @targets_app.command()
 def install(
     name: Annotated[
-        str, typer.Argument(metavar="TARGET", help="apache-kafka:4.3.1, apache-kafka:3.9.2, toxiproxy or spark")
+        str,
+        typer.Argument(
+            metavar="TARGET", help="apache-kafka:4.3.1, apache-kafka:3.9.2, apache-kafka-container, toxiproxy or spark"
+        ),
     ],
 ) -> ExitCode:
     """Download or build what a target needs, into the user's cache. Nothing is downloaded at any other time."""

@@ -1,8 +1,9 @@
 """`duplicate`: one record stands in the log twice (KIP-98's idempotence is there to prevent it).
 
 Choice: idempotence keeps its promise only while the log does. An offset counts towards a violation if what was read
-there is sure to have stayed (the promise of that read was never broken, or it was read again after healing); a record
-that an unclean election removed after it was read, and that its producer wrote again, is permitted.
+there is sure to have stayed (the promise of that read was never broken, or it was read again after healing, with
+nothing of a later epoch at or below it); a record that an unclean election removed after it was read, and that its
+producer wrote again, is permitted.
 """
 
 from collections.abc import Iterable

@@ -64,9 +64,13 @@ class Fault:
 
     def nodes(self) -> frozenset[int] | None:
         """The nodes it struck; None where the target does not say, which counts as every node."""
-        parts = re.split(r"[,;\s]+", (self.target or "").strip())
-        found = [_NODE.fullmatch(part) for part in parts]
-        return frozenset(int(match[1]) for match in found if match) if all(found) else None
+        return nodes_named(self.target or "")
+
+
+def nodes_named(text: str) -> frozenset[int] | None:
+    """The nodes of a list such as `1, node-2`; None where it is not one."""
+    found = [_NODE.fullmatch(part) for part in re.split(r"[,;\s]+", text.strip())]
+    return frozenset(int(match[1]) for match in found if match) if all(found) else None
 
 
 def faults_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Fault, ...]:

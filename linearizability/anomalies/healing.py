@@ -1,9 +1,12 @@
 """When a cluster must be in order again: what the faults of a run strike, and how long Kafka may take after a change.
 
-Choices. A node is struck while a fault names it, alone or as an end of a link (`1->2`); a target that names no node
-strikes every node, an election none, and a `configuration` every node for the rest of the run, since nobody knows what
-it does. Allowed after every beginning and end of a fault are thirty seconds and twice what Kafka takes, one after the
-other, to find a dead controller, a dead broker and a follower that lags: the highest in force of TIMES_MS.
+Choices. A node is struck while a fault names it, alone or as an end of a link (`1->2`). A `cut` of links between one
+node and both the clients and two other nodes or more *isolates* that node, and strikes it alone, unless its argument
+limits it to a `listener`; any other fault of clients' links strikes every node, since a leader that clients cannot
+reach goes on to lead. A target that names no node strikes every node, an election none, and a `configuration` every
+node for the rest of the run, since nobody knows what it does. Allowed after every beginning and end of a fault are
+thirty seconds and twice what Kafka takes, one after the other, to find a dead controller, a dead broker and a follower
+that lags: the highest in force of TIMES_MS.
 """
 
 import re
@@ -13,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Final
 
-from linearizability.anomalies.faults import NEVER_NS, Fault
+from linearizability.anomalies.faults import NEVER_NS, Fault, nodes_named
 from linearizability.anomalies.settings import Settings
 
 TIMES_MS: Final = {
@@ -28,6 +31,8 @@ TIMES_MS: Final = {
 _SPARE_NS: Final = 30_000_000_000
 BEGINNING_NS: Final = -(2**63)
 """Where the first period begins: before every time."""
+_ARROW: Final = re.compile(r"\s*-+>\s*")
+_CLIENTS: Final = re.compile(r"\bclients?\b")
 Nodes = frozenset[int] | None
 """Some nodes; None is every one."""
 
@@ -95,5 +100,16 @@ def _struck_by_any(faults: Iterable[Fault]) -> Nodes:
 def _struck_by(fault: Fault) -> Nodes:
     if not fault.is_of_a_replica:
         return None if fault.is_configuration else frozenset()
-    ends = re.sub(r"\s*-+>\s*|\bclients?\b", " ", fault.target or "")
-    return Fault(fault.kind, ends, None, 0, 0).nodes()
+    if _CLIENTS.search(fault.target or ""):
+        return _isolated(fault)
+    return nodes_named(_ARROW.sub(" ", fault.target or ""))
+
+
+def _isolated(fault: Fault) -> Nodes:
+    """The one node that a cut takes away from clients and other nodes alike; None where it does not."""
+    if fault.kind != "cut" or "listener" in (fault.argument or ""):
+        return None
+    links = [nodes_named(_CLIENTS.sub("", _ARROW.sub(" ", link))) for link in re.split(r"[,;]", fault.target or "")]
+    known = [link for link in links if link]
+    common = frozenset.intersection(*known) if len(known) == len(links) else frozenset()
+    return common if len(common) == 1 and len(frozenset().union(*known)) > 2 else None

@@ -162,14 +162,18 @@ class PartitionLog:
     def settled_reads(self) -> Flags:
         """Per read row, whether the record is sure to have stood at that offset at the end.
 
-        Either no promise of a read at that time was ever broken, or the read was invoked after healing.
+        Either no promise of a read at that time was ever broken, or the read was invoked after healing and nothing of a
+        later epoch was read at or below it: a leader that does not know yet that it is deposed answers from a log that
+        will be cut, after healing too.
         """
-        operations = self.rows.operations
-        reader = self.rows.reads.operation
+        operations, reads = self.rows.operations, self.rows.reads
         kept = self.promise.read.end_ns(operations.complete_ns) == NEVER_NS
         healed = self.context.healed_after_ns
         after_healing = np.ones(len(operations), np.bool_) if healed is None else operations.invoke_ns > healed
-        settled: Flags = (kept | after_healing)[reader]
+        settled: Flags = kept[reads.operation]
+        doubtful = after_healing[reads.operation] & ~settled
+        if doubtful.any():
+            settled |= doubtful & ~_superseded(reads)
         return settled
 
     def _full_isr(self) -> FullIsr:
@@ -182,6 +186,17 @@ class PartitionLog:
             tuple(int(states.asked_ns[index]) for index in full),
             tuple(int(states.answered_ns[index]) for index in full),
         )
+
+
+def _superseded(reads: RecordColumns) -> Flags:
+    """Whether a record of a higher epoch was read at the same offset or below: one log cannot have had both."""
+    placed = np.flatnonzero((reads.offset != NO_OFFSET) & (reads.leader_epoch != NO_EPOCH))
+    placed = placed[np.argsort(reads.offset[placed])]
+    offsets, epochs = reads.offset[placed], reads.leader_epoch[placed]
+    last_of_offset = np.searchsorted(offsets, offsets, side="right") - 1
+    superseded = np.zeros(len(reads), np.bool_)
+    superseded[placed] = np.maximum.accumulate(epochs)[last_of_offset] > epochs
+    return superseded
 
 
 def _without_doubtful_tombstones(rows: LogColumns, *, keeps_content: bool) -> RecordColumns:

@@ -8,8 +8,9 @@ was not answered may have gone on under another id without a word, and what it h
 such a pair is a violation only if the first was ok.
 
 Choice: both must be sure to stand in the log at one time, or the pair is only permitted. Sure is one whose promise was
-never broken, or that was read after healing. Otherwise a record that was lawfully truncated (acks=1 to a deposed
-leader, an unclean election), and whose successors were written below it, would be a false alarm.
+never broken, or that was read after healing, with nothing of a later epoch at or below it. Otherwise a record that was
+lawfully truncated (acks=1 to a deposed leader, an unclean election), and whose successors were written below it, would
+be a false alarm.
 """
 
 from collections.abc import Iterable

@@ -8,11 +8,13 @@ client looks for no other. A success: an acknowledged produce, an ok read that r
 `states`.
 
 Outages are measured within each time in which no fault begins or ends, from its beginning on. A node is struck while a
-fault names it, alone or as an end of a link (`1->2`); a target that names no node strikes every node, and so does a
-`configuration`, for the rest of the run. While nodes are struck two things must be known: that a majority of the voters
-that `describe_quorum` last answered before is not struck; and that enough in-sync replicas for `min.insync.replicas`
-are not, of the last ISR answered when nothing had changed for as long as is allowed, by any fault from then on. While
-none is struck, an ISR that large must have been answered at some time, or `replication.factor` must say so.
+fault names it, alone or as an end of a link (`1->2`), but a `cut` that isolates one node, from clients and other nodes
+alike and on every listener, strikes that node alone. A target that names no node strikes every node, and so do any
+other fault of clients' links and a `configuration`, the latter for the rest of the run. While nodes are struck two
+things must be known: that a majority of the voters that `describe_quorum` last answered before is not struck; and that
+enough in-sync replicas for `min.insync.replicas` are not, of the last ISR answered when nothing had changed for as long
+as is allowed, by any fault from then on. While none is struck, an ISR that large must have been answered at some time,
+or `replication.factor` must say so.
 
 Allowed, after each beginning and end of a fault, are thirty seconds and twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,

@@ -26,6 +26,8 @@ from linearizability.history.topic_ids import TopicIds
 SHARE_ROWS: Final = 10_000_000
 """About so many records are held against each other at a time."""
 FARTHEST_NS: Final = 2**62
+HIGHEST: Final = 2**62
+"""Of offsets and whatever else counts up in 64 bits, so that one more is a number too."""
 """Two times within it of 0 have a difference that fits 64 bits."""
 
 
@@ -38,17 +40,18 @@ def validate(history: History) -> None:
 def checks(history: History) -> list[Callable[[], None]]:
     """What `validate` does, in order. Of those that raise the first counts: the later ones may rely on it."""
     count = history.count("records")
-    shares = [_Share(number, -(-count // SHARE_ROWS)) for number in range(-(-count // SHARE_ROWS))]
+    shares = shares_for(count, SHARE_ROWS)
     return [
-        partial(_check_operations, history),
+        partial(check_operations, history),
         partial(_check_rows, history),
         *(partial(check, history, share) for check in (_check_places, _check_sends, _check_values) for share in shares),
     ]
 
 
-def _check_operations(history: History) -> None:
-    for piece in _pieces(history, "operations"):
-        _check_columns(piece)
+def check_operations(history: History) -> None:
+    """Hold `operations` to the rules of its rows, and to those between them."""
+    for piece in pieces(history, "operations"):
+        check_columns(piece)
     _check_order(history)
 
 
@@ -56,13 +59,13 @@ def _check_rows(history: History) -> None:
     op_ids = np.sort(integers(history.table("operations", ["op_id"]), "op_id"))
     topic_ids = TopicIds.of(history)
     for name in SCHEMAS:
-        for piece in _pieces(history, name) if name != "operations" else ():
-            _check_columns(piece)
-            _check_row(piece, op_ids, topic_ids)
+        for piece in pieces(history, name) if name != "operations" else ():
+            check_columns(piece)
+            check_row(piece, op_ids, topic_ids)
 
 
 @dataclass(frozen=True, slots=True)
-class _Share:
+class Share:
     """One of several shares into which numbers fall."""
 
     number: int
@@ -74,7 +77,14 @@ class _Share:
         return held
 
 
-def _pieces(history: History, name: str) -> Iterator[Piece]:
+def shares_for(rows: int, rows_max: int) -> list[Share]:
+    """As many as it takes for each to have about so many rows at most."""
+    count = -(-rows // rows_max)
+    return [Share(number, count) for number in range(count)]
+
+
+def pieces(history: History, name: str) -> Iterator[Piece]:
+    """A table piece by piece."""
     first_row = 0
     for table in history.batches(name):
         yield Piece(name, table, first_row)
@@ -88,7 +98,8 @@ _PERIODS: Final = {
 }
 
 
-def _check_columns(piece: Piece) -> None:
+def check_columns(piece: Piece) -> None:
+    """Hold rows to the rules of their columns."""
     for column in COLUMNS[piece.name]:
         values = piece[column.name]
         if column.required and values.null_count:
@@ -101,6 +112,8 @@ def _check_columns(piece: Piece) -> None:
         if column.minimum is not None:
             rule = f"it is never below {column.minimum}" + (", but for -1, unknown" if column.unknown == -1 else "")
             piece.refuse_where(pc.less(values, column.minimum), column.name, rule)
+            if pa.types.is_int64(column.type):
+                piece.refuse_where(pc.greater(values, HIGHEST), column.name, f"it is never above {HIGHEST}")
         if column.name.endswith("_ns"):
             far = pc.or_(pc.less(values, -FARTHEST_NS), pc.greater(values, FARTHEST_NS))
             piece.refuse_where(far, column.name, f"times lie within {FARTHEST_NS} of 0, a century and a half")
@@ -112,7 +125,8 @@ def _check_columns(piece: Piece) -> None:
         piece.refuse_where(pc.less(piece[end], piece[begin]), end, f"that is before its {begin}")
 
 
-def _check_row(piece: Piece, op_ids: Numbers, topic_ids: TopicIds) -> None:
+def check_row(piece: Piece, op_ids: Numbers, topic_ids: TopicIds) -> None:
+    """Hold rows of any table but `operations` to the other rules of a row; `op_ids` ascend."""
     if piece.name in OPERATION_TABLES:
         known = _is_among(op_ids, integers(piece.table, "op_id"))
         piece.refuse_where(pa.chunked_array([~known]), "op_id", "there is no such operation")
@@ -174,7 +188,7 @@ def _check_overlap(piece: Piece) -> None:
     raise piece.broken_row(int(rows[after]), what)
 
 
-def _check_places(history: History, share: _Share) -> None:
+def _check_places(history: History, share: Share) -> None:
     """No place in an operation is taken twice."""
     found = _Columns()
     for first_row, table in _records(history, ["op_id", "seq", "direction"]):
@@ -189,7 +203,7 @@ def _check_places(history: History, share: _Share) -> None:
         raise broken_row("records", int(rows[repeat[1]]), keys, what)
 
 
-def _check_sends(history: History, share: _Share) -> None:
+def _check_sends(history: History, share: Share) -> None:
     """An operation sends to one partition."""
     topic_ids, found = TopicIds.of(history), _Columns()
     for first_row, table in _records(history, ["op_id", "direction", "topic", "topic_id", "partition"]):
@@ -206,7 +220,7 @@ def _check_sends(history: History, share: _Share) -> None:
         raise broken_row("records", row, {"op_id": sent["op_id"], "seq": sent["seq"]}, what)
 
 
-def _check_values(history: History, share: _Share) -> None:
+def _check_values(history: History, share: Share) -> None:
     """A partition is sent a value once."""
     topic_ids, found = TopicIds.of(history), _Columns()
     for first_row, table in _records(history, ["direction", "topic", "topic_id", "partition", "value"]):
@@ -251,7 +265,7 @@ def _records(history: History, columns: Sequence[str]) -> Iterator[tuple[int, pa
 
 def _record(history: History, row: int) -> dict[str, object]:
     """One row of `records`, for a message."""
-    for piece in _pieces(history, "records"):
+    for piece in pieces(history, "records"):
         if row < piece.first_row + piece.table.num_rows:
             found: dict[str, object] = piece.table.slice(row - piece.first_row, 1).to_pylist()[0]
             return found

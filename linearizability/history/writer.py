@@ -47,6 +47,16 @@ class Unfinished(Protocol):
         """What tells of it if it never ends."""
 
 
+class Beside(Protocol):
+    """Who follows what is written: given the rows of each flush once its files are there. It raises nothing."""
+
+    def add(self, tables: Mapping[str, pa.Table]) -> None:
+        """The rows of one flush, by table."""
+
+    def close(self, *, written: bool) -> None:
+        """There are no more; whether the history stands there as a whole now."""
+
+
 class _Event(NamedTuple):
     """One entry of the queue."""
 
@@ -58,8 +68,9 @@ class _Event(NamedTuple):
 class HistoryWriter:
     """The writer of one run directory. Thread-safe; every call may raise HistoryError if the disk refuses."""
 
-    def __init__(self, run_dir: Path, run_info: RunInfo) -> None:
+    def __init__(self, run_dir: Path, run_info: RunInfo, beside: Beside | None = None) -> None:
         """Create `run_dir` if need be, with `run.json` not complete. Raises HistoryError if it holds a run already."""
+        self._beside = beside
         self.run_dir: Final = run_dir
         self._history_dir: Final = run_dir / layout.HISTORY_FOLDER
         self._run = dataclasses.replace(run_info, complete=False)
@@ -71,7 +82,7 @@ class HistoryWriter:
         self._changed = threading.Condition(self._lock)
         self._closing = False
         self._error: HistoryError | None = None
-        self._flusher = _Flusher(self._history_dir)
+        self._flusher = _Flusher(self._history_dir, beside)
         if (run_dir / RUN_FILE).exists() or self._history_dir.exists():
             raise HistoryError(f"{run_dir}: holds a run already; name another directory")
         # The first list that pyarrow converts makes it import pandas, if there is one: a second that no flush may take.
@@ -122,12 +133,18 @@ class HistoryWriter:
             self._closing = True
             self._changed.notify_all()
         self._thread.join()
-        self._raise_error()
-        with _disk_errors(self.run_dir):
-            compact(self._history_dir)
-            with self._run_lock:
-                self._rewrite_run(dataclasses.replace(self._run, complete=complete))
-            shutil.rmtree(self._history_dir / layout.JOURNAL_FOLDER)
+        written = False
+        try:
+            self._raise_error()
+            with _disk_errors(self.run_dir):
+                compact(self._history_dir)
+                with self._run_lock:
+                    self._rewrite_run(dataclasses.replace(self._run, complete=complete))
+                shutil.rmtree(self._history_dir / layout.JOURNAL_FOLDER)
+            written = True
+        finally:
+            if self._beside is not None:
+                self._beside.close(written=written)
 
     def __enter__(self) -> Self:
         return self
@@ -193,8 +210,9 @@ class HistoryWriter:
 class _Flusher:
     """The thread's own state: what is unfinished, in which journal it stands, and the number of the next flush."""
 
-    def __init__(self, history_dir: Path) -> None:
+    def __init__(self, history_dir: Path, beside: Beside | None) -> None:
         self._history_dir = history_dir
+        self._beside = beside
         self._buffers = {name: TableBuffer(name) for name in SCHEMAS}
         self._unfinished: dict[Unfinished, int | None] = {}
         self._journaled: Counter[int] = Counter()
@@ -254,12 +272,13 @@ class _Flusher:
         self._journaled[self._number] = len(fresh)
 
     def _write_parts(self) -> None:
-        for name in _TABLES_BEFORE_OPERATIONS:
-            if self._buffers[name]:
-                self._write(layout.part_file(self._history_dir, name, self._number), self._buffers[name].take())
-        # Even without rows: it says that this flush is whole.
-        path = layout.part_file(self._history_dir, "operations", self._number)
-        self._write(path, self._buffers["operations"].take())
+        tables = {name: self._buffers[name].take() for name in _TABLES_BEFORE_OPERATIONS if self._buffers[name]}
+        # Last, and even without rows: it says that this flush is whole.
+        tables["operations"] = self._buffers["operations"].take()
+        for name, table in tables.items():
+            self._write(layout.part_file(self._history_dir, name, self._number), table)
+        if self._beside is not None:
+            self._beside.add(tables)
 
     def _write(self, path: Path, table: pa.Table) -> None:
         """A file appears whole or not at all."""

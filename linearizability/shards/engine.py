@@ -26,6 +26,7 @@ from linearizability.anomalies.summary import (
 )
 from linearizability.history.reader import History
 from linearizability.judgement import Judgement
+from linearizability.shards.edges import UNKNOWN, is_harmless, leaders_conflict, may_be_outage, merge_leaders, outsides
 from linearizability.shards.judging import (
     FollowSuspects,
     JudgeCut,
@@ -42,18 +43,7 @@ from linearizability.shards.manifest import Layout, current_layout, layout_folde
 from linearizability.shards.pieces import Piece, pieces_of, read_piece, shares_of
 from linearizability.shards.results import Keeping, kept_result, key_of, result_file
 from linearizability.shards.running import Run, Task
-from linearizability.shards.sieve import (
-    UNKNOWN,
-    Named,
-    Suspects,
-    all_named,
-    all_suspects,
-    is_harmless,
-    leaders_conflict,
-    may_be_outage,
-    merge_leaders,
-    outsides,
-)
+from linearizability.shards.suspects import Named, Suspects, all_named, all_suspects
 
 _SUMMARISED: Final = ("operations", "states", "offsets", "inputs", "assignments")
 _TASK_ROWS: Final = 500_000

@@ -15,8 +15,9 @@ from linearizability.anomalies.gather import SHARD_FIELDS
 from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.schema import SCHEMAS
 from linearizability.shards import tables
+from linearizability.shards.edges import UNKNOWN
 from linearizability.shards.manifest import Layout
-from linearizability.shards.sieve import UNKNOWN, Reads, Sends
+from linearizability.shards.sieve import Reads, Sends
 
 Rows = TypeVar("Rows", Sends, Reads)
 

@@ -22,24 +22,11 @@ from linearizability.anomalies.gather import ShardRows
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.polls import steps_between
 from linearizability.shards import tables
+from linearizability.shards.edges import UNKNOWN, Edge, Key, Outside, leaders_conflict, may_be_outage
 from linearizability.shards.files import PartRows, ShardFiles, TableSource
 from linearizability.shards.manifest import Layout
-from linearizability.shards.sieve import (
-    UNKNOWN,
-    Edge,
-    Key,
-    Named,
-    Outside,
-    Part,
-    Reads,
-    Sends,
-    Surroundings,
-    Suspects,
-    all_named,
-    all_suspects,
-    leaders_conflict,
-    may_be_outage,
-)
+from linearizability.shards.sieve import Part, Reads, Sends, Surroundings
+from linearizability.shards.suspects import Named, Suspects, all_named, all_suspects
 from linearizability.shards.walks import Walks
 
 

@@ -1,64 +1,56 @@
-"""Lays a history out by topic partition, in bounded memory: a census, a plan, and two passes of independent tasks.
+"""Lays a history out by topic partition, in bounded memory and with one reading of its tables.
 
-The census counts what each log has; the plan makes shards and parts of about `PART_ROWS`; the first pass spills rows to
-slots (`spilling`); the second sorts each slot and writes its files (`settling`). The history is held to the rules of
-the format before any of it, so that a layout stands for a history that may be judged.
+Independent tasks deal rows into sorted runs (`spilling`), and count them and hold them to the rules of the format on
+the way; then the plan makes shards and parts of about `PART_ROWS` (`census`), and each is put together out of the runs
+and written (`settling`). A layout stands for a history that may be judged: one that breaks a rule is refused, with the
+words of `linearizability.history.validate`.
 """
 
 import contextlib
+import glob
+import os
 import shutil
+import socket
 import tempfile
 import uuid
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from linearizability.anomalies.arrow import PLACE_FIELDS, Place, numbers, place_codes
 from linearizability.anomalies.gather import SHARD_FIELDS
-from linearizability.anomalies.promise import topic_rules
 from linearizability.anomalies.summary import settings_of
 from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.layout import has_journal
 from linearizability.history.reader import History
-from linearizability.history.validate import checks
-from linearizability.shards.manifest import Layout, Part, Shard, fingerprint_of, layout_folder
-from linearizability.shards.pieces import Piece, pieces_of, read_piece, shares_of
+from linearizability.history.validate import check_columns, checks, shares_for
+from linearizability.history.validate import pieces as rows_of
+from linearizability.shards import tables
+from linearizability.shards.census import merged, plan
+from linearizability.shards.manifest import Layout, fingerprint_of, layout_folder
+from linearizability.shards.pieces import pieces_of, shares_of, span_of
+from linearizability.shards.rules import (
+    SHARE_ROWS,
+    CheckOperations,
+    CheckRecords,
+    CheckValues,
+    Span,
+    Told,
+    are_ambiguous,
+    overlaps,
+)
 from linearizability.shards.running import Run, Task
-from linearizability.shards.settling import SettlePart, SettleSmall
-from linearizability.shards.spilling import Slots, Spilling, dealt
+from linearizability.shards.runs import HIGHEST, LOWEST, Index
+from linearizability.shards.settling import Settled, SettlePart, SettleSmall, bounds_of
+from linearizability.shards.spilling import Spill, Spilling
 
 PART_ROWS: Final = 1_000_000
 """Records of a part: what one task holds in memory."""
+SPILL_FOLDER: Final = "spill"
 _TASK_ROWS: Final = 2_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What a census says of one log."""
-
-    rows: int = 0
-    reads: int = 0
-    lowest: int = 2**63 - 1
-    highest: int = -1
-
-    def with_more(self, other: "Counted") -> "Counted":
-        """Both together."""
-        return Counted(
-            self.rows + other.rows,
-            self.reads + other.reads,
-            min(self.lowest, other.lowest),
-            max(self.highest, other.highest),
-        )
-
-
-Census = dict[Place, Counted]
 
 
 def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
@@ -66,10 +58,54 @@ def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
 
     Raises HistoryError for a history that breaks a rule of the format, and where the disk refuses.
     """
-    _validate(history, run)
-    folder = _draft(layout_folder(history))
+    fingerprint = fingerprint_of(history)
+    folder = draft_folder(layout_folder(history))
+    with removed_on_error(folder):
+        layout, is_lawful = settled(fingerprint, run, folder, _dealt(history, run, folder), part_rows or PART_ROWS)
+        if not is_lawful:
+            _validate(history, run)
+        return published(layout, layout_folder(history))
+
+
+def draft_folder(final: Path) -> Path:
+    """A new folder for a layout that is being made, with a place for runs. What killed processes have left goes."""
+    _remove_abandoned(final)
+    folder = _of_this_process(final)
     try:
-        made = _lay_out(history, run, folder, part_rows or PART_ROWS)
+        folder.mkdir()
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="kafkatrial-shards-"))
+    (folder / SPILL_FOLDER).mkdir()
+    return folder
+
+
+def _of_this_process(final: Path) -> Path:
+    return final.with_name(f"{final.name}.{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex}")
+
+
+def _remove_abandoned(final: Path) -> None:
+    """Remove the drafts of processes of this machine that are no more."""
+    for folder in final.parent.glob(f"{final.name}.{glob.escape(socket.gethostname())}.*.*"):
+        _, pid, _ = folder.name.rsplit(".", 2)
+        if pid.isdecimal() and not _lives(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
+@contextlib.contextmanager
+def removed_on_error(folder: Path) -> Iterator[None]:
+    """Leave nothing of a layout that was not made; what the disk refuses becomes a HistoryError."""
+    try:
+        yield
     except (OSError, pa.ArrowException) as error:
         shutil.rmtree(folder, ignore_errors=True)
         reason = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
@@ -77,7 +113,6 @@ def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return made
 
 
 def _validate(history: History, run: Run) -> None:
@@ -94,123 +129,106 @@ def _broken_rule(history: History, number: int) -> str | None:
     return None
 
 
-def _draft(final: Path) -> Path:
-    folder = final.with_name(f"{final.name}.{uuid.uuid4().hex}")
-    try:
-        folder.mkdir()
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="kafkatrial-shards-"))
-    return folder
-
-
-def _lay_out(history: History, run: Run, folder: Path, part_rows: int) -> Layout:
-    fingerprint = fingerprint_of(history)
+def _dealt(history: History, run: Run, folder: Path) -> list[Spill]:
+    """Deal all rows of a history, which keeps the rules. Raises HistoryError."""
+    if not _faults_keep_rules(history):  # before anything is made of them
+        _validate(history, run)
     pieces = [piece for name in SHARD_FIELDS for piece in pieces_of(history, name)]
     shares = shares_of(pieces, -(-sum(piece.rows for piece in pieces) // _TASK_ROWS) or 1) if pieces else []
-    census: Census = {}
-    positions = 0
-    for counted, own_positions in run([partial(_census, history, share) for share in shares]):
-        positions += own_positions
-        for place, more in counted.items():
-            census[place] = census.get(place, Counted()).with_more(more)
-    layout = replace(plan(census, part_rows), folder=folder, fingerprint=fingerprint, positions=positions)
-    (folder / "spill").mkdir()
     settings = settings_of(history.run, history.table("faults"))
-    compacted = frozenset(topic for topic, _, _ in layout.places if topic_rules(settings, topic).compaction)
-    spilled = dealt(run([Spilling(history, layout, share, compacted, number) for number, share in enumerate(shares)]))
-    slots = Slots(layout)
+    spilling = [
+        Spilling(history, folder / SPILL_FOLDER, share, settings, number) for number, share in enumerate(shares)
+    ]
+    tasks: list[Task[Any]] = [CheckOperations(history), *spilling]
+    told, *spills = run(tasks)
+    if not _keep_rules(history, run, told, spills):
+        _validate(history, run)
+        assert all(spill.is_whole for spill in spills)
+    return spills
+
+
+def keeps_rules(history: History, run: Run, spills: Sequence[Spill]) -> bool:
+    """Whether a history of which all rows were dealt is known to keep the rules, but for those of values."""
+    (told,) = run([CheckOperations(history)])
+    return _faults_keep_rules(history) and _keep_rules(history, run, told, spills)
+
+
+def _faults_keep_rules(history: History) -> bool:
+    try:
+        for piece in rows_of(history, "faults"):
+            check_columns(piece)
+    except HistoryError:
+        return False
+    return True
+
+
+def _keep_rules(history: History, run: Run, told: Told, spills: Sequence[Spill]) -> bool:
+    topics = told.topics.union(*(spill.topics for spill in spills))
+    if not told.keeps_rules or not all(spill.keeps_rules for spill in spills) or are_ambiguous(topics):
+        return False
+    pieces = [(piece, span_of(history, piece)) for piece in pieces_of(history, "records")]
+    checking: list[Task[bool]] = []
+    for span in overlaps([spill.op_ids for spill in spills if spill.op_ids is not None]):
+        own = [piece for piece, other in pieces if _meet(span, other)]
+        shares = shares_for(sum(piece.rows for piece in own), SHARE_ROWS)
+        checking += [CheckRecords(history, own, span, share) for share in shares]
+    return all(run(checking))
+
+
+def _meet(one: Span, other: Span) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def settled(fingerprint: str, run: Run, folder: Path, spills: Sequence[Spill], part_rows: int) -> tuple[Layout, bool]:
+    """The layout of what was dealt, its files written; and whether each partition is sent a value once."""
+    layout = replace(
+        plan(merged(spill.census for spill in spills), part_rows),
+        folder=folder,
+        fingerprint=fingerprint,
+        positions=sum(spill.positions for spill in spills),
+    )
+    index = Index([(spill.places, spill.files) for spill in spills], layout.places)
+    everything = (LOWEST, HIGHEST)
     small: list[SettleSmall] = []
     parts: list[SettlePart] = []
     for number, shard in enumerate(layout.shards):
         layout.shard_folder(number).mkdir()
-        of_shard = spilled.get(slots.shard(number), {})
+        loose = dict.fromkeys(("sends", "operations"), (LOWEST, 0)) if shard.is_cut else {}
+        of_shard = index.of(shard.logs, {**dict.fromkeys(tables.SMALL, everything), **loose})
         small.append(SettleSmall(layout, number, of_shard))
-        parts += [
-            SettlePart(layout, number, part, spilled.get(slots.part(number, part), {}), of_shard)
-            for part in range(len(shard.parts))
-        ]
-    settling: list[Task[None]] = [*small, *parts]
-    for _ in run(settling):
-        pass
-    shutil.rmtree(folder / "spill")
-    layout.write()
-    return _published(layout, layout_folder(history))
+        for part in range(len(shard.parts)):
+            own = index.of(shard.logs, bounds_of(shard, part))
+            parts.append(SettlePart(layout, number, part, own, of_shard))
+    tasks: list[Task[Any]] = [*small, *parts]
+    answers = list(run(tasks))[len(small) :]
+    shutil.rmtree(folder / SPILL_FOLDER)
+    return layout, _values_are_unique(run, layout, parts, answers)
 
 
-def _published(layout: Layout, final: Path) -> Layout:
+def _values_are_unique(run: Run, layout: Layout, parts: Sequence[SettlePart], answers: Sequence[Settled]) -> bool:
+    if not all(answer.keeps_rules for answer in answers):
+        return False
+    spans: dict[int, dict[int, Span]] = {}
+    for task, answer in zip(parts, answers, strict=True):
+        if answer.values is not None:
+            spans.setdefault(task.shard, {})[task.part] = answer.values
+    checking: list[Task[bool]] = []
+    for shard, of_parts in spans.items():
+        for span in overlaps(list(of_parts.values())):
+            own = [part for part, other in of_parts.items() if _meet(span, other)]
+            shares = shares_for(max(1, sum(layout.shards[shard].parts[part].rows for part in own)), SHARE_ROWS)
+            checking += [CheckValues(layout, shard, own, span, share) for share in shares]
+    return all(run(checking))
+
+
+def published(layout: Layout, final: Path) -> Layout:
     """Put the layout where the next one who judges looks for it, unless the history may still grow."""
+    layout.write()
     if layout.folder.parent != final.parent or has_journal(final.parent):
         return layout
+    former = _of_this_process(final)
     with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(final)
+        final.rename(former)  # at once: whoever reads there meets no half of it
     layout.folder.rename(final)
+    shutil.rmtree(former, ignore_errors=True)
     return replace(layout, folder=final)
-
-
-def _census(history: History, pieces: Sequence[Piece]) -> tuple[Census, int]:
-    """What some pieces say of each log, and how many positions they hold."""
-    census: Census = defaultdict(Counted)
-    positions = 0
-    for piece in pieces:
-        is_record = piece.table == "records"
-        positions += piece.rows if piece.table == "positions" else 0
-        columns = [*PLACE_FIELDS, *(("offset", "direction") if is_record else ())]
-        for table in read_piece(history, piece, columns):
-            placed = table
-            if piece.table == "states":
-                placed = table.filter(pc.and_(pc.is_valid(table["topic"]), pc.is_valid(table["partition"])))
-            places, codes = place_codes(placed)
-            if not is_record:
-                for place in places:
-                    census[place] = census[place]
-                continue
-            offset, is_read = numbers(placed["offset"], -1), pc.equal(placed["direction"], "read").to_numpy()
-            rows, reads = np.bincount(codes), np.bincount(codes, is_read, len(places))
-            lowest, highest = np.full(len(places), 2**63 - 1), np.full(len(places), -1)
-            known = offset >= 0
-            np.minimum.at(lowest, codes[known], offset[known])
-            np.maximum.at(highest, codes[known], offset[known])
-            for number, place in enumerate(places):
-                more = Counted(int(rows[number]), int(reads[number]), int(lowest[number]), int(highest[number]))
-                census[place] = census[place].with_more(more)
-    return dict(census), positions
-
-
-def plan(census: Census, part_rows: int) -> Layout:
-    """Shards of about so many rows: small partitions together, a large one by itself, in ranges of offsets."""
-    places = tuple(sorted(census, key=lambda place: (place[0], place[2], place[1] is not None, place[1] or "")))
-    by_partition: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for number, (topic, _, partition) in enumerate(places):
-        by_partition[topic, partition].append(number)
-    shards: list[Shard] = []
-    waiting: list[int] = []
-    rows = 0
-    for logs in by_partition.values():
-        own = sum(census[places[log]].rows for log in logs)
-        if own > part_rows and len(logs) == 1:
-            shards.append(_cut(logs[0], census[places[logs[0]]], part_rows))
-            continue
-        if waiting and rows + own > part_rows:
-            shards.append(_whole(waiting, rows))
-            waiting, rows = [], 0
-        waiting += logs
-        rows += own
-    if waiting:
-        shards.append(_whole(waiting, rows))
-    total, reads = sum(one.rows for one in census.values()), sum(one.reads for one in census.values())
-    return Layout(Path(), "", places, tuple(shards), total, reads, 0)
-
-
-def _whole(logs: Sequence[int], rows: int) -> Shard:
-    return Shard(tuple(logs), (Part(0, 2**63 - 1, rows),))
-
-
-def _cut(log: int, counted: Counted, part_rows: int) -> Shard:
-    """One log in ranges of the same width: offsets are dense."""
-    count = -(-counted.rows // part_rows)
-    width = -(-(counted.highest + 1 - counted.lowest) // count)
-    begins = [counted.lowest + number * width for number in range(count)]
-    ends = [*begins[1:], 2**63 - 1]
-    begins[0] = 0
-    parts = (Part(begin, end, counted.rows // count) for begin, end in zip(begins, ends, strict=True))
-    return Shard((log,), tuple(part for part in parts if part.begin < part.end))

@@ -2,8 +2,9 @@
 
 A *shard* is all there is of some topic partitions, or of one that is large; it is a folder. Its records lie in *parts*:
 one where the shard is of several logs, else as many as it takes, each a range of offsets. `layout.json` says what there
-is, which version made it, and from which files: if one of these has changed since, or the version has, the layout is
-stale and is made again. The folder appears whole or not at all, and may be deleted at any time.
+is, which version made it, and from which files: if one of these has changed since, or the version has, or a file of the
+layout is gone, the layout is stale and is made again. The folder appears whole or not at all, and may be deleted at any
+time.
 
 Of a run that goes, or was killed, none is kept.
 """
@@ -19,7 +20,7 @@ from linearizability.history.layout import HISTORY_FOLDER, has_journal
 from linearizability.history.reader import History
 from linearizability.history.schema import SCHEMAS
 
-VERSION: Final = 1
+VERSION: Final = 2
 SHARDS_FOLDER: Final = "_shards"
 MANIFEST: Final = "layout.json"
 _TAIL_BYTES: Final = 4096
@@ -75,7 +76,7 @@ class Layout:
 
     def write(self) -> None:
         """Say that all files are there."""
-        document = {"version": VERSION, **asdict(self)}
+        document = {"version": VERSION, "files": _sizes(self.folder), **asdict(self)}
         del document["folder"]
         (self.folder / MANIFEST).write_text(json.dumps(document))
 
@@ -94,6 +95,8 @@ def current_layout(history: History) -> Layout | None:
         document = json.loads((folder / MANIFEST).read_text())
         if document.pop("version") != VERSION or document["fingerprint"] != fingerprint_of(history):
             return None
+        if any((folder / name).stat().st_size != size for name, size in document.pop("files").items()):
+            return None
         places = tuple((str(topic), topic_id, int(partition)) for topic, topic_id, partition in document.pop("places"))
         shards = tuple(
             Shard(tuple(shard["logs"]), tuple(Part(**part) for part in shard["parts"]))
@@ -102,6 +105,11 @@ def current_layout(history: History) -> Layout | None:
         return Layout(folder, places=places, shards=shards, **document)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """Of all files, by their paths inside it."""
+    return {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
 
 
 def fingerprint_of(history: History) -> str:

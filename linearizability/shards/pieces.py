@@ -75,7 +75,7 @@ class Operations:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._pieces = [(piece, _span(history, piece)) for piece in pieces_of(history, "operations")]
+        self._pieces = [(piece, span_of(history, piece)) for piece in pieces_of(history, "operations")]
         self._kept: dict[Piece, pa.Table] = {}
 
     def between(self, low: int, high: int) -> pa.Table:
@@ -92,8 +92,8 @@ class Operations:
         return pa.concat_tables(read_piece(self._history, piece, OPERATION_FIELDS))
 
 
-def _span(history: History, piece: Piece) -> tuple[int, int]:
-    """Between which op_ids a piece of `operations` lies, as far as its footer says."""
+def span_of(history: History, piece: Piece) -> tuple[int, int]:
+    """Between which op_ids a piece lies, as far as its footer says."""
     if piece.file != _UNFINISHED:
         group = _metadata(history.files(piece.table)[piece.file]).row_group(piece.row_group)
         for index in range(group.num_columns):

@@ -1,4 +1,4 @@
-"""The second half of laying out: what was spilled to a slot is sorted and written to the files of its shard.
+"""The second half of laying out: what was dealt to a part is put together, sorted, and written to its files.
 
 Here a read learns whether its own poll passed over its offset, and whether the poll had been further before; and a send
 that was not told its offset takes the place at which its value was read.
@@ -15,38 +15,51 @@ import pyarrow.parquet as pq
 from linearizability.anomalies.arrow import numbers
 from linearizability.anomalies.columns import Flags, Indexes, Int64s
 from linearizability.shards import tables
-from linearizability.shards.manifest import Layout
-from linearizability.shards.spilling import SENT, UNKNOWN, Dealt, gathered
+from linearizability.shards.manifest import Layout, Shard
+from linearizability.shards.rules import Span, values_repeat
+from linearizability.shards.runs import LOWEST, Dealt, gathered
+from linearizability.shards.spilling import KEYED_OPERATIONS, SENT, UNKNOWN
 
 ROW_GROUP_ROWS: Final = 262_144
 _BY_DIFFERENCE: Final = "DELTA_BINARY_PACKED"
 
 
 @dataclass(frozen=True, slots=True)
-class SettleSmall:
-    """One task: the small tables of a shard, and the operations of their rows.
+class Settled:
+    """What is said of the sends of a part."""
 
-    Where it is cut, the sends that were not told an offset are among them.
+    values: Span | None
+    """Between which values those are that were told an offset; None where there are none."""
+    keeps_rules: bool
+    """Whether no partition was sent one of them twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettleSmall:
+    """One task: the small tables of a shard.
+
+    Where it is cut, the sends that were not told an offset are among them, and the operations of all of these.
     """
 
     layout: Layout
     shard: int
-    own: Dealt
+    of_shard: Dealt
 
     def __call__(self) -> None:
         """Write them."""
         for name in tables.SMALL:
-            schema = tables.small_schema(name)
-            rows = gathered(self.own, name, schema)
+            rows = gathered(self.of_shard, name, tables.small_schema(name))
             if rows.num_rows:
                 keys = [("log", "ascending"), *((("op_id", "ascending"),) if name == "positions" else ())]
                 _write(rows.sort_by(keys), self.layout.small_file(self.shard, name))
-        loose = gathered(self.own, "sends", SENT)
+        if not self.layout.shards[self.shard].is_cut:
+            return
+        loose = gathered(self.of_shard, "sends", SENT, LOWEST, 0)
         if loose.num_rows:
             at = pa.array(np.full(loose.num_rows, UNKNOWN))
             _write(loose.append_column("at", at).select(tables.SENDS.names).cast(tables.SENDS),
                    self.layout.small_file(self.shard, "sends"))  # fmt: skip
-        operations = _operations(self.own)
+        operations = _operations(self.of_shard, LOWEST, 0)
         if operations.num_rows:
             _write(operations, self.layout.small_file(self.shard, "operations"))
 
@@ -61,32 +74,53 @@ class SettlePart:
     own: Dealt
     of_shard: Dealt
 
-    def __call__(self) -> None:
+    def __call__(self) -> Settled:
         """Write them."""
-        sends = gathered(self.own, "sends", SENT)
-        reads = _sorted(gathered(self.own, "reads", SENT))
+        bounds = bounds_of(self.layout.shards[self.shard], self.part)
+        sends = gathered(self.own, "sends", SENT, *bounds["sends"])
+        reads = _sorted(gathered(self.own, "reads", SENT, *bounds["reads"]))
+        loose = SENT.empty_table()
         if self.layout.shards[self.shard].is_cut:
-            sends = pa.concat_tables([sends, self._loose(reads)])
+            loose = gathered(self.of_shard, "sends", SENT, LOWEST, 0)
+        settled = self._settled(sends, loose)
+        adopted = np.isin(numbers(loose["value"], 0), numbers(reads["value"], 0))
+        sends = pa.concat_tables([sends, loose.filter(pa.array(adopted))])
         write = self.layout.part_file
         reads = _with_flags(reads, covered(reads, self._positions()), _goes_back(reads))
         _write(_sorted(_placed(sends, reads), "at").select(tables.SENDS.names).cast(tables.SENDS),
                write(self.shard, self.part, "sends"))  # fmt: skip
         _write(reads.select(tables.READS.names).cast(tables.READS), write(self.shard, self.part, "reads"))
-        _write(_operations(self.own), write(self.shard, self.part, "operations"))
+        _write(_operations(self.own, *bounds["operations"]), write(self.shard, self.part, "operations"))
+        return settled
 
-    def _loose(self, reads: pa.Table) -> pa.Table:
-        """Of the sends that were not told an offset those that are read here."""
-        loose = gathered(self.of_shard, "sends", SENT)
-        return loose.filter(pa.array(np.isin(numbers(loose["value"], 0), numbers(reads["value"], 0))))
+    def _settled(self, sends: pa.Table, loose: pa.Table) -> Settled:
+        """What there is to say of the sends of a part, and those of its log that were not told an offset."""
+        values = sends["value"].to_numpy()[(sends["flags"].to_numpy() & tables.TOMBSTONE) == 0]
+        both = pa.concat_tables([sends, loose])
+        known: dict[tuple[str, int], int] = {}
+        logs = np.unique(both["log"].to_numpy())
+        places = (self.layout.places[log] for log in logs.tolist())
+        partition = np.array([known.setdefault((topic, number), len(known)) for topic, _, number in places], np.int32)
+        partition = partition[np.searchsorted(logs, both["log"].to_numpy())]
+        span = (int(values.min()), int(values.max())) if len(values) else None
+        return Settled(span, not values_repeat(both, partition))
 
     def _positions(self) -> pa.Table:
         positions = gathered(self.of_shard, "positions", tables.small_schema("positions"))
         return positions.sort_by([("log", "ascending"), ("op_id", "ascending")])
 
 
-def _operations(own: Dealt) -> pa.Table:
-    """A slot's operations, each once, by op_id."""
-    rows = gathered(own, "operations", tables.OPERATIONS)
+def bounds_of(shard: Shard, part: int) -> dict[str, tuple[int, int]]:
+    """The keys of the rows of a part, by table: where a log is cut, sends of unknown offset are in none."""
+    own = shard.parts[part]
+    low = own.begin if shard.is_cut else LOWEST
+    reads = (LOWEST if part == 0 else own.begin, own.end)
+    return {"sends": (low, own.end), "reads": reads, "operations": (low, own.end)}
+
+
+def _operations(dealt: Dealt, low: int, high: int) -> pa.Table:
+    """Operations, each once, by op_id."""
+    rows = gathered(dealt, "operations", KEYED_OPERATIONS, low, high).select(tables.OPERATIONS.names)
     _, first = np.unique(numbers(rows["op_id"], 0), return_index=True)
     return rows.take(pa.array(first))
 

@@ -7,12 +7,10 @@ and of its producer it is not ahead of anything that it stands above or below. N
 none comes out otherwise without it: whoever is in a pair that a check looks for is suspect on both sides. So a log with
 its clean records left out is judged like the whole. What is suspect without reason costs time, never a finding.
 
-A range cannot see what stands outside it. `Edge` is what it tells of itself, `Outside` what it must be told: a handful
-of numbers. Logs of which this does not hold are not sieved: `refusal` says which.
+A range cannot see what stands outside it (`edges`). Logs of which this does not hold are not sieved (`judging`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Final, Self
 
@@ -22,16 +20,11 @@ import numpy.typing as npt
 from linearizability.anomalies.columns import Flags, Indexes, Int32s, Int64s
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.shards import tables
+from linearizability.shards.edges import ABOVE_EPOCHS, ALWAYS_NS, UNKNOWN, Edge, Key, Outside, fits
+from linearizability.shards.suspects import Named, Suspects, all_suspects
 
 Int16s = npt.NDArray[np.int16]
-UNKNOWN: Final = -1
-ALWAYS_NS: Final = -(2**63)
 _FEW: Final = 64
-_ABOVE_EPOCHS: Final = 2**31 - 1
-_NONE: Final = np.empty(0, np.int64)
-Key = tuple[int, int]
-"""An operation's id and a position inside it: the order in which a producer sends."""
-Leaders = Mapping[tuple[int, int], tuple[int, int]]
 
 
 class _Rows:
@@ -82,66 +75,6 @@ class Surroundings:
     ends: Int64s
     in_vain_ns: Int64s
     """When operations that count for an outage ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """What a range says of itself to the others. Of nothing, the numbers are those that say nothing."""
-
-    first_acknowledged_ns: int
-    last_invoke_ns: int
-    lowest_epoch: int
-    highest_epoch: int
-    """Of what was read."""
-    producers: Mapping[int, tuple[Key, Key]]
-    """Per process, its first and last send."""
-    leaders: Leaders
-    """Per epoch and node that acknowledged: the first completion, and the last invocation."""
-    served_ns: Int64s
-    """For each operation that ended in vain, the last success by then; ALWAYS_NS where there was none."""
-    newest: tuple[int, int]
-    """The newest epoch that any row gives, and an offset where one does."""
-    adopted: frozenset[Key] = frozenset()
-    """Sends that were not told an offset, and stand here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """What a range must know of those below and above it."""
-
-    last_invoke_below_ns: int = ALWAYS_NS
-    first_acknowledged_above_ns: int = NEVER_NS
-    highest_epoch_below: int = UNKNOWN
-    lowest_epoch_above: int = _ABOVE_EPOCHS
-    last_below: Mapping[int, Key] = field(default_factory=dict)
-    """Per process, the last of its sends that stand below."""
-    first_above: Mapping[int, Key] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Suspects:
-    """Records that may have to be named: those in some ranges of offsets, and those of some values."""
-
-    begins: Int64s = field(default_factory=lambda: _NONE)
-    ends: Int64s = field(default_factory=lambda: _NONE)
-    values: Int64s = field(default_factory=lambda: _NONE)
-
-    def __bool__(self) -> bool:
-        return bool(len(self.begins) or len(self.values))
-
-    @classmethod
-    def at(cls, offsets: Int64s, values: Int64s = _NONE) -> "Suspects":
-        """Those at some offsets, or of some values."""
-        distinct = np.unique(offsets)
-        return cls(distinct, distinct + 1, np.unique(values))
-
-
-def all_suspects(parts: Iterable[Suspects]) -> Suspects:
-    """Together, each once."""
-    every = [Suspects(), *parts]
-    ranges = np.stack([np.concatenate([getattr(one, name) for one in every]) for name in ("begins", "ends")])
-    begins, ends = np.unique(ranges, axis=1)
-    return Suspects(begins, ends, np.unique(np.concatenate([one.values for one in every])))
 
 
 class Part:
@@ -275,7 +208,7 @@ class Part:
         A process is one producer or several: what is in order by process is in order by producer.
         """
         _, in_order = self._by_producer
-        if in_order and (not (outside.last_below or outside.first_above) or _fits(self.producers(), outside)):
+        if in_order and (not (outside.last_below or outside.first_above) or fits(self.producers(), outside)):
             return np.empty(0, np.intp)
         sends = self.sends
         rank = np.empty(len(sends.at), np.int64)
@@ -345,7 +278,7 @@ class Part:
         return Edge(
             first_acknowledged_ns=int(self._acknowledged_ns.min(initial=NEVER_NS)),
             last_invoke_ns=int(sends.invoke_ns.max(initial=ALWAYS_NS)),
-            lowest_epoch=int(known.min(initial=_ABOVE_EPOCHS)),
+            lowest_epoch=int(known.min(initial=ABOVE_EPOCHS)),
             highest_epoch=int(known.max(initial=UNKNOWN)),
             producers=self.producers(),
             leaders=self.leaders(),
@@ -412,7 +345,7 @@ class Part:
             np.append(np.arange(unplaced), unplaced + np.flatnonzero(reads)),
         )
 
-    def named_by(self, sends: Indexes, reads: Indexes) -> "Named":
+    def named_by(self, sends: Indexes, reads: Indexes) -> Named:
         """What some rows, as `rows_of` gives them, have in common with others."""
         shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
         own, other = sends[sends >= shift] - shift, reads[reads >= unplaced] - unplaced
@@ -420,30 +353,6 @@ class Part:
         values = np.append(self.sends.value[own], self.reads.value[other])
         loose = np.append(self.loose.value[sends[sends < shift]], self.unplaced.value)
         return Named(Suspects.at(places, np.append(values, loose)), values, places)
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """What some rows have in common with others: offsets, values; and which value stood at which offset."""
-
-    suspects: Suspects
-    values: Int64s
-    places: Int64s
-
-
-def all_named(suspects: Suspects, parts: Iterable[Named]) -> Suspects:
-    """Suspects, and what they have in common with others in all parts of a log.
-
-    A record that stood at two offsets is out of order with whatever lies between them.
-    """
-    named = list(parts)
-    values, places = (np.concatenate([_NONE, *(getattr(one, name) for one in named)]) for name in ("values", "places"))
-    order = np.lexsort((places, values))
-    values, places = values[order], places[order]
-    begins = np.flatnonzero(np.append(True, np.diff(values) != 0)[: len(values)])
-    low, high = places[begins], places[np.append(begins[1:], len(values))[: len(begins)] - 1]
-    moved = low < high
-    return all_suspects([suspects, *(one.suspects for one in named), Suspects(low[moved], high[moved] + 1)])
 
 
 def _has(flags: Int16s, bits: int) -> Flags:
@@ -479,76 +388,3 @@ def _inside(ascending: Int64s, suspects: Suspects) -> Flags:
 def _earlier(sends: Sends, key: Key) -> int:
     """How many of some sends were sent before another one."""
     return int(((sends.op_id < key[0]) | ((sends.op_id == key[0]) & (sends.seq < key[1]))).sum())
-
-
-def _fits(producers: Mapping[int, tuple[Key, Key]], outside: Outside) -> bool:
-    """Whether each process has sent what stands below before, and what stands above after."""
-    return all(
-        outside.last_below.get(process, first) <= first and last <= outside.first_above.get(process, last)
-        for process, (first, last) in producers.items()
-    )
-
-
-def is_harmless(edge: Edge, outside: Outside) -> bool:
-    """Whether what stands outside a range makes nothing in it suspect."""
-    return (
-        outside.last_invoke_below_ns <= edge.first_acknowledged_ns
-        and edge.last_invoke_ns <= outside.first_acknowledged_above_ns
-        and outside.highest_epoch_below <= edge.lowest_epoch
-        and edge.highest_epoch <= outside.lowest_epoch_above
-        and _fits(edge.producers, outside)
-    )
-
-
-def outsides(edges: Sequence[Edge]) -> list[Outside]:
-    """What each of the ranges of a log, by offset, must know of the others."""
-    found = []
-    for number in range(len(edges)):
-        below, above = edges[:number], edges[number + 1 :]
-        found.append(
-            Outside(
-                last_invoke_below_ns=max((edge.last_invoke_ns for edge in below), default=ALWAYS_NS),
-                first_acknowledged_above_ns=min((edge.first_acknowledged_ns for edge in above), default=NEVER_NS),
-                highest_epoch_below=max((edge.highest_epoch for edge in below), default=UNKNOWN),
-                lowest_epoch_above=min((edge.lowest_epoch for edge in above), default=_ABOVE_EPOCHS),
-                last_below=_best(
-                    max, ((process, last) for edge in below for process, (_, last) in edge.producers.items())
-                ),
-                first_above=_best(
-                    min, ((process, first) for edge in above for process, (first, _) in edge.producers.items())
-                ),
-            )
-        )
-    return found
-
-
-def _best(choose: Callable[[Key, Key], Key], keys: Iterable[tuple[int, Key]]) -> dict[int, Key]:
-    found: dict[int, Key] = {}
-    for process, key in keys:
-        found[process] = choose(found.get(process, key), key)
-    return found
-
-
-def merge_leaders(parts: Iterable[Leaders]) -> Leaders:
-    """As `Edge.leaders`, of all parts."""
-    found: dict[tuple[int, int], tuple[int, int]] = {}
-    for part in parts:
-        for key, (first, last) in part.items():
-            known = found.get(key, (first, last))
-            found[key] = (min(first, known[0]), max(last, known[1]))
-    return found
-
-
-def leaders_conflict(leaders: Leaders) -> bool:
-    """Whether two nodes may have led at one time: what two-leaders and fenced-leader-write are about."""
-    return any(
-        (epoch == other_epoch and node != other)
-        or (epoch > other_epoch and node != other and leaders[epoch, node][0] < leaders[other_epoch, other][1])
-        for epoch, node in leaders
-        for other_epoch, other in leaders
-    )
-
-
-def may_be_outage(in_vain_ns: Int64s, first_invoke_ns: int, served_ns: Int64s, allowed_ns: int) -> bool:
-    """Whether anything that ended in vain ended that long after the last success, or the first try."""
-    return bool(np.any(in_vain_ns - np.maximum(served_ns, first_invoke_ns) > allowed_ns))

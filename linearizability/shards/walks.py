@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from linearizability.anomalies.arrow import numbers
 from linearizability.anomalies.columns import Flags, Int64s
-from linearizability.shards.sieve import UNKNOWN
+from linearizability.shards.edges import UNKNOWN
 
 
 class Walks:

@@ -218,8 +218,8 @@ def _ends(topic: Topic) -> pa.Table:
         topic_id=coded(np.zeros(count), TOPIC_ID),
         partition=partition,
         leader=partition % NODES + 1,
-        leader_epoch=topic.epoch,
-        high_watermark=topic.end,
+        leader_epoch=topic.epoch.copy(),  # Arrow takes an array as it is, and the topic goes on
+        high_watermark=topic.end.copy(),
     )
 
 

@@ -1,4 +1,8 @@
-"""Writes a synthetic history into a run directory: chunks of lawful traffic, and episodes between them."""
+"""Writes a synthetic history into a run directory: chunks of lawful traffic, and episodes between them.
+
+Where it is asked for, the history is laid out by topic partition in the same pass: while a chunk is drawn, a thread
+deals the one before.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +16,11 @@ import pyarrow.parquet as pq
 
 from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.layout import HISTORY_FOLDER, table_file
+from linearizability.history.reader import open_history
 from linearizability.history.run import RUN_FILE, RunInfo
 from linearizability.history.schema import SCHEMAS
+from linearizability.shards.running import Run
+from linearizability.shards.writing import LayoutThread, LayoutWriter
 from linearizability.synthetic.episode import Episode
 from linearizability.synthetic.plants import LAST, PLANTS
 from linearizability.synthetic.workload import BATCH_RECORDS, CODED, TOPIC, Tables, Topic, chunk, schema_of
@@ -37,11 +44,11 @@ class Request:
     seed: int = 0
 
 
-def synthesize(run_dir: Path, request: Request, progress: Callable[[int], None]) -> int:
+def synthesize(run_dir: Path, request: Request, progress: Callable[[int], None], lay_out: Run | None = None) -> int:
     """Write a history; how many records it has.
 
-    `progress` is told the records so far, from time to time. Raises HistoryError where the directory holds a run
-    already, or cannot be written.
+    `progress` is told the records so far, from time to time; `lay_out` runs what is left to do for the layout in the
+    end, None makes none. Raises HistoryError where the directory holds a run already, or cannot be written.
     """
     if (run_dir / RUN_FILE).exists() or (run_dir / HISTORY_FOLDER).exists():
         raise HistoryError(f"{run_dir}: holds a run already; name another directory")
@@ -50,12 +57,17 @@ def synthesize(run_dir: Path, request: Request, progress: Callable[[int], None])
     with _disk_errors(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
         run.write(run_dir)
-        with _Writer(run_dir / HISTORY_FOLDER) as writer:
+        with _Writer(run_dir / HISTORY_FOLDER) as writer, LayoutThread(LayoutWriter(run_dir)) as thread:
             for tables in history(request):
+                if lay_out is not None:
+                    thread.add(tables)
                 writer.write(tables)
                 written += tables["records"].num_rows if "records" in tables else 0
                 progress(written)
         replace(run, complete=True).write(run_dir)
+        if lay_out is not None:
+            thread.wait()
+            thread.layout.finish(open_history(run_dir), lay_out)
     return written
 
 

@@ -90,8 +90,9 @@ class Liar:
             threading.Thread(target=self._serve, args=(connection, honest), daemon=True).start()
 
     def _serve(self, connection: socket.socket, honest: Node) -> None:
-        with connection, RawClient(honest.host, honest.port, timeout_s=10) as upstream:
-            with suppress(OSError, RawClientError, ConnectionError):
+        lost = suppress(OSError, RawClientError)
+        with connection, lost, RawClient(honest.host, honest.port, timeout_s=10) as upstream:
+            with lost:
                 while True:
                     frames = self._read_frames(connection)
                     answers = [self._answer(frame, upstream) for frame in frames]

@@ -55,7 +55,7 @@ def run(monkeypatch, *words):
 
 LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports"]
 SPARK = "kafkatrial targets install spark"
-REFERENCE = ["pytest -m conformance --target=reference"]
+REFERENCE = ["pytest -m conformance --target=reference", "pytest -m chaos -k power-cut --target=reference"]
 WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 
 

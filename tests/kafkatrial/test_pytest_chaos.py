@@ -1,14 +1,19 @@
 """`pytest -m chaos` in projects of its own, with a scripted `kafkatrial chaos` in place of the real one."""
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 pytest_plugins = ["pytester"]
 
+PATIENCE_S = 60
 CHILD = """
-import json, sys
+import json, os, sys, time
 
 words = sys.argv[1:]
 with open("child.log", "a") as log:
@@ -17,7 +22,10 @@ codes = json.load(open("script.json"))
 if words == ["chaos", "--show", "list"]:
     print("".join(f"{name}  what is seen\\n" for name in codes if name != "drawn"), end="")
     sys.exit()
-print("first line\\nTHE LAST LINE")
+print("first line\\nTHE LAST LINE", flush=True)
+if "sleeper" in words:
+    open("child.pid", "w").write(str(os.getpid()))
+    time.sleep(600)
 sys.exit(codes[words[words.index("--show") + 1] if "--show" in words else "drawn"])
 """
 CONFTEST = """
@@ -27,13 +35,17 @@ kafkatrial.pytest_chaos._KAFKATRIAL = (sys.executable, "child.py")
 """
 
 
+def prepare(pytester, codes):
+    pytester.makeconftest(CONFTEST)
+    pytester.makefile(".py", child=CHILD)
+    pytester.makepyfile(test_mine="def test_mine(): pass")
+    Path("script.json").write_text(json.dumps({"drawn": 0, **codes}))
+
+
 @pytest.fixture
 def run(pytester):
     def run(codes, *words):
-        pytester.makeconftest(CONFTEST)
-        pytester.makefile(".py", child=CHILD)
-        pytester.makepyfile(test_mine="def test_mine(): pass")
-        Path("script.json").write_text(json.dumps({"drawn": 0, **codes}))
+        prepare(pytester, codes)
         return pytester.runpytest_subprocess("-p", "no:cacheprovider", *words, timeout=60)
 
     return run
@@ -54,6 +66,7 @@ def test_an_item_for_each_finding_and_target_and_drawn_rounds(run):
         {"one": 0, "two": 0}, "-m", "chaos", "--target", "reference", "--target", "apache-kafka", "--seed", "7"
     )
     result.assert_outcomes(passed=6, deselected=1)
+    result.stdout.fnmatch_lines(["*collected 7 items / 1 deselected / 6 selected*"])
     for target in ("reference", "apache-kafka"):
         assert ["chaos", "--target", target, "--show", "two"] in commands()
         assert any(words[:5] == ["chaos", "--target", target, "--seed", "7"] for words in commands())
@@ -68,3 +81,18 @@ def test_the_exit_code_decides(run, code, outcome):
     result.assert_outcomes(**{outcome: 1, "deselected": 2})
     if outcome != "passed":
         result.stdout.fnmatch_lines(["*THE LAST LINE*"])
+
+
+def test_a_killed_pytest_leaves_no_child(pytester):
+    prepare(pytester, {"sleeper": 0})
+    words = ("-p", "no:cacheprovider", "-m", "chaos", "-k", "sleeper")
+    killed = pytester.popen([sys.executable, "-m", "pytest", *words], stdin=subprocess.DEVNULL)
+    pid_file = Path("child.pid")
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not (pid_file.exists() and pid_file.read_text()):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    child = psutil.Process(int(pid_file.read_text()))
+    killed.kill()
+    killed.communicate()
+    child.wait(PATIENCE_S)

@@ -162,3 +162,12 @@ def test_a_master_that_does_not_answer_is_one_line(tmp_path, capsys):
     (told,) = capsys.readouterr().err.splitlines()
     assert "does not answer" in told
     assert not out.exists()
+
+
+@pytest.mark.spark
+def test_spark_reports_a_run_from_end_to_end(of_one, tmp_path):
+    out = tmp_path / "report"
+    words = ["--engine", "spark", "--master", "local[2]", "--out", str(out)]
+    assert exit_code(["report", str(EXAMPLES / "lost-write"), *words]) is ExitCode.VIOLATION
+    assert {path.name for path in (out / "tables").iterdir()} == {path.name for path in (of_one / "tables").iterdir()}
+    assert "lost-write" in (out / "report.html").read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ from chaos.faults import (
     ShutDown,
     Timed,
 )
-from chaos.live.round import Cluster, OneByOne, Round, Tail, Topic, Workload
+from chaos.live.round import Cluster, OneByOne, Pipelined, Round, Tail, Topic, Workload
 
 _NODES: Final = (1, 2, 3)
 _LOAD: Final = (OneByOne(pause_ms=20), OneByOne(idempotent=True, pause_ms=50), Tail())
@@ -103,6 +103,9 @@ RESETS: Final = _round(
 CLOCK_SET: Final = _round(Timed(1_000, ClockJump(Role.LEADER, 3_600_000), 3_000), _LATER)
 """The wall clock of the leader is an hour ahead for a while."""
 
+LEADER_GONE: Final = _round(Timed(500, Kill(Role.LEADER), 70_000), load=(Pipelined(), *_LOAD))
+"""The leader is killed, and stays away for longer than Kafka may take to do without it."""
+
 ROUNDS: Final[Mapping[str, Round]] = MappingProxyType(
     {
         "take-a-write-for-durable": BLACKOUT,
@@ -129,5 +132,6 @@ ROUNDS: Final[Mapping[str, Round]] = MappingProxyType(
         "acknowledge-metadata-before-the-flush": BLACKOUT,
         "keep-the-torn-batch": TORN_ONE_BY_ONE,
         "recover-without-checksums": TORN_ONE_BY_ONE,
+        "never-fence-the-silent": LEADER_GONE,
     }
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from chaos.defects.live.registry import live_defect
 from chaos.defects.registry import UnknownDefectError
 from fixtures.targets.catalogue import Wanted
-from fixtures.targets.reference import NODE_COUNTS, Reference
+from fixtures.targets.reference import Reference
 from fixtures.targets.target import Target, UnknownTargetError
 
 
@@ -24,7 +24,7 @@ class DefectiveReference(Reference):
             said = f"there is no defect {wanted.argument!r}; docs/defects.md lists them"
             raise UnknownTargetError(f"{wanted.name}: {said}") from None
         target = cls(
-            NODE_COUNTS[0] if wanted.nodes is None else wanted.nodes,
+            wanted.nodes,
             properties=wanted.properties,
             work_dir=wanted.work_dir,
             mesh=wanted.mesh,

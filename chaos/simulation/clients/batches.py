@@ -33,6 +33,8 @@ class Batch:
     is_out: bool = False
     """A request with it waits for an answer."""
     not_before_ms: int = 0
+    may_be_in_log: bool = False
+    """It was sent, and not every answer was that it is out of order."""
     is_renumbered: bool = False
     topic_id: UUID | None = None
     """To which it was sent first; a topic that is made again under the same name is not sent what was on its way."""
@@ -69,11 +71,14 @@ class PartitionBatches:
         self.next_sequence += len(batch.records)
 
     def close_gap(self, failed: Batch) -> None:
-        """A batch was refused for good, so those behind it are moved up."""
-        if failed.attempts:
-            later = [batch for batch in self.window if batch.sequence > failed.sequence]
+        """A batch was refused for good: the next one takes its place, unless others were sent behind it.
+
+        Those may be in the log by now: a broker that knows nothing of the producer takes any sequence first.
+        """
+        if any(batch.sequence > failed.sequence for batch in self.window):
+            self.is_unresolved = True
+        else:
             self.next_sequence = failed.sequence
-            self.renumber(later)
 
     def renumber(self, batches: Iterable[Batch]) -> None:
         """Give batches that have a sequence the next ones."""

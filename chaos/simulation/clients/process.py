@@ -4,9 +4,9 @@
     yield Sleep(100)
     yield Wait(signal)
 
-A process has one connection to each node, as Kafka's clients do, with any number of requests in flight; it may run
-several generators at once. A request that is not answered in time closes its connection, and all that wait on it lose
-their answers, so that a late answer is taken for no other's.
+A process has one connection to each listener of a node, as Kafka's clients do, with any number of requests in flight;
+it may run several generators at once. A request that is not answered in time closes its connection, and all that wait
+on it lose their answers, so that a late answer is taken for no other's.
 """
 
 import struct
@@ -19,7 +19,7 @@ from chaos.simulation.clients.answers import check_answer
 from chaos.simulation.clients.questions import Question
 from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
 from fixtures.clients.raw import MalformedResponse
-from reference_broker.simulation.cluster import ClientConnection, SimulatedCluster
+from reference_broker.simulation.cluster import CLIENT, ClientConnection, SimulatedCluster
 from reference_broker.simulation.scheduler import Scheduler
 
 _LENGTH_BYTES = 4
@@ -47,6 +47,7 @@ class Ask:
     node: int
     question: Question
     timeout_ms: int
+    listener: str = CLIENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Process:
         self.number = number
         self.place = place_of(number) if place is None else place
         self._cluster = cluster
-        self._connections: dict[int, _Connection] = {}
+        self._connections: dict[tuple[int, str], _Connection] = {}
         self._running = 0
 
     @property
@@ -131,16 +132,16 @@ class Process:
             return
         match wanted:
             case Ask():
-                self._connection(wanted.node).ask(wanted, partial(self._go_on, behaviour))
+                self._connection(wanted.node, wanted.listener).ask(wanted, partial(self._go_on, behaviour))
             case Sleep(duration_ms):
                 self.scheduler.after(duration_ms, lambda: self._go_on(behaviour, None))
             case Wait(signal):
                 signal.add(lambda: self.scheduler.after(0, lambda: self._go_on(behaviour, None)))
 
-    def _connection(self, node: int) -> "_Connection":
-        connection = self._connections.get(node)
+    def _connection(self, node: int, listener: str) -> "_Connection":
+        connection = self._connections.get((node, listener))
         if connection is None or connection.is_closed:
-            connection = self._connections[node] = _Connection(self, self._cluster, node)
+            connection = self._connections[node, listener] = _Connection(self, self._cluster, node, listener)
         return connection
 
 
@@ -158,15 +159,15 @@ class _Pending:
 
 
 class _Connection:
-    """To one node. Answers come in the order of the questions."""
+    """To one listener of a node. Answers come in the order of the questions."""
 
-    def __init__(self, process: Process, cluster: SimulatedCluster, node: int) -> None:
+    def __init__(self, process: Process, cluster: SimulatedCluster, node: int, listener: str) -> None:
         self.is_closed = False
         self._scheduler = process.scheduler
         self._pending: dict[int, _Pending] = {}
         self._correlation_id = 0
         self._alarm_ms: int | None = None
-        self._wire: ClientConnection = cluster.connect(process.place, node, self._received, self._lost)
+        self._wire: ClientConnection = cluster.connect(process.place, node, self._received, self._lost, listener)
 
     def ask(self, ask: Ask, resume: Callable[[Answer], None]) -> None:
         self._correlation_id += 1

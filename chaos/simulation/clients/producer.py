@@ -7,9 +7,10 @@ Each batch goes to one partition and is one `produce` operation, invoked when th
 - Idempotence (KIP-98): a batch gets its sequence when it is first sent and keeps it. While one waits to be tried again,
   only the first without an outcome may be sent, so that order and sequences hold.
 - DUPLICATE_SEQUENCE_NUMBER: the batch is in the log, nobody says where.
-- A batch whose time is over while nobody knows whether it was appended leaves the partition's sequence unresolved: no
-  new batch is sent before all others have an outcome; then, unless the last one acknowledged was the last one sent, the
-  producer takes the next epoch of its id by itself and begins again at sequence 0 (KIP-360).
+- A batch whose time is over while nobody knows whether it was appended, or that is refused for good while others were
+  sent behind it, leaves the partition's sequence unresolved: no new batch is sent before all others have an outcome, or
+  are known to be in no log; then, unless the last one acknowledged was the last one sent, the producer takes the next
+  epoch of its id by itself and begins again at sequence 0 (KIP-360).
 - OUT_OF_ORDER_SEQUENCE_NUMBER or UNKNOWN_PRODUCER_ID for the batch behind the last acknowledged one: acknowledged
   records are gone. The same, and the batches without an outcome are numbered anew from 0. For a later batch it only
   says that one before it has failed, and it is tried again.
@@ -273,7 +274,7 @@ class Producer(Client):
             is_next = partition.acknowledged + 1 == batch.sequence
             if is_next and not partition.is_unresolved and not batch.is_renumbered:
                 self._take_next_epoch(partition)
-            self._again(batch)
+            self._again(batch, is_refused=True)
         elif error in _RETRIABLE:
             self._again(batch)
         else:
@@ -281,7 +282,8 @@ class Producer(Client):
             if self._script.idempotent:
                 partition.close_gap(batch)
 
-    def _again(self, batch: Batch) -> None:
+    def _again(self, batch: Batch, *, is_refused: bool = False) -> None:
+        batch.may_be_in_log |= not is_refused
         batch.not_before_ms = self.now_ms + self._backoff_ms(batch.attempts)
 
     def _backoff_ms(self, attempts: int) -> int:
@@ -333,8 +335,8 @@ class Producer(Client):
     # Sequences
 
     def _resolve(self, partition: PartitionBatches) -> None:
-        """All that was sent has an outcome: go on with the sequences, or begin anew."""
-        if partition.is_unresolved and not partition.window:
+        """All that was sent has an outcome, or is known to be in no log: go on with the sequences, or begin anew."""
+        if partition.is_unresolved and not any(each.is_out or each.may_be_in_log for each in partition.window):
             partition.is_unresolved = False
             if partition.acknowledged + 1 != partition.next_sequence:
                 self._take_next_epoch(partition)

@@ -157,35 +157,14 @@ def init_producer_id() -> Question:
 def find_coordinator(group: str) -> Question:
     """A FindCoordinator of one group."""
     schema = request_schema(ApiKey.FIND_COORDINATOR, newest(ApiKey.FIND_COORDINATOR))
-    return question_of(schema.FindCoordinatorRequest(key_type=0, coordinator_keys=(group,)))
+    return question_of(requests.find_coordinator(schema, group))
 
 
 def offset_commit(group: str, offsets: tuple[tuple[str, int, int, int], ...]) -> Question:
     """An OffsetCommit by name, without a generation; offsets: topic, partition, offset, leader epoch."""
     schema = request_schema(ApiKey.OFFSET_COMMIT, newest(ApiKey.OFFSET_COMMIT, 9))
-    topics = tuple(
-        schema.OffsetCommitRequestTopic(
-            name=topic,
-            partitions=(
-                schema.OffsetCommitRequestPartition(
-                    partition_index=partition,
-                    committed_offset=offset,
-                    committed_leader_epoch=leader_epoch,
-                    committed_metadata="",
-                ),
-            ),
-        )
-        for topic, partition, offset, leader_epoch in offsets
-    )
-    return question_of(
-        schema.OffsetCommitRequest(
-            group_id=group,
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            group_instance_id=None,
-            topics=topics,
-        )
-    )
+    rows = [(topic, [(partition, offset, leader_epoch)]) for topic, partition, offset, leader_epoch in offsets]
+    return question_of(requests.offset_commit(schema, group, rows))
 
 
 @lru_cache(_REMEMBERED)
@@ -193,16 +172,8 @@ def offset_fetch(group: str, partitions: tuple[tuple[str, int], ...]) -> Questio
     """An OffsetFetch of one group by name."""
     schema = request_schema(ApiKey.OFFSET_FETCH, newest(ApiKey.OFFSET_FETCH, 9))
     names = dict.fromkeys(topic for topic, _ in partitions)
-    topics = tuple(
-        schema.OffsetFetchRequestTopics(
-            name=name, partition_indexes=tuple(partition for topic, partition in partitions if topic == name)
-        )
-        for name in names
-    )
-    of_group = requests.fitted(
-        schema.OffsetFetchRequestGroup, group_id=group, member_id=None, member_epoch=-1, topics=topics
-    )
-    return question_of(schema.OffsetFetchRequest(groups=(of_group,), require_stable=False))
+    by_topic = {name: [partition for topic, partition in partitions if topic == name] for name in names}
+    return question_of(requests.offset_fetch(schema, group, by_topic))
 
 
 def administer(api_key: ApiKey, make: Callable[[ModuleType], Any]) -> Question:

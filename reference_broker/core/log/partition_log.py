@@ -111,12 +111,15 @@ class PartitionLog:
         return SegmentLoader(self._disk, self.directory, self.config.index_interval_bytes, now_ms)
 
     def _restore_epochs(self, recovered: list[tuple[int, int]]) -> None:
-        """From the checkpoint, or if it is lost from the batches, up to those that were recovered; then from those."""
+        """From the checkpoint, or where it says less than the batches from those, up to those that were recovered.
+
+        It says less if it is lost, or if the log start has gone back to one that was written down before.
+        """
         known_to = recovered[0][1] if recovered else self.log_end_offset
-        known = [entry for entry in self.epochs.entries if entry[1] < known_to] or [
-            (header.leader_epoch, header.base_offset)
-            for header in takewhile(lambda header: header.base_offset < known_to, self._headers(self.log_start_offset))
-        ]
+        known = [entry for entry in self.epochs.entries if entry[1] < known_to]
+        if not known or known[0][1] > self.log_start_offset:
+            headers = takewhile(lambda header: header.base_offset < known_to, self._headers(self.log_start_offset))
+            known = [(header.leader_epoch, header.base_offset) for header in headers]
         self.epochs.restore([*known, *recovered])
         self.epochs.truncate_from_start(self.log_start_offset)
 

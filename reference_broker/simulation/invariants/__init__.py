@@ -15,6 +15,7 @@ from uuid import UUID
 
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.answers import check_answer
+from reference_broker.simulation.invariants.committed import CommittedInvariants
 from reference_broker.simulation.invariants.convergence import converged
 from reference_broker.simulation.invariants.decisions import check_decision
 from reference_broker.simulation.invariants.files import FilesInvariants
@@ -52,18 +53,21 @@ class Invariants:
         voters = [node_id for node_id, role in cluster.roles.items() if "controller" in role]
         self.quorum = QuorumWatch(QuorumInvariants(voters, 3 * fetch_timeout_ms), self._give_up)
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
+        committed, timeliness = CommittedInvariants(), TimelinessInvariants(cluster)
         self.watch.answers += [check_answer, check_metadata_answer, check_quorum_answer]
+        self.watch.answers += [committed.answered, timeliness.answered]
         self.watch.requests.append(check_request)
-        self.watch.decisions.append(check_decision)
+        self.watch.decisions += [check_decision, committed.decided]
         self.watch.observers += [
             self.quorum,
             self.metadata,
             self.partitions,
             HealthInvariants(),
+            committed,
             FollowedInvariants(),
             FilesInvariants(),
             OracleInvariants(),
-            TimelinessInvariants(cluster),
+            timeliness,
         ]
 
     def acknowledged(

@@ -3,8 +3,8 @@
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
 | `answer-in-epoch`   | who knows another leader epoch than the broker is refused, and nobody else is (KIP-320)       |
-| `answer-of-end`     | ListOffsets tells the high watermark or the log start; no end before a new leader has         |
-|                     | committed all that it found (KIP-207)                                                         |
+| `answer-of-end`     | ListOffsets tells the high watermark, the log start, or the first record of a time; no end    |
+|                     | before a new leader has committed all that it found (KIP-207)                                 |
 | `answer-of-epoch`   | an epoch ends where its last batch does, for OffsetForLeaderEpoch as for a follower's Fetch   |
 |                     | (KIP-101, KIP-279, KIP-595)                                                                   |
 | `answer-of-isr`     | too few replicas are told under acks=all where the ISR is below `min.insync.replicas`, and an |
@@ -13,6 +13,8 @@
 |                     | sequence 2³¹ - 1 with 0 (KIP-98)                                                              |
 | `answer-of-leader`  | who asked the wrong broker, or with an old epoch, is told the leader and epoch that this one  |
 |                     | knows (KIP-951)                                                                               |
+| `backs-off`         | a follower that is refused does not ask for the same again and again within                   |
+|                     | `replica.fetch.backoff.ms`                                                                    |
 | `answer-of-records` | a Fetch gives the batches that the log has at these offsets, from where it was asked on       |
 
 Only what a node has itself is compared, so that this holds also for one that is deposed and does not know it.
@@ -30,7 +32,7 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.invariants.log_mirror import LogMirror
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Watched
+from reference_broker.simulation.invariants.watch import Replica, Watched
 
 _PRODUCE: Final = 0
 _FETCH: Final = 1
@@ -40,6 +42,7 @@ _CONSUMER: Final = -1
 _LATEST, _EARLIEST = -1, -2
 _ACKS_ALL: Final = -1
 _SEQUENCES: Final = 2**31
+_REFUSALS_MAX: Final = 6
 _TOO_FEW: Final = (ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append)
 _ASK_ANOTHER: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 _REFUSES: Final = {ErrorCode.fenced_leader_epoch: 1, ErrorCode.unknown_leader_epoch: -1}
@@ -64,14 +67,19 @@ def check_answer(watched: Watched, request: Request, response: Any) -> None:
             continue
         _check_epoch(asked, answered, partition)
         if answered.error_code is not ErrorCode.none:
+            if request.api_key == _FETCH and replica is not None:
+                _check_backoff(watched, request, asked, answered.error_code, replica)
             continue
         if request.api_key == _LIST_OFFSETS:
             _check_end(request, asked, answered, partition)
+            if asked.timestamp >= 0 and mirror is not None:
+                _check_time(asked.timestamp, answered.offset, partition, mirror)
         elif request.api_key == _OFFSET_FOR_LEADER_EPOCH and mirror is not None:
             _check_epoch_end(partition, mirror, asked.leader_epoch, answered.leader_epoch, answered.end_offset)
         elif mirror is not None and request.api_key == _FETCH:
             _check_divergence(asked, answered, partition, mirror)
             _check_records(asked, answered, partition, mirror)
+            _note_caught_up(request, asked, answered, watched.by_name[partition.key], partition)
 
 
 _TOPICS: Final = {
@@ -163,12 +171,55 @@ def _check_end(request: Request, asked: Any, answered: Any, partition: Partition
         raise _violated("answer-of-end", partition, detail)
     if asked.timestamp != _LATEST or request.body.replica_id != _CONSUMER:
         return
-    if answered.offset != partition.high_watermark or answered.leader_epoch != partition.leader_epoch:
-        told, is_so = (answered.offset, answered.leader_epoch), (partition.high_watermark, partition.leader_epoch)
+    epoch = getattr(answered, "leader_epoch", partition.leader_epoch)
+    if answered.offset != partition.high_watermark or epoch != partition.leader_epoch:
+        told, is_so = (answered.offset, epoch), (partition.high_watermark, partition.leader_epoch)
         raise _violated("answer-of-end", partition, f"end and epoch are told as {told}, and are {is_so}")
     if answered.offset < partition.epoch_start_offset:
         detail = f"the end is told as {answered.offset}, before the epoch begins at {partition.epoch_start_offset}"
         raise _violated("answer-of-end", partition, detail)
+
+
+def _check_time(timestamp_ms: int, told: int, partition: Partition, mirror: LogMirror) -> None:
+    """The first committed batch that has a record so late; one that the log starts within may have lost it."""
+    first = None
+    for header in mirror.headers_backwards(partition.log):
+        if header.last_offset < partition.log_start_offset:
+            break
+        if header.max_timestamp_ms >= timestamp_ms:
+            first = header
+    if first is None or first.base_offset >= partition.high_watermark:
+        is_so = told < 0
+    else:
+        is_so = first.base_offset <= told <= first.last_offset or first.base_offset < partition.log_start_offset
+    if not is_so:
+        raise _violated("answer-of-end", partition, f"{timestamp_ms} ms is told to be at {told}, and is in {first}")
+
+
+def _note_caught_up(request: Request, asked: Any, answered: Any, replica: Replica, partition: Partition) -> None:
+    """A fetch from the end says so; one whose log parts from the leader's says nothing."""
+    state = getattr(request.body, "replica_state", None)
+    if state is None or asked.fetch_offset != partition.log.log_end_offset or answered.diverging_epoch.epoch >= 0:
+        return
+    if state.replica_id in partition.followers:
+        follower = partition.followers[state.replica_id]
+        if follower.end_offset == asked.fetch_offset:
+            replica.caught_up_ms[state.replica_id] = follower.last_fetch_ms
+
+
+def _check_backoff(watched: Watched, request: Request, asked: Any, error: ErrorCode, replica: Replica) -> None:
+    """Twice may be, where it has heard of something meanwhile."""
+    state = getattr(request.body, "replica_state", None)
+    if state is None or state.replica_id < 0 or error is ErrorCode.offset_out_of_range:
+        return
+    assert watched.node is not None
+    times = replica.refused_ms.setdefault((state.replica_id, state.replica_epoch, asked.current_leader_epoch), [])
+    times.append(watched.machine.now.monotonic_ms)
+    del times[:-_REFUSALS_MAX]
+    backoff_ms = watched.node.runtime.configuration.integer("replica.fetch.backoff.ms")
+    if len(times) == _REFUSALS_MAX and times[-1] - times[0] < backoff_ms:
+        detail = f"{replica}: {state.replica_id} is refused with {error.name} at {times}"
+        raise InvariantViolation("backs-off", detail)
 
 
 def _check_epoch_end(partition: Partition, mirror: LogMirror, asked: int, epoch: int, end_offset: int) -> None:

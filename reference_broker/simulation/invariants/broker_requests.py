@@ -105,6 +105,7 @@ def _of_fetch(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]
             named.add(key)
             places += 1
     yield "partitions that are named once", len(named), places
+    yield "asks for something", places > 0, True
 
 
 def _of_list_offsets(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:

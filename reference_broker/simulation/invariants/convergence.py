@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from reference_broker.core.node import Node
+from reference_broker.core.quorum.states import Leader
 from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -11,8 +12,9 @@ from reference_broker.simulation.cluster import SimulatedCluster
 def converged(cluster: SimulatedCluster, *, without: Collection[int] = ()) -> str | None:
     """Why a cluster has not converged yet, in words; null if it has.
 
-    Every node runs and plays its roles; all agree who leads the quorum, and know the same metadata; every partition has
-    a leader, all of its replicas are in sync and end alike, and all there is is committed.
+    Every node runs and plays its roles; all agree who leads the quorum, and know the same metadata; that leader knows
+    who follows it; every partition has a leader, all of its replicas are in sync, end alike and lie where they are said
+    to, and all there is is committed.
 
     :param without: nodes that are not expected to come back; their replicas may be missing.
     """
@@ -41,6 +43,11 @@ def _quorum_reasons(nodes: dict[int, Node]) -> Iterator[str]:
     controllers = [node_id for node_id, node in nodes.items() if node.controller and node.controller.is_active]
     if len(controllers) != 1:
         yield f"active controllers: {controllers}"
+    for leader in (nodes[node_id].quorum for node_id in controllers):
+        known = {key.id for key in leader.state.leadership._observers} if isinstance(leader.state, Leader) else set()
+        unknown = [node_id for node_id in nodes if node_id not in leader.voters.ids and node_id not in known]
+        if unknown:
+            yield f"the leader of the quorum does not know that {unknown} follow it"
     offsets = {node_id: node.metadata.offset for node_id, node in nodes.items()}
     if len(set(offsets.values())) > 1:
         yield f"metadata are applied up to {offsets}"
@@ -56,7 +63,15 @@ def _partition_reasons(nodes: dict[int, Node], without: Collection[int]) -> Iter
                 found = None if broker is None else broker.replicas.get(topic.name, index)
                 if found is not None:
                     replicas[node_id] = found
+            yield from _directory_reasons(f"{topic.name}-{index}", record, nodes)
             yield from _replica_reasons(f"{topic.name}-{index}", record, replicas, without)
+
+
+def _directory_reasons(name: str, record: PartitionRecord, nodes: dict[int, Node]) -> Iterator[str]:
+    """KIP-858: a broker tells the controller in which directory each of its replicas lies."""
+    for node_id, directory in zip(record.replicas, record.directories, strict=True):
+        if node_id in nodes and nodes[node_id].runtime.identity.directory_id != directory:
+            yield f"{name}: replica {node_id} is said to lie in {directory}, which is not the broker's directory"
 
 
 def _replica_reasons(

@@ -30,6 +30,7 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Watched
 
 _ANY_EPOCH: Final = -1
+_RECOVERING: Final = 1
 _ALTER_PARTITION: Final = 56
 _REGISTRATION, _HEARTBEAT, _UNREGISTRATION, _ALLOCATION = 62, 63, 64, 67
 
@@ -151,6 +152,7 @@ class _Members:
     def __init__(self, wish: Any) -> None:
         self.leader_epoch: int = wish.leader_epoch
         self.partition_epoch: int = wish.partition_epoch
+        self.is_recovering = wish.leader_recovery_state == _RECOVERING
         with_epochs = getattr(wish, "new_isr_with_epochs", None)
         if with_epochs is None:
             self.isr = [(member, _ANY_EPOCH) for member in wish.new_isr]
@@ -195,13 +197,14 @@ def _of_proposal(
             yield f"{where}: led by who asks", after.leader == leader_id, False
         return
     yield f"{where}: what is refused", after, before
+    recovers = wish.is_recovering and (len(members) > 1 or before.leader_recovery_state != _RECOVERING)
     reasons = {
         ErrorCode.not_controller: wish.leader_epoch > before.leader_epoch
         or wish.partition_epoch > before.partition_epoch,
         ErrorCode.fenced_leader_epoch: wish.leader_epoch < before.leader_epoch,
         ErrorCode.invalid_update_version: wish.partition_epoch < before.partition_epoch,
         ErrorCode.ineligible_replica: bool(wish.ineligible(decision.before)),
-        ErrorCode.invalid_request: not is_sound or leader_id != before.leader,
+        ErrorCode.invalid_request: not is_sound or leader_id != before.leader or recovers,
     }
     yield f"{where}: {code.name} for no reason", reasons.get(code, False), True
 

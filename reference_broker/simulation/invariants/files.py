@@ -3,22 +3,49 @@
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `snapshots-known` | the snapshots beside the metadata log are those that the node would give to others (KIP-630)    |
+| `snapshots-kept`  | as long as no retention is short, no snapshot of a leader goes: others may be given newer ones  |
+| `closed-durably`  | a node that leaves the mark of a clean end has left nothing of its logs that is not durable     |
 | `no-stray-logs`   | a broker that has applied metadata has no log but those of its replicas, and of its quorum      |
 """
 
+from typing import Final
+
+from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from reference_broker.core.node import Node
+from reference_broker.core.quorum.messages import OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
+from reference_broker.core.quorum.states import Leader
+from reference_broker.simulation.disk import SimulatedFile
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
+
+_ENOUGH_BYTES, _ENOUGH_MS = 50_000_000, 3_600_000
+_OF_LOGS: Final = (".log", ".index", ".timeindex")
 
 
 class FilesInvariants(Observer):
     """An observer of a watch."""
 
+    def __init__(self) -> None:
+        self._snapshots: dict[int, list[OffsetAndEpoch]] = {}
+        """By node, while it runs."""
+
+    def ended(self, watched: Watched) -> None:
+        """See the table."""
+        self._snapshots.pop(watched.node_id, None)
+        if watched.machine.ended_by == "stop" and watched.disk.exists(CLEAN_SHUTDOWN_FILE):
+            _check_durable(watched)
+
     def quorum_changed(self, watched: Watched) -> None:
         """See the table."""
         assert watched.node is not None
         _check_snapshots(watched, watched.node)
+        known, here = self._snapshots.get(watched.node_id, []), watched.quorum.log.snapshots._ids
+        if here != known:
+            gone = sorted(set(known) - set(here))
+            if gone and isinstance(watched.quorum.state, Leader) and not _is_short(watched.node):
+                raise InvariantViolation("snapshots-kept", f"node {watched.node_id} has {here}, and no longer {gone}")
+            self._snapshots[watched.node_id] = list(here)
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
         """See the table."""
@@ -33,6 +60,22 @@ def _check_snapshots(watched: Watched, node: Node) -> None:
     known = sorted(f"{end:020d}-{epoch:010d}.checkpoint" for end, epoch in node.quorum.log.snapshots._ids)
     if there != known:
         raise InvariantViolation("snapshots-known", f"node {watched.node_id} has {there}, and knows of {known}")
+
+
+def _is_short(node: Node) -> bool:
+    """Whether the metadata log, or what is older than some time, may be more than is to be kept."""
+    retained = node.runtime.configuration.integer
+    return (
+        retained("metadata.max.retention.bytes") < _ENOUGH_BYTES or retained("metadata.max.retention.ms") < _ENOUGH_MS
+    )
+
+
+def _check_durable(watched: Watched) -> None:
+    files = watched.disk.files
+    for path in files:
+        file = files[path]
+        if path.endswith(_OF_LOGS) and isinstance(file, SimulatedFile) and not file.is_durable:
+            raise InvariantViolation("closed-durably", f"node {watched.node_id} has ended, and {path} may change yet")
 
 
 def _check_strays(watched: Watched, node: Node) -> None:

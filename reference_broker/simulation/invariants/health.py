@@ -6,8 +6,10 @@
 | `ends-without-fault`  | a node ends by itself only where its disk has failed; one that could not register may too   |
 | `nothing-piles-up`    | what waits in a node that is idle: requests, timers, effects, answers awaited; and at any   |
 |                       | time, what waits for a connection that is gone                                              |
+| `patient-channel`     | a node ends a connection of its own only where an answer is late there                      |
 """
 
+from reference_broker.core.connection import Channel, Disconnect, Effect
 from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.node import Node
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -22,6 +24,19 @@ _UNDER_WAY_MAX = 100
 class HealthInvariants(Observer):
     """An observer of a watch."""
 
+    def started(self, watched: Watched) -> None:
+        """Look at what its channels do from now on."""
+        assert watched.node is not None
+        channels = watched.node.runtime.channels
+        emit = channels._emit
+
+        def noticed(effect: Effect) -> None:
+            if type(effect) is Disconnect:
+                _check_patience(watched, effect.channel)
+            emit(effect)
+
+        channels._emit = noticed
+
     def quorum_changed(self, watched: Watched) -> None:
         """At least once a second: nobody waits for a connection that is gone."""
         assert watched.node is not None
@@ -35,6 +50,16 @@ class HealthInvariants(Observer):
         machine = watched.machine
         if machine.ended_by == "failed" and not _is_explained(machine):
             raise InvariantViolation("ends-without-fault", f"node {watched.node_id}: {machine.failed}")
+
+
+def _check_patience(watched: Watched, channel: Channel) -> None:
+    assert watched.node is not None
+    under_way = watched.node.runtime.channels._under_way.get(channel)
+    if under_way:
+        left_ms = min(asked.deadline_ms for asked in under_way) - watched.machine.now.monotonic_ms
+        if left_ms > 0:
+            detail = f"node {watched.node_id} gives node {channel.node_id} up, which has {left_ms} ms left to answer"
+            raise InvariantViolation("patient-channel", detail)
 
 
 def _is_explained(machine: Machine) -> bool:

@@ -84,10 +84,13 @@ class LogMirror:
         return self.batches[first:last]
 
     def headers_backwards(self, log: PartitionLog) -> Iterator[BatchHeader]:
-        """Whole headers, from the files, the last one first."""
+        """Whole headers, from the files, the last one first, as far back as there are files by now."""
         files = cast("MemoryDisk", log._disk).files
         for batch in reversed(self.batches):
-            yield BatchHeader.parse(files[_path(log.directory, batch.segment)], batch.position)
+            data = files.get(_path(log.directory, batch.segment))
+            if data is None:
+                return
+            yield BatchHeader.parse(data, batch.position)
 
     def not_durable_below(self, log: PartitionLog, end_offset: int) -> Batch | None:
         """The last batch below an offset, if its disk would lose it in a power cut."""

@@ -133,7 +133,8 @@ def _of_metadata(seen: _Seen, request: Request, response: Any) -> Iterator[Claim
 def _of_topic(seen: _Seen, request: Request, told: Any, *, by_id: bool) -> Iterator[Claim]:
     known = seen.image.topics_by_id.get(told.topic_id) if by_id else seen.image.topics.get(told.name)
     yield f"{told.name}: error", told.error_code, _error(told, known, by_id=by_id)
-    yield f"{told.name}: is_internal", getattr(told, "is_internal", False), told.name in INTERNAL_TOPICS
+    is_internal = told.name in INTERNAL_TOPICS
+    yield f"{told.name}: is_internal", getattr(told, "is_internal", is_internal), is_internal
     if known is None:
         yield f"{told.name}: partitions", told.partitions, ()
         return

@@ -100,12 +100,12 @@ class _Oracle:
     # Batches and segments
 
     def check_batches(self, mirror: LogMirror) -> None:
-        """Segments that were deleted since the mirror was last held up to the log are lawfully gone."""
+        """What lies below the log start is lawfully gone, or in part: a power cut may bring back what was deleted."""
         fresh = LogMirror()
         fresh.follow(self._log)
-        start_offset = self._log._segments[0].base_offset
-        known = [batch for batch in mirror.batches if batch.last_offset >= start_offset]
-        for one, other in zip_longest(known, fresh.batches):
+        start_offset = self._log.log_start_offset
+        known, found = ([one for one in each.batches if one.last_offset >= start_offset] for each in (mirror, fresh))
+        for one, other in zip_longest(known, found):
             if one != other:
                 self._violated("batches-intact", f"it had {one}, and now has {other}")
 
@@ -209,8 +209,8 @@ class _Oracle:
     def check_producers(self, wall_ms: int) -> None:
         log = self._log
         batches: defaultdict[int, list[BatchHeader]] = defaultdict(list)
-        # Below the log start a power cut may have brought back some of what was deleted.
-        for header in (header for header in self._all if header.last_offset >= log.log_start_offset):
+        whole = self._without_gaps()
+        for header in whole:
             if header.producer_id != NO_PRODUCER_ID and not header.is_control:
                 batches[header.producer_id].append(header)
         for producer_id, written in batches.items():
@@ -230,14 +230,22 @@ class _Oracle:
                 self._violated(
                     "producers-fit-log", f"producer {producer_id} is {state}, its last batches are {expected}"
                 )
-        self._check_remembered({(header.producer_id, header.base_offset) for header in self._all})
+        self._check_remembered(max([log.log_start_offset, *(header.base_offset for header in whole[:1])]))
 
-    def _check_remembered(self, written: set[tuple[int, int]]) -> None:
-        """What is remembered of any producer is in the log, unless retention may have taken it."""
-        log = self._log
-        for producer_id, state in log.producers._states.items():
+    def _without_gaps(self) -> list[BatchHeader]:
+        """From the log start on, and behind the last gap: a power cut may bring back some of what was deleted."""
+        headers = [header for header in self._all if header.last_offset >= self._log.log_start_offset]
+        begins = [
+            place + 1 for place, (one, other) in enumerate(pairwise(headers)) if one.last_offset + 1 < other.base_offset
+        ]
+        return headers[max(begins, default=0) :]
+
+    def _check_remembered(self, from_offset: int) -> None:
+        """What is remembered of any producer from there on is in the log; below, retention may have taken it."""
+        written = {(header.producer_id, header.base_offset) for header in self._all}
+        for producer_id, state in self._log.producers._states.items():
             for batch in state.batches:
-                if batch.base_offset >= log.log_start_offset and (producer_id, batch.base_offset) not in written:
+                if batch.base_offset >= from_offset and (producer_id, batch.base_offset) not in written:
                     self._violated("producers-fit-log", f"producer {producer_id} has no batch at {batch.base_offset}")
 
     # Recovery
@@ -260,6 +268,8 @@ class _Oracle:
             self._violated("recovery-keeps", f"(start, end, epochs) are {before}, after a crash {after}")
         for producer_id, state in again.producers._states.items():
             known = log.producers.get(producer_id)
+            if known is not None and known.batches[-1].last_offset < log.log_start_offset:
+                continue  # what lies below the log start is not read again, as in Kafka
             if known is None or (known.epoch, known.batches[-1]) != (state.epoch, state.batches[-1]):
                 self._violated("recovery-keeps", f"producer {producer_id} is {known}, after a crash {state}")
 

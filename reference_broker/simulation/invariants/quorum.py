@@ -12,7 +12,8 @@
 | `quorum-durable`              | what is appended is flushed before anybody can hear of it                           |
 | `quorum-log-matching`         | see `log_matching`                                                                  |
 | `quorum-leader-complete`      | who is elected has all that is committed                                            |
-| `quorum-votes`                | votes, and pre-votes, go only to logs that are not behind                           |
+| `quorum-votes`                | votes, and pre-votes, go only to logs that are not behind; none is remembered that  |
+|                               | nobody has asked for                                                                |
 | `quorum-check-quorum`         | a leader that a majority cannot reach does not stay one                             |
 
 A voter whose disk was wiped or damaged may have forgotten a vote, or what it helped to commit: from then on a violation
@@ -69,6 +70,8 @@ class QuorumInvariants:
         self._applied: dict[int, int] = {}
         self._commit_by_epoch: dict[int, int] = {}
         self._last_contact_ms: dict[int, dict[int, int]] = {}
+        self._votes: set[tuple[int, int, int]] = set()
+        """Those that were asked for: of whom, in which epoch, by whom."""
 
     # Events
 
@@ -92,6 +95,8 @@ class QuorumInvariants:
 
     def about_to_answer(self, node_id: int, node: QuorumNode, source: int, request: Request, now_ms: int) -> None:
         """A node has received a request of another one."""
+        if isinstance(request, VoteRequest) and not request.pre_vote:
+            self._votes.add((node_id, request.replica_epoch, request.replica.id))
         if (
             isinstance(request, FetchRequest | FetchSnapshotRequest)
             and isinstance(node.state, Leader)
@@ -156,6 +161,12 @@ class QuorumInvariants:
             lambda: f"node {node_id} is in epoch {epoch} after {self._epochs.get(node_id)}",
         )
         self._epochs[node_id] = epoch
+        voted = node.election.voted
+        require(
+            voted is None or voted.id == node_id or (node_id, node.election.epoch, voted.id) in self._votes,
+            "quorum-votes",
+            lambda: f"node {node_id} remembers to have voted for {voted} in epoch {epoch}, who has not asked",
+        )
         if leader_id >= 0:
             known = self._leaders.setdefault(epoch, leader_id)
             require(

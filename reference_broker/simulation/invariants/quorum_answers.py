@@ -7,7 +7,8 @@
 | Vote              | a vote that is given is remembered; one is refused only to a log that is behind, by who has     |
 |                   | voted for another, or by who knows, or is, a leader (KIP-595, KIP-996)                          |
 | BeginQuorumEpoch, | the epoch is then the node's own                                                                |
-| EndQuorumEpoch    |                                                                                                 |
+| EndQuorumEpoch    | the same; who followed the leader that goes waits for its turn among the successors, and no     |
+|                   | longer than an election's back-off (KIP-595)                                                    |
 | Fetch             | by the leader of the epoch: records from the offset on, if there are any, or where the logs     |
 |                   | part, or the snapshot to fetch; the high watermark that it knows                                |
 | FetchSnapshot     | by the leader of the epoch: the bytes that its disk has there                                   |
@@ -21,7 +22,7 @@ from typing import Any, Final
 from reference_broker.core.quorum.messages import NO_LEADER, OffsetAndEpoch
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
-from reference_broker.core.quorum.states import Follower, Leader, Prospective, Resigned, Unattached
+from reference_broker.core.quorum.states import Follower, Leader, Prospective, Resigned, State, Unattached
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.errors import ErrorCode
@@ -62,6 +63,14 @@ def _of_leader(watched: Watched, told: Any, leader_id: int, leader_epoch: int) -
     yield "node_endpoints", endpoints, [] if voter is None else [(leader_id, voter.host, voter.port)]
 
 
+def _is_of_before(watched: Watched, told: tuple[int, int], asked_epoch: int) -> bool:
+    """Whether it was decided in the state that the node has left since, in the same event."""
+    before = watched.quorum_state
+    if not isinstance(before, State) or before is watched.quorum.state:
+        return False
+    return told == (before.leader_id, before.epoch) and asked_epoch <= before.epoch
+
+
 def _of_epoch(watched: Watched, code: ErrorCode, asked_epoch: int) -> Iterator[Claim]:
     epoch = watched.quorum.state.epoch
     if code is ErrorCode.none:
@@ -80,6 +89,8 @@ def _of_vote(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
     if told.error_code is not ErrorCode.none:
         return
     wish, answer = asked.topics[0].partitions[0], told.topics[0].partitions[0]
+    if _is_of_before(watched, (answer.leader_id, answer.leader_epoch), wish.replica_epoch):
+        return
     yield from _of_leader(watched, told, answer.leader_id, answer.leader_epoch)
     yield from _of_voter(watched, asked, wish, answer.error_code)
     if answer.error_code is ErrorCode.fenced_leader_epoch:
@@ -112,10 +123,25 @@ def _of_epoch_change(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]
     if told.error_code is not ErrorCode.none:
         return
     wish, answer = asked.topics[0].partitions[0], told.topics[0].partitions[0]
+    if _is_of_before(watched, (answer.leader_id, answer.leader_epoch), wish.leader_epoch):
+        return
     yield from _of_leader(watched, told, answer.leader_id, answer.leader_epoch)
     yield from _of_epoch(watched, answer.error_code, wish.leader_epoch)
-    if hasattr(wish, "voter_directory_id"):  # EndQuorumEpoch names nobody
+    if hasattr(wish, "voter_directory_id"):
         yield from _of_voter(watched, asked, wish, answer.error_code)
+    elif answer.error_code is ErrorCode.none:  # EndQuorumEpoch, which names no voter
+        yield from _of_successor(watched.quorum, wish, watched.machine.now.monotonic_ms)
+
+
+def _of_successor(quorum: QuorumNode, wish: Any, now_ms: int) -> Iterator[Claim]:
+    """Who followed the leader that goes: the first successor stands at once, each other one later."""
+    state = quorum.state
+    if isinstance(state, Follower) and (state.leader_id, state.epoch) == (wish.leader_id, wish.leader_epoch):
+        first = next(iter(getattr(wish, "preferred_candidates", ())), None)
+        is_first = first is not None and first.candidate_id == quorum.local.id
+        waits_ms = state.fetch_deadline_ms - now_ms
+        yield "waits for who goes", waits_ms <= quorum.config.election_backoff_max_ms, True
+        yield "goes first", waits_ms <= 0, is_first
 
 
 def _of_voter(watched: Watched, asked: Any, wish: Any, code: ErrorCode) -> Iterator[Claim]:
@@ -135,7 +161,10 @@ def _of_fetch(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
     if told.error_code is not ErrorCode.none:
         return
     wish, answer = asked.topics[0].partitions[0], told.responses[0].partitions[0]
-    yield from _of_leader(watched, told, answer.current_leader.leader_id, answer.current_leader.leader_epoch)
+    leader = answer.current_leader
+    if _is_of_before(watched, (leader.leader_id, leader.leader_epoch), wish.current_leader_epoch):
+        return
+    yield from _of_leader(watched, told, leader.leader_id, leader.leader_epoch)
     yield from _of_epoch(watched, answer.error_code, wish.current_leader_epoch)
     if answer.error_code is not ErrorCode.none:
         return
@@ -178,7 +207,10 @@ def _of_fetch_snapshot(watched: Watched, asked: Any, told: Any) -> Iterator[Clai
     if told.error_code is not ErrorCode.none:
         return
     wish, answer = asked.topics[0].partitions[0], told.topics[0].partitions[0]
-    yield from _of_leader(watched, told, answer.current_leader.leader_id, answer.current_leader.leader_epoch)
+    leader = answer.current_leader
+    if _is_of_before(watched, (leader.leader_id, leader.leader_epoch), wish.current_leader_epoch):
+        return
+    yield from _of_leader(watched, told, leader.leader_id, leader.leader_epoch)
     yield from _of_epoch(watched, answer.error_code, wish.current_leader_epoch)
     disk = watched.node.runtime.disk
     path = f"{QUORUM_LOG_DIRECTORY}/{wish.snapshot_id.end_offset:020d}-{wish.snapshot_id.epoch:010d}.checkpoint"

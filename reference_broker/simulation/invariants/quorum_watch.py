@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest, Request
+from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest, Request, VoteRequest
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -54,7 +54,7 @@ class QuorumWatch(Observer):
 
         def receive_shown(caller: Any, request: Request, now: Now) -> None:
             end, election = quorum.log.end, quorum.election
-            if isinstance(request, FetchRequest | FetchSnapshotRequest):
+            if isinstance(request, FetchRequest | FetchSnapshotRequest | VoteRequest):
                 invariants.about_to_answer(node_id, quorum, request.replica.id, request, now.monotonic_ms)
             receive(caller, request, now)
             self._judge(lambda: invariants.answered(quorum, request, end, election, quorum._effects))

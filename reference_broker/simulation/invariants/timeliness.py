@@ -4,7 +4,10 @@
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `laggard-leaves-isr`  | a leader keeps nobody in the ISR who has not caught up for `replica.lag.time.max.ms`, and   |
 |                       | half of it more, which is how often it looks; since it last asked for a change of the ISR   |
-| `silent-is-fenced`    | an active controller fences a broker that is down for `broker.session.timeout.ms`           |
+| `leaves-isr-lagging`  | nobody is asked out of the ISR who was caught up within `replica.lag.time.max.ms`; to a new |
+|                       | leader all are, when its epoch begins                                                       |
+| `silent-is-fenced`    | an active controller fences a broker that is down, and was not heard of, for                |
+|                       | `broker.session.timeout.ms`                                                                 |
 | `flushed-in-time`     | what `flush.ms` asks to be durable is, a period of `log.flush.scheduler.interval.ms` later  |
 
 A node that was away itself, paused or with a slow disk, has the time again from when it was back.
@@ -14,11 +17,15 @@ from collections import defaultdict
 
 from reference_broker.core.configuration.key import LONG_MAX
 from reference_broker.core.node import Node
+from reference_broker.core.replication.follower_progress import NEVER_MS
+from reference_broker.core.replication.isr import IsrPhase, IsrState
+from reference_broker.core.request import Request
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.log_mirror import LogChange
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
+from reference_broker.simulation.invariants.watch import ALL_AT_ONCE_MAX, Before, Observer, Replica, Watched
 
+_HEARTBEAT = 63
 _SLACK_MS = 2_500
 """Beyond any bound: looks are a second apart, and what one node learns from another takes its way."""
 _DRIFT_MAX = 1.3
@@ -33,11 +40,15 @@ class TimelinessInvariants(Observer):
         self._active_since_ms: dict[int, tuple[int, int]] = {}
         """By node: the epoch in which it is the active controller, and since when."""
         self._down_since_ms: dict[int, int] = {}
+        self._heard_ms: dict[int, int] = {}
+        """When a heartbeat of a broker last arrived: it may be on its way for longer than its sender runs."""
         self._unflushed_since_ms: dict[Replica, int] = {}
         self._behind_since_ms: defaultdict[Replica, dict[int, int]] = defaultdict(dict)
         """Since when a member of the ISR lacks anything: who is idle never lags."""
         self._asked_ms: dict[Replica, int] = {}
         """When a change of the ISR was last asked for, of those that lead."""
+        self._shrinking: dict[Replica, IsrState] = {}
+        """The last wish of each to have somebody out of the ISR."""
 
     def started(self, watched: Watched) -> None:
         """It is not down any more."""
@@ -48,10 +59,22 @@ class TimelinessInvariants(Observer):
         self._active_since_ms.pop(watched.node_id, None)
         self._down_since_ms.setdefault(watched.node_id, self._cluster.scheduler.now_ms)
 
+    def answered(self, _watched: Watched, request: Request, _response: object) -> None:
+        """A broker was heard of."""
+        if request.api_key == _HEARTBEAT:
+            self._heard_ms[request.body.broker_id] = self._cluster.scheduler.now_ms
+
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """What is behind the recovery point waits from now on, if it did not wait before."""
         if replica.isr is not None and replica.isr.is_pending:
             self._asked_ms[replica] = self._cluster.scheduler.now_ms
+        if (replica.leader_epoch, replica.partition_epoch) != (before.leader_epoch, before.partition_epoch):
+            replica.caught_up_ms.clear()
+            replica.refused_ms.clear()
+            if replica.leader_epoch != before.leader_epoch and replica.isr is not None:
+                replica.caught_up_ms.update(dict.fromkeys(replica.isr.isr, watched.machine.now.monotonic_ms))
+        if replica.isr is not None and replica.isr.phase is IsrPhase.PENDING_SHRINK:
+            self._check_shrink(watched, replica, replica.isr)
         if replica.recovery_point >= replica.end_offset or replica.recovery_point != before.recovery_point:
             self._unflushed_since_ms.pop(replica, None)
         if replica.recovery_point < replica.end_offset:
@@ -65,6 +88,7 @@ class TimelinessInvariants(Observer):
         """Nobody waits for it."""
         self._unflushed_since_ms.pop(replica, None)
         self._asked_ms.pop(replica, None)
+        self._shrinking.pop(replica, None)
         self._behind_since_ms.pop(replica, None)
 
     def quorum_changed(self, watched: Watched) -> None:
@@ -105,6 +129,19 @@ class TimelinessInvariants(Observer):
                 detail = f"{replica}: {node_id} is in the ISR, and was not caught up for {lag_ms} ms"
                 raise InvariantViolation("laggard-leaves-isr", detail)
 
+    def _check_shrink(self, watched: Watched, replica: Replica, wish: IsrState) -> None:
+        """At once, when it is new; where a node has many replicas, they may be seen too late for that."""
+        assert watched.node is not None
+        if self._shrinking.get(replica) is wish or len(watched.open) > ALL_AT_ONCE_MAX:
+            return
+        self._shrinking[replica] = wish
+        lag_max_ms = watched.node.runtime.configuration.integer("replica.lag.time.max.ms")
+        for node_id in sorted(wish.isr - wish.proposed):
+            lag_ms = watched.machine.now.monotonic_ms - replica.caught_up_ms.get(node_id, NEVER_MS)
+            if lag_ms <= lag_max_ms:
+                detail = f"{replica}: {node_id} is to leave the ISR, and was caught up {lag_ms} ms ago"
+                raise InvariantViolation("leaves-isr-lagging", detail)
+
     def _check_flush(self, watched: Watched, node: Node, replica: Replica) -> None:
         period_ms = node.runtime.configuration.integer("log.flush.scheduler.interval.ms")
         if period_ms >= LONG_MAX:
@@ -130,6 +167,7 @@ class TimelinessInvariants(Observer):
             down_ms = self._down_since_ms.get(broker.broker_id)
             if broker.fenced or down_ms is None:
                 continue
-            if self._is_over(watched, max(known[1], down_ms), session_ms):
+            heard_ms = self._heard_ms.get(broker.broker_id, down_ms)
+            if self._is_over(watched, max(known[1], down_ms, heard_ms), session_ms):
                 detail = f"broker {broker.broker_id} is down since {down_ms}, and not fenced by node {watched.node_id}"
                 raise InvariantViolation("silent-is-fenced", detail)

@@ -43,7 +43,7 @@ _CREATE_TOPICS, _DELETE_TOPICS, _ALTER_CONFIGS, _CREATE_PARTITIONS, _ELECT_LEADE
 _INCREMENTAL_ALTER_CONFIGS, _REASSIGN, _LIST_REASSIGNMENTS = 44, 45, 46
 _DEFAULT: Final = -1
 _UNCLEAN: Final = 1
-_SET, _DELETE = 0, 1
+_DELETE, _APPEND, _SUBTRACT = 1, 2, 3
 
 
 def _same(what: str, said: Sequence[Any], asked: Sequence[Any]) -> Iterator[Claim]:
@@ -88,6 +88,8 @@ def _of_creations(decision: Decision) -> Iterator[Claim]:
                 yield from _of_placed(decision, f"{said.name}-{placed.partition_id}", placed)
                 factor = getattr(said, "replication_factor", len(placed.replicas))
                 yield f"{said.name}: replication_factor", len(placed.replicas), factor
+            if not asked.assignments:
+                yield from _of_spread(decision.before, said.name, list(after.partitions.values()))
             kept = {config.name: config.value for config in asked.configs if config.value is not None}
             yield f"{said.name}: configs", decision.after.topic_overrides(said.name), kept
     if not getattr(decision.asked, "validate_only", False):
@@ -100,6 +102,19 @@ def _of_placed(decision: Decision, where: str, placed: PartitionRecord) -> Itera
     is_active = [decision.before.is_active(replica) for replica in placed.isr]
     yield f"{where}: an ISR of active replicas", all(is_active) and set(placed.isr) <= set(placed.replicas), True
     yield f"{where}: a leader in sync", placed.leader in placed.isr, True
+
+
+def _of_spread(image: MetadataImage, name: str, placed: Sequence[PartitionRecord]) -> Iterator[Claim]:
+    """Who is not fenced comes first; and leads as many as any other, where racks do not count."""
+    usable = [broker for broker in image.brokers.values() if not broker.in_controlled_shutdown]
+    alive = {broker.broker_id for broker in usable if not broker.fenced}
+    if len({broker.rack for broker in usable}) > 1:
+        return
+    for partition in placed:
+        is_needed = set(partition.replicas) <= alive or alive <= set(partition.replicas)
+        yield f"{name}-{partition.partition_id}: on a fenced broker, with others free", is_needed, True
+    leads = [sum(partition.replicas[0] == broker_id for partition in placed) for broker_id in sorted(alive)]
+    yield f"{name}: leads many more than another: {leads}", max(leads) - min(leads) <= 1, True
 
 
 def _of_deletions(decision: Decision) -> Iterator[Claim]:
@@ -258,15 +273,31 @@ def _of_properties(decision: Decision) -> Iterator[Claim]:
             yield f"{resource}: after a refusal", after, before
             continue
         asked = wanted[resource].configs
-        if all(hasattr(config, "config_operation") for config in asked):
-            if any(config.config_operation not in {_SET, _DELETE} for config in asked):
-                continue
+        if type(decision.asked).__api_key__ == _INCREMENTAL_ALTER_CONFIGS:
             gone = {config.name for config in asked if config.config_operation == _DELETE or config.value is None}
             expected = {name: value for name, value in before.items() if name not in gone}
+            lists = [config for config in asked if config.config_operation in {_APPEND, _SUBTRACT}]
+            for config in lists:
+                yield from _of_list(config, before.get(config.name), after.pop(config.name))
+                expected.pop(config.name, None)
+            asked = [config for config in asked if config not in lists]
         else:
             gone, expected = set(), {}
         expected |= {config.name: config.value for config in asked if config.name not in gone}
         yield f"{resource}: properties", after, expected
+
+
+def _of_list(config: Any, before: str | None, after: str) -> Iterator[Claim]:
+    """What was in a list, or in its default, stays but for what is taken out, and each part is there once."""
+    parts, said = after.split(","), set(config.value.split(","))
+    if config.config_operation == _APPEND:
+        yield f"{config.name}: appended", said <= set(parts), True
+    else:
+        yield f"{config.name}: subtracted", said & set(parts), set()
+    if before is not None:
+        kept = {part for part in before.split(",") if part}
+        yield f"{config.name}: the rest", set(parts) - said - {""}, kept - said
+    yield f"{config.name}: parts once each", len(set(parts)), len(parts)
 
 
 CLAIMS: Final[dict[int, Callable[[Decision], Iterator[Claim]]]] = {

@@ -32,7 +32,7 @@ PartitionKey = tuple[UUID, int]
 
 EVENTS_AT_ONCE_MAX = 5_000
 """Of one node in one virtual millisecond: many clients may come together, but a loop comes always."""
-_FEW = 8
+ALL_AT_ONCE_MAX = 8
 """So many replicas are all looked at, each time."""
 _IN_TURN = 2
 _AWAY_MS = 1_000
@@ -47,6 +47,8 @@ class Replica:
     :ivar partition: the broker's own; null while its node is down, or no longer has it.
     :ivar lives: how many times it was opened.
     :ivar trusted_offset: segments that began below it were there when it was last opened.
+    :ivar caught_up_ms: when each follower last asked for what there was not yet, by the monotonic clock of its leader.
+    :ivar refused_ms: when a follower, of a broker epoch and leader epoch, was last refused, by that clock.
     """
 
     node_id: int
@@ -65,6 +67,8 @@ class Replica:
     partition_epoch: int = -1
     is_leader: bool = False
     isr: IsrState | None = None
+    caught_up_ms: dict[int, int] = field(default_factory=dict)
+    refused_ms: dict[tuple[int, int, int], list[int]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.name[0]}-{self.name[1]} on node {self.node_id}"
@@ -204,7 +208,7 @@ class Watch:
                 observer.metadata_advanced(watched, before)
             self._find_replicas(watched, node)
             self._look_at_all(watched)
-        elif len(watched.open) <= _FEW:
+        elif len(watched.open) <= ALL_AT_ONCE_MAX:
             self._look_at_all(watched)
         else:
             self._look_at_some(watched)

@@ -59,13 +59,19 @@ def surroundings(partitions):
 
 def test_it_is_sent_until_a_leader_has_it(produced):
     produced.answers = iter([None, Outcome.INFO, Outcome.FAIL, Outcome.OK, Outcome.OK])
-    write_ends(surroundings((0, 1)), timestamp_kept=True, timeout_s=5.0)
-    assert produced.batches == [(0, 1)] * 3 + [(1, 1)]
+    assert write_ends(surroundings((0, 1)), timestamp_kept=True, timeout_s=5.0) == ()
+    assert produced.batches == [(1, 1), (0, 1), (1, 1), (0, 1)]
     assert produced.forgotten == 5, "no connection is left open"
 
 
-def test_a_partition_that_takes_none_is_left_when_the_time_is_over(produced):
-    produced.answers = itertools.repeat(Outcome.FAIL)
-    of = surroundings((0,))
-    write_ends(of, timestamp_kept=True, timeout_s=1.0)
+def test_a_partition_that_takes_none_is_told_of_when_the_time_is_over(produced):
+    produced.answers = itertools.chain([Outcome.FAIL, Outcome.OK], itertools.repeat(Outcome.FAIL))
+    of = surroundings((0, 1))
+    assert write_ends(of, timestamp_kept=True, timeout_s=1.0) == (0,)
     assert 1.0 <= of.target.transport.now_s < 1.2
+
+
+def test_every_partition_is_asked_once_however_little_time_there_is(produced):
+    produced.answers = iter([None, Outcome.OK])
+    assert write_ends(surroundings((0, 1)), timestamp_kept=True, timeout_s=0.0) == (0,)
+    assert produced.batches == [(1, 1)]

@@ -1,5 +1,6 @@
 """Rounds drawn from seeds, and made smaller."""
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -10,13 +11,15 @@ from chaos.faults import Configure, Fault, Isolate, Kill, Pause, Role, Timed
 from chaos.live import round as rounds
 from chaos.live.abilities import NEEDS
 from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
-from chaos.live.fault_kinds import KINDS
-from chaos.live.round import Cluster, LeaderReader, OneByOne, Round, Tail, Topic
+from chaos.live.fault_kinds import KINDS, LASTING
+from chaos.live.round import Cluster, Keyed, LeaderReader, OneByOne, Pipelined, Round, Tail, Topic
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
+from chaos.promises import bound_ms
 from chaos.simulation.fault_strategies import FAULT_KINDS
 from chaos.simulation.run import run
 from chaos.simulation.script import Script
+from fixtures.targets.trial_properties import trial_properties
 from linearizability.anomalies import faults as rows
 
 NAMES = {name: getattr(module, name) for module in (faults, rounds) for name in module.__all__}
@@ -31,12 +34,28 @@ def test_a_seed_gives_one_round_which_prints_as_python():
     assert len({round_of(seed) for seed in range(20)}) > 15
 
 
+def test_a_round_under_load_is_the_same_round_with_larger_batches():
+    drawn = Round(workloads=(OneByOne(records=3), Pipelined(records=10), Keyed(), Tail()))
+    expected = (OneByOne(records=12), Pipelined(records=40), Keyed(), Tail())
+    assert drawn.under_load(4) == replace(drawn, workloads=expected)
+    assert drawn.under_load(1) == drawn
+
+
 def test_every_kind_of_fault_is_drawn_and_the_schedule_is_the_simulations_value():
     in_play = {type(timed.fault) for seed in range(600) for timed in round_of(seed).schedule}
     each_kind = {type(timed.fault) for kind in KINDS for timed in round_of(0, (kind,)).schedule}
     assert each_kind <= in_play
     assert set(FAULT_KINDS) < set(KINDS)
     assert {type(timed.fault) for timed in round_of(3, ("kill",)).schedule} == {Kill}
+
+
+def test_what_lasts_is_alone_and_longer_than_a_cluster_may_take():
+    for seed in range(20):
+        lasting = round_of(seed, (LASTING,))
+        (timed,) = lasting.schedule
+        properties = trial_properties(lasting.cluster.nodes) | dict(lasting.cluster.properties)
+        assert timed.for_ms > bound_ms(properties) + 10_000
+        assert Pipelined() in lasting.workloads
 
 
 def test_every_fault_has_words_and_something_that_it_needs():

@@ -30,12 +30,14 @@ def test_the_newest_answer_counts(first, second, isr):
     assert view.partitions[0].isr == isr
 
 
-def test_roles_are_about_the_first_partition_and_the_quorum():
+def test_roles_are_about_the_first_partition_the_quorum_and_the_group():
     view = View()
     view.tell(0, seen(leader=2, isr=(2, 3), replicas=(2, 3, 1)))
     view.tell(1, seen(leader=3))
     view.tell_quorum(QuorumSeen(3, 9, (1, 2, 3)))
     view.tell_quorum(QuorumSeen(1, 8, (1, 2, 3)))
+    assert view.node(Role.COORDINATOR) is None
+    view.tell_coordinator(2)
     found = {role: view.node(role) for role in Role}
     assert found == {
         Role.LEADER: 2,
@@ -43,7 +45,7 @@ def test_roles_are_about_the_first_partition_and_the_quorum():
         Role.LAST_FOLLOWER: 1,
         Role.CONTROLLER: 3,
         Role.STANDBY: 1,
-        Role.COORDINATOR: None,
+        Role.COORDINATOR: 2,
         Role.CLIENTS: None,
     }
     assert view.node(7) == 7

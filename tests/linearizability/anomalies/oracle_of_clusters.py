@@ -41,12 +41,20 @@ def heal(f):
 
 
 def struck_by(f):
-    """Tests write targets as a node, a link `1->2`, or a topic."""
+    """Tests write targets as a node, links `1->2`, with commas between them, or a topic."""
     if f["kind"] == "configuration":
         return EVERYTHING
     if f["kind"] == "election":
         return set()
-    return {int(node) for node in f["target"].split("->") if node != "client"}
+    links = [set(link.split("->")) for link in f["target"].split(",")]
+    ends = set.union(*links)
+    if "client" in ends:
+        shared = set.intersection(*links) - {"client"}
+        whole = f["kind"] == "cut" and "listener" not in (f["argument"] or "")
+        if not whole or len(shared) != 1 or len(ends - shared - {"client"}) < 2:
+            return EVERYTHING
+        ends = shared
+    return {int(node) for node in ends}
 
 
 def struck(o, begin, end):

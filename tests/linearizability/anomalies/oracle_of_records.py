@@ -123,7 +123,20 @@ class RecordAnomalies(LogFacts):
         """Whether what a read row shows is sure to have stood there at the end."""
         healed = self.o.healed_after()
         kept = self.promise_end(self.o.complete(row["op_id"]), 1) == FOREVER
-        return kept or healed is None or self.o.invoke(row["op_id"]) > healed
+        return kept or ((healed is None or self.o.invoke(row["op_id"]) > healed) and not self.superseded(row))
+
+    def superseded(self, row):
+        """Whether one log cannot have had this and what else was read."""
+        if row["offset"] is None or row["leader_epoch"] is None:
+            return False
+        others = (other for r in self.all.values() for other in r["reads"])
+        return any(
+            other["offset"] is not None
+            and other["offset"] <= row["offset"]
+            and other["leader_epoch"] is not None
+            and other["leader_epoch"] > row["leader_epoch"]
+            for other in others
+        )
 
     def producer(self, op_id):
         o = self.o.op[op_id]

@@ -76,6 +76,25 @@ def test_without_a_quorum_nobody_serves():
     assert found(tables) == set()
 
 
+def one_of_three_is_cut_off(target, argument=None):
+    tables = one_of_three_is_killed()
+    tables.rows["faults"][0].update(kind="cut", target=target, argument=argument)
+    return found(tables)
+
+
+def test_whom_nobody_reaches_is_alone_struck():
+    assert one_of_three_is_cut_off("1->2,2->1,1->3,3->1,1->client,client->1") == {"unavailable"}
+
+
+@pytest.mark.parametrize("target", ["client->1", "1->2,2->1,1->client", "1->2,3->2,client->3", "1->2,1->3,2->client"])
+def test_nothing_is_said_where_clients_may_not_reach_a_leader_that_stays(target):
+    assert one_of_three_is_cut_off(target) == set()
+
+
+def test_a_cut_on_one_listener_deposes_nobody():
+    assert one_of_three_is_cut_off("1->2,1->3,1->client", "keeps nothing, listener REPLICATION alone") == set()
+
+
 def test_a_client_that_asks_one_node_only_needs_its_answer():
     def alone(**columns):
         tables = cluster()

@@ -6,6 +6,8 @@ And `nonsense_of_a_cluster`, which has the same rows without the law.
 from tests.linearizability.anomalies.histories import TOPIC, Tables
 
 SECOND = 1_000_000_000
+ISOLATED = "1->3,3->1,3->2,2->3,3->client,client->3"
+"""Links of node 3 to everybody."""
 NODES = (1, 2, 3)
 ALLOWED_S = 30 + 2 * (3 + 6 + 1 + 1 + 2)
 CLUSTER = {"replica.lag.time.max.ms": "3000", "broker.session.timeout.ms": "6000"}
@@ -111,8 +113,8 @@ class Trouble:
             self.tables.add("states", source="describe_quorum", **times, **of)
 
     def disturb(self, target=None):
-        target = target or self.rng.choice(["1", "2", "3", "1->2", "client->3"])
-        nodes = {int(part) for part in target.split("->") if part.isdigit()}
+        target = target or self.rng.choice(["1", "2", "3", "1->2", "client->3", ISOLATED])
+        nodes = {3} if target == ISOLATED else {int(part) for part in target.split("->") if part.isdigit()}
         self.number += 1
         kind = "cut" if "->" in target else self.rng.choice(["kill", "pause"])
         columns = {"fault_id": self.number, "kind": kind, "target": target}
@@ -176,8 +178,12 @@ def nonsense_of_a_cluster(rng):
             tables.add("states", source="list_offsets", asked_ns=now, answered_ns=now + 1, error=error, **of)
         elif kind == "fault" and rng.random() < 0.5:
             what = rng.choice(["kill"] * 6 + ["pause", "cut", "election", "configuration", "wipe"])
-            target = {"cut": rng.choice(["1->2", "client->3"]), "election": TOPIC, "configuration": TOPIC}
-            argument = {"configuration": "min.insync.replicas=2", "election": "preferred"}.get(what)
+            target = {"cut": rng.choice(["1->2", "client->3", ISOLATED]), "election": TOPIC, "configuration": TOPIC}
+            argument = {
+                "configuration": "min.insync.replicas=2",
+                "election": "preferred",
+                "cut": rng.choice([None, "listener 1"]),
+            }.get(what)
             until = rng.choice(
                 [now + 1, now + 30 * SECOND, now + 90 * SECOND, now + 200 * SECOND, now + 200 * SECOND, None]
             )

@@ -36,8 +36,9 @@ def _may_stand(column, value):
         return False
     if column.unknown is not None and value == column.unknown:
         return True
-    known = column.values is None or value in column.values
-    return known and (column.minimum is None or value >= column.minimum)
+    if column.minimum is not None and not column.minimum <= value <= 2**62:
+        return False
+    return column.values is None or value in column.values
 
 
 def _periods_are_lawful(rows):

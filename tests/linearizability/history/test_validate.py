@@ -87,6 +87,20 @@ def test_a_number_below_the_lowest(tmp_path, name, column):
     assert f"): {column} is {below}; it is never below " in said
 
 
+COUNTED = [
+    (name, column.name)
+    for name, columns in COLUMNS.items()
+    for column in columns
+    if column.minimum is not None and column.type == pa.int64()
+]
+
+
+@pytest.mark.parametrize(("name", "column"), COUNTED)
+def test_a_number_above_the_highest(tmp_path, name, column):
+    said = refusal(tmp_path, changed(name, 0, **{column: 2**62 + 1}))
+    assert f"): {column} is {2**62 + 1}; it is never above " in said
+
+
 UNKNOWN = [(name, column.name) for name, columns in COLUMNS.items() for column in columns if column.unknown is not None]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -11,6 +12,9 @@ import pytest
 from linearizability import check
 from linearizability.check import judge
 from linearizability.history.reader import HistoryError, open_history
+from linearizability.history.recorder import Recorder, Send
+from linearizability.history.run import RunInfo
+from linearizability.history.writer import HistoryWriter
 from linearizability.judgement import Verdict
 from linearizability.shards import engine
 from linearizability.shards.engine import judge_in_shards
@@ -18,6 +22,10 @@ from linearizability.shards.judging import JudgeShard
 from linearizability.shards.laying_out import lay_out
 from linearizability.shards.manifest import VERSION, current_layout, layout_folder
 from linearizability.shards.running import Processes, WorkerError, run_here
+from linearizability.shards.spilling import Dealer
+from linearizability.shards.writing import LargeLayout
+from linearizability.synthetic import writing
+from linearizability.synthetic.plants import PLANTS
 from linearizability.synthetic.writing import Request, synthesize
 
 
@@ -59,6 +67,34 @@ def test_layout_of_other_files_or_another_version_is_made_again(run):
     changed = open_history(run)
     assert current_layout(changed) is None
     assert judge_in_shards(changed, run_here) == judge(run)
+
+
+def test_layout_that_has_lost_a_file_is_made_again(run):
+    history = open_history(run)
+    expected = judge_in_shards(history, run_here)
+    for path in sorted(layout_folder(history).rglob("*.parquet")):
+        good = path.read_bytes()
+        path.unlink()
+        assert current_layout(history) is None
+        path.write_bytes(good[:-1])
+        assert current_layout(history) is None
+        path.write_bytes(good)
+    assert current_layout(history) is not None
+    path.unlink()
+    assert judge_in_shards(history, run_here) == expected
+    assert path.exists()
+
+
+def test_what_a_killed_process_has_left_of_a_layout_goes(run):
+    history, final = open_history(run), layout_folder(open_history(run))
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    drafts = [final.with_name(f"{final.name}.{socket.gethostname()}.{pid}.00ff") for pid in (dead.pid, os.getpid())]
+    drafts.append(final.with_name(f"{final.name}.of-another-machine.{dead.pid}.00ff"))
+    for folder in drafts:
+        folder.mkdir()
+    lay_out(history, run_here)
+    assert [folder.exists() for folder in drafts] == [False, True, True]
 
 
 def test_shard_that_was_judged_is_not_judged_again(run, monkeypatch):
@@ -121,3 +157,55 @@ def test_layout_where_nothing_can_be_written_is_made_elsewhere_and_removed(run, 
     monkeypatch.setattr("linearizability.shards.laying_out.layout_folder", lambda _: tmp_path / "absent" / "_shards")
     assert engine.judge_in_shards(history, run_here) == expected
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("large_rows", [100, 10**6])
+def test_recorded_history_is_laid_out_while_it_is_recorded_if_it_becomes_large(tmp_path, large_rows):
+    run_dir = tmp_path / "run"
+    beside = LargeLayout(run_dir, large_rows, chunk_rows=20)
+    with HistoryWriter(run_dir, RunInfo("r", topics={"t": {}}), beside) as writer:
+        recorder = Recorder(writer)
+        recorder.invoke(9, "poll")  # never ends
+        for number in range(100):
+            where = {"topic": "t", "partition": number % 3}
+            sent = recorder.invoke(1, "produce", [Send(number)], **where, acks=-1)
+            recorder.complete(sent, "ok", base_offset=number // 3)
+            commit = recorder.invoke(2, "commit_offsets", group="g")
+            recorder.group_offsets(commit, [{"group": "g", **where, "offset": 1, "direction": "commit"}])
+            recorder.complete(commit, "ok")
+    history = open_history(run_dir)
+    layout = current_layout(history)
+    assert (layout is not None) == (large_rows == 100)
+    assert {path.name for path in (run_dir / "history").iterdir() if path.is_dir()} <= {"_shards"}
+    if layout is not None:
+        assert judge_in_shards(history, run_here) == judge(run_dir)
+
+
+def test_history_is_whole_where_its_layout_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(Dealer, "deal", lambda *_: 1 / 0)
+    run_dir = tmp_path / "run"
+    with HistoryWriter(run_dir, RunInfo("r"), LargeLayout(run_dir, 1, chunk_rows=0)) as writer:
+        Recorder(writer).invoke(1, "poll")
+    assert open_history(run_dir).count("operations") == 1
+    assert not list((run_dir / "history").glob("_shards*"))
+
+
+def test_synthetic_history_is_laid_out_while_it_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "CHUNK_STEPS", 500)
+    run_dir = tmp_path / "run"
+    synthesize(run_dir, Request(60_000, 30, 0.5, sorted(PLANTS)), lambda _: None, run_here)
+    history = open_history(run_dir)
+    in_passing = current_layout(history)
+    assert in_passing is not None
+    rows = _rows(in_passing)
+    assert judge_in_shards(history, run_here) == judge(run_dir)
+    assert _rows(lay_out(history, run_here)) == rows
+
+
+def _rows(layout):
+    """Of each file, sorted."""
+    files = sorted(layout.folder.rglob("*.parquet"))
+    return {
+        str(path.relative_to(layout.folder)): sorted(map(repr, pq.read_table(path, partitioning=None).to_pylist()))
+        for path in files
+    }

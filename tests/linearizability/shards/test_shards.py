@@ -1,17 +1,23 @@
 """A history judged by its shards is judged as in one piece: cut anywhere, sieved, evidence included."""
 
 import random
+import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linearizability.check import judge_history
 from linearizability.history.reader import open_history
-from linearizability.shards import laying_out
+from linearizability.history.schema import SCHEMAS
+from linearizability.shards import laying_out, spilling
 from linearizability.shards.engine import judge_layout
 from linearizability.shards.laying_out import lay_out
+from linearizability.shards.manifest import current_layout
 from linearizability.shards.running import run_here
+from linearizability.shards.writing import LayoutWriter
 from linearizability.synthetic.plants import PLANTS as SYNTHETIC_PLANTS
 from linearizability.synthetic.writing import Request, history
 from tests.linearizability.anomalies.histories import Tables
@@ -67,6 +73,37 @@ def test_shards_are_judged_as_the_whole(tmp_path_factory, make, seed):
     run = make(rng).write(tmp_path_factory.mktemp("run") / "run", files=rng.randrange(1, 3))
     expected = judge_history(open_history(run))
     assert in_shards(run, rng.choice([10**6, rng.randrange(1, 12)])) == expected
+
+
+@pytest.mark.parametrize("make", [anything, planted])
+@given(seed=SEEDS)
+@examples(20)
+def test_history_laid_out_while_it_is_written_is_judged_as_the_whole(tmp_path_factory, make, seed):
+    rng = random.Random(seed)
+    folder = tmp_path_factory.mktemp("run")
+    whole = open_history(make(rng).write(folder / "whole"))
+    layout = LayoutWriter(folder / "run", rng.choice([1, 10**6]))
+    shutil.copytree(folder / "whole", folder / "run", ignore=lambda *_: [f"{name}.parquet" for name in SCHEMAS])
+    chunk_of = {op_id: rng.randrange(3) for op_id in whole.table("operations")["op_id"].to_pylist()}
+    for number in range(3):
+        chunk = {}
+        for name in SCHEMAS:
+            table = whole.table(name)
+            of = [chunk_of[i] for i in table["op_id"].to_pylist()] if "op_id" in SCHEMAS[name].names else None
+            own = table.filter(pa.array([own == number for own in of], pa.bool_())) if of is not None else table
+            if own.num_rows and (of is not None or number == 2):
+                chunk[name] = own
+                (folder / "run" / "history" / name).mkdir(exist_ok=True)
+                pq.write_table(own, folder / "run" / "history" / name / f"{number}.parquet")
+        layout.add(chunk)
+    history = open_history(folder / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(laying_out, "PART_ROWS", rng.choice([10**6, rng.randrange(1, 12)]))
+        made = layout.finish(history, run_here)
+    layout = current_layout(history)
+    assert made == (layout is not None)
+    expected = judge_history(history)
+    assert judge_layout(history, layout or lay_out(history, run_here), run_here) == expected
 
 
 def synthetic(rng):
@@ -154,4 +191,5 @@ def test_what_the_sieve_leaves_out_changes_nothing(tmp_path_factory, seed):
     with pytest.MonkeyPatch.context() as patch:
         # Not every history here keeps the rules; the judgement is to be the same all the same.
         patch.setattr(laying_out, "_validate", lambda *_: None)
+        patch.setattr(spilling, "check_rows", lambda *_: None)
         assert in_shards(run, rng.choice([10**6, rng.randrange(3, 60)])) == judge_history(open_history(run))

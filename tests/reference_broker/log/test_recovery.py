@@ -180,3 +180,14 @@ def test_a_log_that_ends_below_its_start_begins_again_there():
 def test_the_recovery_point_never_lies_beyond_the_end():
     assert crashed(written(), 10_000).recovery_point == LAST_OFFSETS[-1] + 1
     assert crashed(written()).recovery_point == 0
+
+
+def test_epochs_that_a_log_start_took_are_known_again_where_the_start_goes_back():
+    config = LogConfig(segment_bytes=200)
+    disk = written(config)
+    log = crashed(disk, config=config)
+    entries = log.epochs.entries
+    log.flush()
+    log.delete_records_before(LAST_OFFSETS[1] + 1)
+    assert log.epochs.entries == entries[2:]
+    assert crashed(disk, log.recovery_point, config).epochs.entries == entries  # nobody wrote the new start down

@@ -1,18 +1,20 @@
 """The other way round: Apache Kafka, started on a directory that we left, serves what is in it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from fixtures.network.loopback import LoopbackBlock
-from fixtures.targets.apache_kafka import JVM_FLAGS, LOG4J_PROPERTIES
+from fixtures.targets.apache_kafka import LOG4J_PROPERTIES
 from fixtures.targets.jars import JarLock
 from fixtures.targets.java import find_java
+from fixtures.targets.kafka_nodes import JVM_FLAGS
 from fixtures.targets.meta_properties import write_properties
 from fixtures.targets.processes import GuardedProcess
 from fixtures.targets.target import NotInstalledError
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.java
 
 TOPIC, GROUP, RECORDS = "orders", "alone", 500
 READY_TIMEOUT_S = 60
+T = TypeVar("T")
 
 
 def fill(address: str) -> None:
@@ -78,8 +81,7 @@ def test_kafka_serves_what_we_left(tmp_path):
             {"bootstrap.servers": address, "group.id": GROUP, "auto.offset.reset": "earliest", "log_level": 0}
         )
         assert watermarks(consumer) == (0, RECORDS)
-        [committed] = consumer.committed([TopicPartition(TOPIC, 0)], timeout=20)
-        assert committed.offset == 123
+        assert committed_offset(consumer) == 123
         consumer.assign([TopicPartition(TOPIC, 0, 0)])
         messages = []
         while len(messages) < RECORDS:
@@ -92,10 +94,22 @@ def test_kafka_serves_what_we_left(tmp_path):
 
 def watermarks(consumer: Consumer) -> tuple[int, int]:
     """As soon as the partition has a leader."""
+    return once_it_answers(lambda: consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=1))
+
+
+def committed_offset(consumer: Consumer) -> int:
+    """As soon as the coordinator has read its partition."""
+    [found] = once_it_answers(lambda: consumer.committed([TopicPartition(TOPIC, 0)], timeout=5))
+    return found.offset
+
+
+def once_it_answers(ask: Callable[[], T]) -> T:
+    """Kafka serves before all that it serves is there."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     while True:
         try:
-            return consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=1)
+            return ask()
         except KafkaException:
-            assert time.monotonic() < deadline, "Kafka does not serve the partition"
+            if time.monotonic() > deadline:
+                raise
             time.sleep(0.1)

@@ -2,13 +2,20 @@
 
 from dataclasses import replace
 
+from reference_broker.core.channels import Channels
+from reference_broker.core.connection import Disconnect
 from reference_broker.core.controller.duties import Duties
 from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
 from reference_broker.core.quorum.answers import Answers
 from reference_broker.core.quorum.states import Prospective, Unattached
+from reference_broker.core.replication import logs
+from reference_broker.core.replication.fetch_state import FetchPhase
+from reference_broker.core.replication.fetcher import Fetcher
 from reference_broker.core.replication.fetchers import Fetchers
+from reference_broker.core.replication.follower_progress import FollowerProgress
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.replicas import Replicas
 from reference_broker.protocol.metadata_records import BrokerRegistrationChangeRecord
@@ -53,8 +60,28 @@ def bind_by_a_pre_vote(original):
     return vote
 
 
+def give_up_at_the_first_look(self, channel, now):
+    del self._watches[channel]
+    self._emit(Disconnect(channel))
+    self.lost(channel, now)
+
+
+def ask_again_at_once(self, states, now):
+    delayed = [state for state in states if self._states.get(state.partition.key) is state]
+    for state in delayed:
+        state.become(FetchPhase.DELAYED)
+    self._timers.set(now.monotonic_ms + 1, lambda then: self._resume(delayed, then))
+
+
 BROKER_DEFECTS = (
     Defect("laggard-leaves-isr", Partition, "maybe_shrink_isr", nothing, kinds=("isolate",), for_ms=9_000, faults=4),
+    Defect(
+        "leaves-isr-lagging",
+        FollowerProgress,
+        "is_caught_up",
+        lambda self, end_offset, *_: self.end_offset == end_offset,
+    ),
+    Defect("patient-channel", Channels, "_look", give_up_at_the_first_look),
     Defect("silent-is-fenced", Duties, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
     Defect(
         "flushed-in-time",
@@ -65,6 +92,15 @@ BROKER_DEFECTS = (
         properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
     ),
     Defect("nothing-piles-up", Purgatory, "drop", nothing),
+    Defect(
+        "snapshots-kept",
+        SnapshotPolicy,
+        "_is_superfluous",
+        lambda _self, _now: True,
+        properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
+    ),
+    Defect("backs-off", Fetcher, "_delay", ask_again_at_once, kinds=("cut", "kill"), faults=8, for_ms=2_500, seed=2),
+    Defect("closed-durably", logs, "close_logs", nothing, kinds=("stop",)),
     Defect(
         "snapshots-known",
         snapshots,

@@ -7,6 +7,7 @@ from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import partition_changes, producer_ids
+from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.handlers import allocate_producer_ids, broker_registration
 from reference_broker.core.group_coordinator import GroupCoordinator
@@ -52,6 +53,11 @@ def _always_leader(self, record):
 
 def _drop_the_last(original):
     return lambda self: original(self)[:-1]
+
+
+def _answer_all_who_wait(self, _high_watermark, now):
+    while self._waiting:
+        self._waiting.popleft().then(now)
 
 
 def _lose_the_partition_epoch(original):
@@ -398,6 +404,7 @@ DEFECTS = (
         faults=0,
         faulty_ms=1_500,
     ),
+    Defect("committed-before-answered", Controller, "committed", _answer_all_who_wait, faults=0, faulty_ms=3_000),
     Defect("one-controller-per-epoch", Node, "_stand_by", nothing, kinds=("isolate", "pause"), faults=8),
     Defect(
         "index-fits-log",

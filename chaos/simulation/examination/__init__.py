@@ -1,0 +1,101 @@
+"""What a cluster that is whole is asked after the faults, of which the answers are known: most of them refusals.
+
+Simulated clients ask for what can be had, and nodes say what is true. What is asked for wrongly is in no history, and
+changes nothing; so each run ends with some exams, by turns of its seed: requests of clients at the brokers' listener,
+and of nodes that mistake themselves at the controllers'. Each has one row in a table, with the errors that Kafka's
+handlers give. What is told in answers without errors, others judge (`answer-of-metadata`, `answer-of-quorum`).
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Any, Final
+
+from chaos.faults import Role
+from chaos.simulation.clients.asked import WrongAnswerError
+from chaos.simulation.clients.process import Answer, Ask, Behaviour, Sleep, Wait
+from chaos.simulation.clients.questions import question_of
+from chaos.simulation.examination import of_batches, of_controllers, of_quorum, of_readers, of_settings, of_topics
+from chaos.simulation.examination.exam import Exam, Facts, Whom, errors_of
+from chaos.simulation.roles import Roles
+from chaos.simulation.script import Script
+from reference_broker.simulation.clock import WALL_START_MS
+from reference_broker.simulation.cluster import CLIENT, CONTROLLER, SimulatedCluster
+
+EXAMS: Final = (
+    *of_topics.EXAMS,
+    *of_batches.EXAMS,
+    *of_readers.EXAMS,
+    *of_settings.EXAMS,
+    *of_quorum.EXAMS,
+    *of_controllers.EXAMS,
+)
+AT_ONCE: Final = 2
+"""Exams of one run."""
+_TIMEOUT_MS: Final = 10_000
+_ATTEMPTS_MAX: Final = 3
+_AT_CONTROLLERS: Final = frozenset({Whom.CONTROLLER, Whom.STANDBY})
+
+
+def exams_of(seed: int) -> list[Exam]:
+    """Those of one run, by its script's seed, of which consecutive ones have all in turn.
+
+    What unsettles the cluster comes last.
+    """
+    chosen = [EXAMS[(seed * AT_ONCE + place) % len(EXAMS)] for place in range(AT_ONCE)]
+    return sorted(chosen, key=lambda exam: exam.unsettles)
+
+
+def facts_of(cluster: SimulatedCluster, roles: Roles, script: Script) -> Facts | None:
+    """What is known of a cluster; null where there is nobody who decides, or nothing to ask about."""
+    image, active = roles.image(), roles.node(Role.CONTROLLER)
+    topic = next((topic.name for topic in script.topics if image is not None and topic.name in image.topics), None)
+    if image is None or active is None or topic is None:
+        return None
+    brokers = sorted(image.brokers)
+    return Facts(
+        cluster_id=cluster.nodes[active].runtime.identity.cluster_id,
+        image=image,
+        quorum=cluster.nodes[active].quorum,
+        controller=active,
+        standby=roles.node(Role.STANDBY),
+        broker=brokers[script.seed % len(brokers)],
+        topic=topic,
+        wall_ms=WALL_START_MS + cluster.scheduler.now_ms,
+    )
+
+
+def take(exam: Exam, look: Callable[[], Facts | None]) -> Behaviour:
+    """Ask, and raise `WrongAnswerError` for another answer than the right one.
+
+    :param look: tells the facts of the moment. Where somebody takes another office meanwhile it is all asked again.
+    """
+    for _ in range(_ATTEMPTS_MAX):
+        facts = look()
+        node = None if facts is None else facts.node(exam.whom)
+        if facts is None or node is None:
+            return
+        before = facts.offices
+        found = yield from _answers(exam, facts, node)
+        expected, after = exam.errors(facts), look()
+        if found is None or not expected or found == expected:
+            return
+        if after is not None and after.offices == before:
+            break
+    raise WrongAnswerError(f"{exam.name}, asked of node {node}: {found}, which should be {expected}")
+
+
+def _answers(exam: Exam, facts: Facts, node: int) -> Generator[Ask | Sleep | Wait, Any, list[str] | None]:
+    """The errors of all answers; null where the connection is lost, which tells nothing."""
+    listener = CONTROLLER if exam.whom in _AT_CONTROLLERS else CLIENT
+    found: list[str] = []
+    asked = exam.make(facts)
+    for request in asked if isinstance(asked, list) else [asked]:
+        if isinstance(request, Sleep):
+            yield request
+            continue
+        question = replace(question_of(request), asked=None)
+        answer: Answer = yield Ask(node, question, _TIMEOUT_MS, listener)
+        if answer.response is None:
+            return None
+        found += errors_of(answer.response)
+    return found

@@ -1,0 +1,198 @@
+"""Holds a history to the rules of its format while it is laid out, so that its tables need not be read for that again.
+
+`linearizability.history.validate` is the definition. What is here only proves, from rows that are in memory for another
+reason, that it would find nothing; where the proof fails, for whatever reason, the definition itself is asked, and says
+which row breaks which rule. Between tasks rules are held by *spans*: tasks whose operations, or values, lie apart
+cannot break a rule together, and where some do not, only what lies in several spans is looked at again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from linearizability.anomalies.arrow import OPERATION_FIELDS, PLACE_FIELDS, numbers, place_codes
+from linearizability.anomalies.columns import Flags, Int32s, Int64s
+from linearizability.history.errors import HistoryError
+from linearizability.history.reader import History
+from linearizability.history.rows import Piece as Rows
+from linearizability.history.rows import first_repeat
+from linearizability.history.schema import COLUMNS
+from linearizability.history.topic_ids import TopicIds
+from linearizability.history.validate import Share, check_columns, check_operations, check_row
+from linearizability.shards import tables
+from linearizability.shards.manifest import Layout
+from linearizability.shards.pieces import Piece, read_piece
+
+SHARE_ROWS: Final = 5_000_000
+"""About so many rows are looked at again at a time."""
+Span = tuple[int, int]
+"""The lowest and the highest of some numbers."""
+Topic = tuple[str, str | None]
+
+
+class BrokenError(Exception):
+    """A rule may be broken."""
+
+
+_REQUIRED: Final = tuple(c.name for c in COLUMNS["operations"] if c.required and c.name in OPERATION_FIELDS)
+
+
+def check_rows(name: str, table: pa.Table, operations: pa.Table | None) -> None:
+    """Rules of one row. `operations`, by op_id, are those there are. Raises BrokenError.
+
+    Those have a task of their own; here they have to be whole enough to be put beside rows.
+    """
+    rows, op_ids = Rows(name, table), np.empty(0, np.int64)
+    if operations is not None:
+        if any(operations[column].null_count for column in _REQUIRED):
+            raise BrokenError
+        op_ids = numbers(operations["op_id"], 0)
+    try:
+        check_columns(rows)
+        check_row(rows, op_ids, TopicIds({}))
+    except HistoryError:
+        raise BrokenError from None
+
+
+def topics_of(table: pa.Table) -> set[Topic]:
+    """The topics of some rows, by name and id."""
+    distinct = table.select(["topic", "topic_id"]).group_by(["topic", "topic_id"], use_threads=False).aggregate([])
+    pairs = zip(distinct["topic"].to_pylist(), distinct["topic_id"].to_pylist(), strict=True)
+    return {(topic, topic_id) for topic, topic_id in pairs if topic is not None}
+
+
+def are_ambiguous(topics: Iterable[Topic]) -> bool:
+    """Whether some name has several ids."""
+    known = [topic for topic, topic_id in set(topics) if topic_id is not None]
+    return len(known) != len(set(known))
+
+
+class RecordRules:
+    """Rules between the records of one operation, for those of one task."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Int64s, Int32s, Flags, Int32s]] = []
+
+    def add(self, op_id: Int64s, seq: Int32s, is_read: Flags, log: Int32s) -> None:
+        """Records more."""
+        self._parts.append((op_id, seq, is_read, log))
+
+    @property
+    def span(self) -> Span | None:
+        """That of all operations."""
+        known = [op_id for op_id, *_ in self._parts if len(op_id)]
+        return (min(int(one.min()) for one in known), max(int(one.max()) for one in known)) if known else None
+
+    def hold(self) -> bool:
+        """Whether no two records have one place in an operation, and no operation sends to two partitions."""
+        if not self._parts:
+            return True
+        op_id, seq, is_read, log = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        if first_repeat(op_id, is_read.astype(np.int64), seq.astype(np.int64)) is not None:
+            return False
+        sends, logs = op_id[~is_read], log[~is_read]
+        if np.any(np.diff(sends) < 0):
+            order = np.argsort(sends, kind="stable")
+            sends, logs = sends[order], logs[order]
+        return not np.any((np.diff(sends) == 0) & (np.diff(logs) != 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What `CheckOperations` says."""
+
+    keeps_rules: bool
+    topics: frozenset[Topic]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOperations:
+    """One task: the operations, by themselves."""
+
+    history: History
+
+    def __call__(self) -> Told:
+        """Whether they keep the rules, and which topics they name."""
+        try:
+            check_operations(self.history)
+        except HistoryError:
+            return Told(False, frozenset())
+        batches = self.history.batches("operations", ["topic", "topic_id"])
+        return Told(True, frozenset[Topic]().union(*map(topics_of, batches)))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRecords:
+    """One task: the records of operations that several tasks may have seen."""
+
+    history: History
+    pieces: Sequence[Piece]
+    span: Span
+    share: Share
+
+    def __call__(self) -> bool:
+        """Whether they keep the rules."""
+        kept = [
+            table.filter(pa.array(_falls(numbers(table["op_id"], 0), self.span, self.share)))
+            for piece in self.pieces
+            for table in read_piece(self.history, piece, ["op_id", "seq", "direction", *PLACE_FIELDS])
+        ]
+        rows, rules = pa.concat_tables(kept), RecordRules()
+        _, log = place_codes(rows)
+        is_read = pc.equal(rows["direction"], "read").to_numpy()
+        rules.add(numbers(rows["op_id"], 0), numbers(rows["seq"], 0).astype(np.int32), is_read, log.astype(np.int32))
+        return rules.hold()
+
+
+def values_repeat(sends: pa.Table, log: Int32s) -> bool:
+    """Whether a log is sent a value twice; rows of SENDS, tombstones among them."""
+    valued = (sends["flags"].to_numpy() & tables.TOMBSTONE) == 0
+    return first_repeat(log[valued].astype(np.int64), sends["value"].to_numpy()[valued]) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckValues:
+    """One task: the values of a log that is cut, of those that several parts may have been sent."""
+
+    layout: Layout
+    shard: int
+    parts: Sequence[int]
+    span: Span
+    share: Share
+
+    def __call__(self) -> bool:
+        """Whether none was sent twice."""
+        kept = []
+        for part in self.parts:
+            path = self.layout.part_file(self.shard, part, "sends")
+            rows = pq.read_table(path, columns=["offset", "value", "flags"], partitioning=None, use_threads=False)
+            offset, value = rows["offset"].to_numpy(), rows["value"].to_numpy()
+            kept.append(rows.filter(pa.array(_falls(value, self.span, self.share) & (offset >= 0))))
+        sends = pa.concat_tables(kept)
+        return not values_repeat(sends, np.zeros(sends.num_rows, np.int32))
+
+
+def _falls(numbers: Int64s, span: Span, share: Share) -> Flags:
+    """Which numbers lie in a span, and fall into a share."""
+    low, high = span
+    return (numbers >= low) & (numbers <= high) & share.holds(numbers)
+
+
+def overlaps(spans: Sequence[Span]) -> list[Span]:
+    """The numbers that lie in several spans, as spans that lie apart."""
+    found: list[Span] = []
+    reached: int | None = None
+    for low, high in sorted(spans):
+        if reached is not None and low <= reached:
+            common = (low, min(high, reached))
+            if found and common[0] <= found[-1][1]:
+                found[-1] = (found[-1][0], max(found[-1][1], common[1]))
+            else:
+                found.append(common)
+        reached = high if reached is None else max(reached, high)
+    return found

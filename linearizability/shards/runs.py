@@ -1,0 +1,194 @@
+"""Sorted runs: the files between the two halves of laying out, in which rows lie by log and key.
+
+Whoever deals rows writes them many at a time, sorted by the place of their log and by a key, which is the offset of a
+record. An index says from where to where each record batch of a file goes: who settles a part reads the batches that
+reach into it, of every run, whatever the parts are, which is decided when everything has been dealt.
+
+A task numbers logs for itself, as it meets them; `Source` says which of them are which of the layout's.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from linearizability.anomalies.arrow import Place
+from linearizability.anomalies.columns import Flags, Indexes, Int64s
+
+BATCH_ROWS: Final = 8_192
+"""Of a hundred runs a shard has a hundredth of each: what is read of a run should be little more than that."""
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+"""Bounds of keys that bound nothing."""
+KEYS: Final = {"sends": "offset", "reads": "offset", "operations": "key"}
+"""Which column is the key of a row. Those of the other tables have none: they are never cut."""
+_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def canonical(place: Place) -> tuple[str, int, bool, str]:
+    """By what places are ordered, everywhere."""
+    topic, topic_id, partition = place
+    return topic, partition, topic_id is not None, topic_id or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """The record batches of a file: log and key of the first and the last row of each."""
+
+    file: Path
+    ends: tuple[tuple[int, int, int, int], ...]
+
+
+class RunWriter:
+    """The runs of one task, a file for each table."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._folder, self._number = folder, number
+        self._numbers: dict[Place, int] = {}
+        self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
+        self._ends: dict[str, list[tuple[int, int, int, int]]] = {}
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The logs that were met, by number."""
+        return tuple(self._numbers)
+
+    @property
+    def files(self) -> dict[str, Batches]:
+        """What has been written, by table."""
+        return {name: Batches(self._path(name), tuple(ends)) for name, ends in self._ends.items()}
+
+    def numbers(self, places: Sequence[Place]) -> npt.NDArray[np.int32]:
+        """The numbers of some logs here."""
+        return np.array([self._numbers.setdefault(place, len(self._numbers)) for place in places], np.int32)
+
+    def write(
+        self,
+        name: str,
+        table: pa.Table,
+        places: Sequence[Place],
+        of: Indexes,
+        *,
+        key: Int64s,
+        wanted: Flags | None = None,
+    ) -> None:
+        """Write rows, all or the wanted ones, `of` their places, which become their `log`."""
+        order = _order(_ranks(places)[of], key, wanted)
+        if order is not None:
+            table, of, key = table.take(pa.array(order)), of[order], key[order]
+        if not table.num_rows:
+            return
+        log = self.numbers(places)[of]
+        table = table.add_column(0, pa.field("log", pa.int32(), nullable=False), pa.array(log)).combine_chunks()
+        if name not in self._writers:
+            self._writers[name] = pa.ipc.new_file(self._path(name), table.schema, options=_OPTIONS)
+            self._ends[name] = []
+        begin = 0
+        for batch in table.to_batches(BATCH_ROWS):
+            self._writers[name].write_batch(batch)
+            last = begin + batch.num_rows - 1
+            self._ends[name].append((int(log[begin]), int(key[begin]), int(log[last]), int(key[last])))
+            begin = last + 1
+
+    def close(self) -> None:
+        """Every file is whole."""
+        for writer in self._writers.values():
+            writer.close()
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}-{self._number:05d}.arrow"
+
+
+def _ranks(places: Sequence[Place]) -> npt.NDArray[np.int64]:
+    ranks = np.empty(len(places), np.int64)
+    ranks[sorted(range(len(places)), key=lambda number: canonical(places[number]))] = np.arange(len(places))
+    return ranks
+
+
+def _order(rank: Int64s, key: Int64s, wanted: Flags | None) -> Indexes | None:
+    """The wanted rows by rank and key, otherwise as they come; None where that is all as they are."""
+    if wanted is not None and not wanted.all():
+        rows = np.flatnonzero(wanted)
+        order = _order(rank[rows], key[rows], None)
+        return rows if order is None else rows[order]
+    steps = np.diff(rank)
+    if np.all((steps > 0) | ((steps == 0) & (np.diff(key) >= 0))):
+        return None
+    few = len(rank) and rank.max() < 2**15
+    order = np.argsort(rank.astype(np.int16) if few else rank, kind="stable")  # of 16 bits: radix sort
+    if np.any((np.diff(key[order]) < 0) & (np.diff(rank[order]) == 0)):
+        order = np.lexsort((key, rank))
+    return order
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Some batches of a file, and which logs of its task are wanted: their numbers there, ascending, and ours."""
+
+    file: Path
+    batches: tuple[int, ...]
+    logs: npt.NDArray[np.int32]
+    own: npt.NDArray[np.int32]
+
+
+Dealt = Mapping[str, Sequence[Source]]
+"""What was dealt to some logs, by table."""
+
+
+class Index:
+    """All runs of a history."""
+
+    def __init__(self, runs: Sequence[tuple[Sequence[Place], Mapping[str, Batches]]], places: Sequence[Place]) -> None:
+        numbers = {place: number for number, place in enumerate(places)}
+        self._runs = [
+            (
+                np.array([numbers[place] for place in own], np.int32),
+                {name: (batches.file, np.array(batches.ends, np.int64)) for name, batches in files.items()},
+            )
+            for own, files in runs
+        ]
+
+    def of(self, logs: Sequence[int], keys: Mapping[str, tuple[int, int]]) -> Dealt:
+        """What was dealt to some logs, of each table within the bounds of keys [low, high)."""
+        found: dict[str, list[Source]] = {}
+        wanted = np.array(sorted(logs), np.int32)
+        for own, files in self._runs:
+            theirs = np.flatnonzero(np.isin(own, wanted)).astype(np.int32)
+            if not len(theirs):
+                continue
+            for name, (low, high) in keys.items():
+                if name not in files:
+                    continue
+                file, ends = files[name]
+                first, last = own[ends[:, 0]], own[ends[:, 2]]
+                begins = (first < wanted[-1]) | ((first == wanted[-1]) & (ends[:, 1] <= high))
+                reaches = (last > wanted[0]) | ((last == wanted[0]) & (ends[:, 3] >= low))
+                batches = np.flatnonzero(begins & reaches)
+                if len(batches):
+                    found.setdefault(name, []).append(Source(file, tuple(batches.tolist()), theirs, own[theirs]))
+        return found
+
+
+def gathered(dealt: Dealt, name: str, schema: pa.Schema, low: int = LOWEST, high: int = HIGHEST) -> pa.Table:
+    """The rows of a table that were dealt to some logs, with keys of [low, high), run after run."""
+    tables = [schema.empty_table()]
+    for source in dealt.get(name, ()):
+        tables += [table.select(schema.names).cast(schema) for table in _rows(source, KEYS.get(name), low, high)]
+    return pa.concat_tables(tables)
+
+
+def _rows(source: Source, key: str | None, low: int, high: int) -> Iterator[pa.Table]:
+    with pa.OSFile(str(source.file)) as file, pa.ipc.open_file(file) as reader:
+        for number in source.batches:
+            batch = reader.get_batch(number)
+            log = batch["log"].to_numpy()
+            at = np.minimum(np.searchsorted(source.logs, log), len(source.logs) - 1)
+            kept = source.logs[at] == log
+            if key is not None:
+                keys = batch[key].to_numpy()
+                kept &= (keys >= low) & ((keys < high) | (high == HIGHEST))
+            table = pa.Table.from_batches([batch]).set_column(0, batch.schema.field("log"), pa.array(source.own[at]))
+            yield table if kept.all() else table.filter(pa.array(kept))

@@ -1,0 +1,61 @@
+"""Records that may have to be named, and what they have in common with others."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from linearizability.anomalies.columns import Int64s
+
+_NONE: Final = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Records that may have to be named: those in some ranges of offsets, and those of some values."""
+
+    begins: Int64s = field(default_factory=lambda: _NONE)
+    ends: Int64s = field(default_factory=lambda: _NONE)
+    values: Int64s = field(default_factory=lambda: _NONE)
+
+    def __bool__(self) -> bool:
+        return bool(len(self.begins) or len(self.values))
+
+    @classmethod
+    def at(cls, offsets: Int64s, values: Int64s = _NONE) -> "Suspects":
+        """Those at some offsets, or of some values."""
+        distinct = np.unique(offsets)
+        return cls(distinct, distinct + 1, np.unique(values))
+
+
+def all_suspects(parts: Iterable[Suspects]) -> Suspects:
+    """Together, each once."""
+    every = [Suspects(), *parts]
+    ranges = np.stack([np.concatenate([getattr(one, name) for one in every]) for name in ("begins", "ends")])
+    begins, ends = np.unique(ranges, axis=1)
+    return Suspects(begins, ends, np.unique(np.concatenate([one.values for one in every])))
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What some rows have in common with others: offsets, values; and which value stood at which offset."""
+
+    suspects: Suspects
+    values: Int64s
+    places: Int64s
+
+
+def all_named(suspects: Suspects, parts: Iterable[Named]) -> Suspects:
+    """Suspects, and what they have in common with others in all parts of a log.
+
+    A record that stood at two offsets is out of order with whatever lies between them.
+    """
+    named = list(parts)
+    values, places = (np.concatenate([_NONE, *(getattr(one, name) for one in named)]) for name in ("values", "places"))
+    order = np.lexsort((places, values))
+    values, places = values[order], places[order]
+    begins = np.flatnonzero(np.append(True, np.diff(values) != 0)[: len(values)])
+    low, high = places[begins], places[np.append(begins[1:], len(values))[: len(begins)] - 1]
+    moved = low < high
+    return all_suspects([suspects, *(one.suspects for one in named), Suspects(low[moved], high[moved] + 1)])

@@ -1,0 +1,30 @@
+"""What a target is said to be unable to do, before anything starts."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from chaos.faults import Kill, Timed, Upgrade
+from chaos.live.abilities import refusals
+from fixtures.targets.target import Capability
+
+KAFKA = SimpleNamespace(
+    name="apache-kafka:3.9.2", version="3.9.2", capabilities={Capability.UPGRADES, Capability.PROCESS_CONTROL}
+)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reasons"),
+    [
+        (Kill(1), []),
+        (Upgrade(1, "4.3.1"), []),
+        (Upgrade(1, "3.9.2"), ["apache-kafka:3.9.2 is of that version already, and would only be restarted"]),
+    ],
+)
+def test_to_become_what_it_is_is_no_upgrade(fault, reasons):
+    assert list(refusals(KAFKA, (Timed(0, fault),)).values()) == reasons
+
+
+def test_who_cannot_be_upgraded_says_so_whatever_its_version():
+    reference = SimpleNamespace(name="reference", version=None, capabilities=set())
+    assert list(refusals(reference, (Timed(0, Upgrade(1, "4.3.1")),)).values()) == ["reference has no upgrades"]

@@ -1,0 +1,75 @@
+"""When a session of rounds ends: with targets that start, and with one that does not."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from chaos.faults import Kill, Role, Timed
+from chaos.live import campaign
+from chaos.live.campaign import NOT_RUN_MAX, NothingRunsError, Plan, run_chaos
+from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun
+from chaos.live.report import Report, Worked
+from chaos.live.round import Round
+from fixtures.targets.target import TargetError
+from kafkatrial.breaking import Breaking
+from kafkatrial.exit_codes import ExitCode
+from linearizability.judgement import Judgement
+
+KILL = Round(schedule=(Timed(0, Kill(Role.LEADER), 100),))
+
+
+@pytest.fixture
+def targets(monkeypatch):
+    """By name: whether it starts, round by round; when none is left, it does not."""
+    starts = {}
+
+    def run_on(target, a_round, run_dir, told, disk):
+        if not next(starts[target], False):
+            raise TargetError(f"{target} did not start: no port")
+        return Report(round=a_round, target=target, judgement=Judgement(0, 0, ()), worked=Worked())
+
+    monkeypatch.setattr(campaign, "fitted", lambda target, a_round, disk: SimpleNamespace(round=KILL, refused={}))
+    monkeypatch.setattr(campaign, "run_on", run_on)
+    return starts
+
+
+def plan_of(tmp_path, *targets, **chosen):
+    return Plan(targets, 7, tmp_path, tmp_path / "failures", **{"rounds_max": None, **chosen})
+
+
+def test_a_session_without_end_gives_a_target_up_that_does_not_start(targets, tmp_path):
+    targets["broken"] = iter([True, False, False, True])
+    events = []
+    with pytest.raises(NothingRunsError) as raised:
+        run_chaos(plan_of(tmp_path, "broken"), events.append)
+    assert str(raised.value) == "5 rounds in a row could not be run, the last one: broken did not start: no port"
+    assert sum(isinstance(event, RoundJudged) for event in events) == 2
+    assert sum(isinstance(event, RoundNotRun) for event in events) == 2 + NOT_RUN_MAX
+    assert isinstance(events[-1], ChaosEnded)
+    assert events[-1].complete
+
+
+def test_rounds_go_on_while_another_target_runs_them(targets, tmp_path):
+    targets.update(broken=iter([]), well=iter([True] * 20))
+    events = []
+    run_chaos(plan_of(tmp_path, "broken", "well", rounds_max=20), events.append)
+    assert sum(isinstance(event, RoundJudged) for event in events) == 20
+
+
+def test_the_command_says_it_in_a_line_and_fails(targets, tmp_path, capsys):
+    targets["broken"] = iter([])
+    assert Breaking(plan_of(tmp_path, "broken"), as_json=True).run() is ExitCode.INTERNAL
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "kafkatrial: 5 rounds in a row could not be run, the last one: broken did not start: no port",
+    ]
+    assert (tmp_path / "summary.json").exists()
+
+
+def test_an_interruption_before_any_round_ran_does_not_speak_of_histories(monkeypatch, tmp_path, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(campaign, "fitted", interrupted)
+    assert Breaking(plan_of(tmp_path, "reference"), as_json=True).run() is ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == "kafkatrial: interrupted; no round has run\n"

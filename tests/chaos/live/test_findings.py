@@ -1,0 +1,59 @@
+"""When a finding shows: that nothing is lost is seen where nothing has happened, too, and is no finding there."""
+
+from collections import Counter
+
+import pytest
+
+from chaos.faults import Kill
+from chaos.live.findings import ALL, FINDINGS
+from chaos.live.injector import Injected
+from chaos.live.report import Kept, Report, Worked
+from linearizability.judgement import Judgement
+
+KEEPING = [each for each in FINDINGS.values() if each.is_of_all]
+SEEN = Counter({"leader elected": 1, "partition without a leader": 1})
+
+
+def report(of, injected=None, coverage=SEEN, kept=5, lost=None):
+    schedule = of.round.schedule
+    return Report(
+        round=of.round,
+        target="reference",
+        judgement=Judgement(0, 0, ()),
+        worked=Worked(
+            injected=tuple(Injected(timed, found=True) for timed in schedule) if injected is None else injected
+        ),
+        produced=Counter({(ALL, Kept.ACKNOWLEDGED): kept}),
+        coverage=coverage,
+        lost=Counter(lost),
+    )
+
+
+@pytest.mark.parametrize("keeping", KEEPING, ids=lambda each: each.name)
+def test_that_nothing_is_lost_shows_only_where_all_faults_came_to_be(keeping):
+    schedule = keeping.round.schedule
+    assert keeping.shows(report(keeping))
+    assert not keeping.shows(report(keeping, kept=0))
+    assert not keeping.shows(report(keeping, injected=()))
+    for broken in (Injected(schedule[0], found=False), Injected(schedule[0], found=True, refused="it clashes")):
+        others = tuple(Injected(timed, found=True) for timed in schedule[1:])
+        assert not keeping.shows(report(keeping, injected=(broken, *others)))
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("acks-all-kept-at-a-leader-kill", "leader elected"),
+        ("clean-election-keeps", "partition without a leader"),
+    ],
+)
+def test_it_shows_only_where_the_cluster_came_to_the_state_that_it_is_about(name, state):
+    others = Counter({each: count for each, count in SEEN.items() if each != state})
+    assert not FINDINGS[name].shows(report(FINDINGS[name], coverage=others))
+
+
+def test_a_loss_at_a_leader_kill_takes_a_kill():
+    finding = FINDINGS["acks-1-lost-at-a-leader-kill"]
+    others = tuple(Injected(timed, found=True) for timed in finding.round.schedule if type(timed.fault) is not Kill)
+    assert finding.shows(report(finding, lost={1: 3}))
+    assert not finding.shows(report(finding, lost={1: 3}, injected=others))

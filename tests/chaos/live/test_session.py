@@ -1,0 +1,64 @@
+"""A round from nothing: what is said of one that could not be run."""
+
+import subprocess
+import sys
+
+import pytest
+
+from chaos.live import session
+from chaos.live.round import Round
+from fixtures.targets.target import TargetError
+
+
+@pytest.fixture
+def leftover():
+    """Processes that are ended at last."""
+    processes = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+class Failing:
+    """A cluster that does not start, and perhaps leaves a process behind."""
+
+    def __init__(self, work_dir, leaves):
+        self._work_dir, self._leaves = work_dir, leaves
+        self.logs = []
+
+    def __enter__(self):
+        if self._leaves is not None:
+            words = (sys.executable, "-c", "import time; time.sleep(600)", str(self._work_dir))
+            self._leaves.append(subprocess.Popen(words))
+        raise TargetError("node 1 did not start")
+
+    def __exit__(self, *exc_info):
+        """Never reached."""
+
+    def collect_logs(self, directory):
+        self.logs.append(directory)
+
+
+def fail(monkeypatch, tmp_path, leaves):
+    made = []
+
+    def target(name, a_round, work_dir, disk):
+        made.append(Failing(work_dir, leaves))
+        return made[-1]
+
+    monkeypatch.setattr(session, "_target", target)
+    with pytest.raises(TargetError) as raised:
+        session.run_on("reference", Round(), tmp_path)
+    assert made[0].logs == [tmp_path / "brokers"]
+    return str(raised.value)
+
+
+def test_a_round_that_cannot_be_run_says_why(monkeypatch, tmp_path):
+    assert fail(monkeypatch, tmp_path, None) == "node 1 did not start"
+
+
+def test_and_what_it_has_left_behind(monkeypatch, tmp_path, leftover):
+    said = fail(monkeypatch, tmp_path, leftover)
+    assert said.startswith("node 1 did not start; and it left behind: process ")
+    assert str(leftover[0].pid) in said

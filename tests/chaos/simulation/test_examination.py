@@ -1,0 +1,104 @@
+"""A cluster that is right passes every exam, and a broker that is not right fails one."""
+
+from unittest.mock import patch
+
+import pytest
+
+from chaos.simulation import run as run_module
+from chaos.simulation.examination import AT_ONCE, EXAMS, exams_of
+from chaos.simulation.run import run
+from chaos.simulation.script import Cluster, Script, Topic
+from reference_broker.core.controller import configs, elections, isr, reassignments, registrations, topics
+from reference_broker.core.controller.handlers import (
+    allocate_producer_ids,
+    assign_replicas_to_dirs,
+    broker_heartbeat,
+    create_partitions,
+)
+from reference_broker.core.handlers import (
+    delete_records,
+    describe_cluster,
+    describe_controllers,
+    forward_alter_configs,
+    list_offsets,
+)
+from reference_broker.core.handlers.endpoint_type import EndpointType
+from reference_broker.core.log import append_validation
+from reference_broker.core.quorum.answers import Answers
+from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.protocol.errors import ErrorCode
+
+
+def nothing(*_args, **_named):
+    return None
+
+
+def everything(*_args, **_named):
+    return True
+
+
+def no_error(*_args, **_named):
+    return ErrorCode.none
+
+
+MISTAKES = (
+    ("names of topics", topics, "illegal_topic_name", nothing),
+    ("replicas of new topics", topics, "check_assignment", nothing),
+    ("settings of new topics", topics, "validate_topic_overrides", lambda *_: {}),
+    ("partitions that cannot be added", create_partitions, "add_partitions", lambda *_: []),
+    ("elections that are not needed", elections.Elections, "elect", nothing),
+    ("movements that cannot be", reassignments, "_check_replication_factor", nothing),
+    ("records that cannot be deleted", delete_records, "_refuse", no_error),
+    ("epochs and ends", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
+    ("batches", append_validation, "_check_header", nothing),
+    ("a batch of long ago", append_validation, "_has_doubtful_timestamp", lambda *_: False),
+    ("ends, for old clients", list_offsets, "_FIRST_VERSION", {}),
+    ("settings of brokers", forward_alter_configs, "_check_broker", nothing),
+    ("all settings of brokers", forward_alter_configs, "validate_dynamic", nothing),
+    ("operations on settings", configs, "_check_resource", nothing),
+    ("the cluster", describe_cluster, "wrong_endpoint", lambda request, _: describe_cluster_error(request)),
+    ("votes", Answers, "_is_meant_for_us", everything),
+    ("epochs that begin and end", Answers, "_check_epoch", no_error),
+    ("fetches of the metadata log", Answers, "_check_leadership", no_error),
+    ("a vote for a short log", QuorumLog, "is_behind_or_equal", everything),
+    ("brokers that are not registered", allocate_producer_ids, "check_broker_epoch", nothing),
+    ("brokers that are not registered", broker_heartbeat, "check_broker_epoch", nothing),
+    ("registrations", registrations, "_check_level", nothing),
+    ("in-sync replicas that cannot be", isr, "_check_eligible", nothing),
+    ("places of replicas", assign_replicas_to_dirs, "_assign", lambda *_: (ErrorCode.none, None)),
+    ("settings, of a controller itself", configs, "_check_existence", nothing),
+    ("controllers", describe_controllers, "EndpointType", type("Both", (), {"CONTROLLER": EndpointType.BROKER})),
+)
+"""An exam, and in place of which function which other one fails it."""
+
+
+def describe_cluster_error(request):
+    return request.replies.DescribeClusterResponse(
+        error_code=ErrorCode.invalid_request, cluster_id="", controller_id=-1, brokers=()
+    )
+
+
+def sit(*exams, cluster):
+    """A run of these exams, with no faults before."""
+    with patch.object(run_module, "exams_of", lambda _: exams):
+        return run(Script(cluster=cluster, topics=(Topic("a", 2, min(cluster.nodes, 3)),))).violation
+
+
+@pytest.mark.parametrize("nodes", [1, 3, 4])
+def test_a_cluster_that_is_right_passes(nodes):
+    assert sit(*sorted(EXAMS, key=lambda exam: exam.unsettles), cluster=Cluster(nodes)) is None
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: f"{mistake[0]}-{mistake[2].strip('_')}")
+def test_a_broker_that_is_not_right_fails(mistake):
+    name, owner, attribute, replacement = mistake
+    exam = next(exam for exam in EXAMS if exam.name == name)
+    with patch.object(owner, attribute, replacement):
+        violation = sit(exam, cluster=Cluster(3))
+    assert violation is not None
+    assert violation.name in {"wrong-answer", "answer-of-controller", "answer-of-quorum", "quorum-votes", "exception"}
+
+
+def test_consecutive_seeds_have_all_exams_in_turn():
+    seeds = range(-(-len(EXAMS) // AT_ONCE))
+    assert {exam.name for seed in seeds for exam in exams_of(seed)} == {exam.name for exam in EXAMS}

@@ -1,0 +1,58 @@
+"""`kafkatrial chaos --show` on several targets: the exit code, and what is kept of a run that showed nothing."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from chaos.live.injector import Injected
+from chaos.live.report import Report, Worked
+from kafkatrial import findings
+from kafkatrial.exit_codes import ExitCode
+from linearizability.judgement import Judgement
+
+LOST = {1: 3}
+"""By acks: what `acks-1-lost-at-a-leader-kill` takes to be shown."""
+
+
+@pytest.fixture
+def targets(monkeypatch, tmp_path):
+    """By name: what of the finding's records is lost there; null where the round cannot be done."""
+    lost = {"good": LOST, "bad": {1: 0}, "unable": None}
+
+    def run_on(target, a_round, run_dir, *, disk):
+        (run_dir / "brokers").mkdir(parents=True)
+        (run_dir / "run.json").write_text(target)
+        worked = Worked(injected=tuple(Injected(timed, found=True) for timed in a_round.schedule))
+        return Report(round=a_round, target=target, judgement=Judgement(0, 0, ()), worked=worked, lost=lost[target])
+
+    def fitted(target, a_round, disk):
+        return SimpleNamespace(refused={} if lost[target] is not None else {"a fault": "cannot be done"})
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(findings, "fitted", fitted)
+    monkeypatch.setattr(findings, "run_on", run_on)
+
+
+@pytest.mark.usefixtures("targets")
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (("good",), ExitCode.OK),
+        (("unable",), ExitCode.NOTHING_RAN),
+        (("bad", "unable"), ExitCode.VIOLATION),
+        (("unable", "bad", "good"), ExitCode.VIOLATION),
+        (("good", "unable"), ExitCode.OK),
+    ],
+)
+def test_of_several_targets_the_worst_counts(names, code):
+    assert findings.show_finding("acks-1-lost-at-a-leader-kill", names) is code
+
+
+@pytest.mark.usefixtures("targets")
+def test_a_run_that_did_not_show_it_is_kept_and_said(tmp_path, capsys):
+    findings.show_finding("acks-1-lost-at-a-leader-kill", ("good", "bad"))
+    (said,) = re.findall(r"history and logs in (\S+)", capsys.readouterr().out)
+    assert (tmp_path / said / "run.json").read_text() == "bad"
+    assert (tmp_path / said / "brokers").is_dir()
+    assert len(list((tmp_path / said).parent.iterdir())) == 1

@@ -1,0 +1,45 @@
+"""What a leader answers after healing that does not know yet that it is deposed: its log will be cut."""
+
+import pytest
+
+from linearizability.check import judge
+from linearizability.judgement import Verdict
+from tests.linearizability.anomalies.histories import TOPIC, Tables
+
+OLD, NEW = 0, 1
+
+
+def judged(tmp_path, *, epoch_of_late, unclean="true"):
+    """A record of acks=1 at 6601, read after healing in the old epoch; one sent later stands at 6600."""
+    settings = {"replication.factor": "3", "min.insync.replicas": "1", "unclean.leader.election.enable": unclean}
+    tables = Tables(topics={TOPIC: settings}, cluster={})
+    tables.add("faults", fault_id=0, kind="starve", target="1", argument=None, inject_ns=100, heal_ns=300)
+    early = tables.op(1, "produce", 110, 120, acks=1)
+    tables.record(early, 0, "send", TOPIC, 0, 6601, 22)
+    read(tables, early, 310, 6601, 22, OLD)
+    late = tables.op(1, "produce", 400, 410, acks=1)
+    tables.record(late, 0, "send", TOPIC, 0, 6600, 43)
+    read(tables, late, 500, 6600, 43, epoch_of_late)
+    return {
+        anomaly.verdict
+        for anomaly in judge(tables.write(tmp_path / "run")).anomalies
+        if anomaly.name == "producer-order"
+    }
+
+
+def read(tables, process, at_ns, offset, value, epoch):
+    op = tables.op(process + 10, "fetch", at_ns, at_ns + 5, isolation="read_uncommitted")
+    tables.record(op, 0, "read", TOPIC, 0, offset, value, leader_epoch=epoch)
+    tables.add("positions", op_id=op, topic=TOPIC, partition=0, before=offset, after=offset + 1, cause="read")
+
+
+@pytest.mark.parametrize(
+    ("epoch_of_late", "unclean", "verdict"),
+    [
+        (NEW, "true", Verdict.PERMITTED),  # one log cannot have both: the first was in what was cut
+        (OLD, "true", Verdict.VIOLATION),  # one log has both
+        (NEW, "false", Verdict.VIOLATION),  # nothing that was read may be cut
+    ],
+)
+def test_what_a_deposed_leader_answers_after_healing_has_not_settled(tmp_path, epoch_of_late, unclean, verdict):
+    assert judged(tmp_path, epoch_of_late=epoch_of_late, unclean=unclean) == {verdict}

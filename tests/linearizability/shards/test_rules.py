@@ -1,0 +1,68 @@
+"""What is laid out keeps the rules of the format, however its rows are spread over tasks and parts."""
+
+import itertools
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from linearizability.history.reader import HistoryError, open_history
+from linearizability.history.validate import validate
+from linearizability.shards import laying_out
+from linearizability.shards.laying_out import lay_out
+from linearizability.shards.rules import overlaps
+from linearizability.shards.running import run_here
+from tests.linearizability.history.foreign import lawful_tables, write_history
+from tests.linearizability.history.test_validate import BROKEN, mutations
+
+ROWS = st.sampled_from([1, 2, 3, 10**6])
+
+
+def refusal_of(judge, run):
+    try:
+        judge(open_history(run))
+    except HistoryError as error:
+        return str(error)
+    return None
+
+
+def assert_refused_as_by_the_definition(folder, tables, rows):
+    """Rows of a row group, of a task, of what is looked at again at a time, and of a part."""
+    run = write_history(folder / "run", tables)
+    for path in (run / "history").glob("*.parquet"):
+        pq.write_table(pq.read_table(path), path, row_group_size=rows[0])
+    expected = refusal_of(validate, run)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(laying_out, "_TASK_ROWS", rows[1])
+        patch.setattr(laying_out, "SHARE_ROWS", rows[2])
+        assert refusal_of(lambda history: lay_out(history, run_here, rows[3]), run) == expected
+    assert (run / "history" / "_shards").exists() == (expected is None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables=mutations(), rows=st.tuples(ROWS, ROWS, ROWS, ROWS))
+@example(tables=lawful_tables(), rows=(1, 1, 1, 1))
+def test_layout_refuses_what_the_definition_refuses(tmp_path_factory, tables, rows):
+    assert_refused_as_by_the_definition(tmp_path_factory.mktemp("mutated"), tables, rows)
+
+
+@pytest.mark.parametrize("tables", [tables for tables, _ in BROKEN])
+@pytest.mark.parametrize("rows", [1, 10**6])
+def test_every_rule_is_held_to(tmp_path, tables, rows):
+    assert_refused_as_by_the_definition(tmp_path, tables, (rows, rows, rows, rows))
+
+
+def test_lawful_history_is_not_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(laying_out, "_validate", lambda *_: pytest.fail("read again"))
+    lay_out(open_history(write_history(tmp_path / "run", lawful_tables())), run_here)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda span: (span[0], span[0] + span[1]))))
+def test_overlaps_are_the_numbers_in_several_spans(spans):
+    found = overlaps(spans)
+    several = {number for number in range(40) if sum(low <= number <= high for low, high in spans) > 1}
+    told = {number for low, high in found for number in range(low, high + 1)}
+    assert several <= told
+    assert all(any(low <= number <= high for low, high in spans) for number in told)
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(found))
