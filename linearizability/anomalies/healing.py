@@ -1,19 +1,21 @@
 """When a cluster must be in order again: what the faults of a run strike, and how long Kafka may take after a change.
 
-Choices. A node is struck while a fault names it, alone or as an end of a link (`1->2`). A `cut` of links between one
-node and both the clients and two other nodes or more *isolates* that node, and strikes it alone, unless its argument
-limits it to a `listener`; any other fault of clients' links strikes every node, since a leader that clients cannot
-reach goes on to lead. A target that names no node strikes every node, an election none, and a `configuration` every
-node for the rest of the run, since nobody knows what it does. Allowed after every beginning and end of a fault are
-thirty seconds and twice what Kafka takes, one after the other, to find a dead controller, a dead broker and a follower
-that lags: the highest in force of TIMES_MS.
+Choices. A node is struck while a fault names it, alone or as an end of a link (`1->2`). A `cut` of the links both ways
+between one node and the clients and other nodes *isolates* that node, and strikes it alone, unless its argument limits
+it to a `listener`: but only if the voters are among those others, since who reaches a controller goes on to lead. Any
+other fault of clients' links strikes every node, for the same reason. A target that names no node strikes every node,
+an election none, and a `configuration` every node for the rest of the run, since nobody knows what it does. Allowed
+after every beginning and end of a fault are thirty seconds and twice what Kafka takes, one after the other, to find a
+dead controller, a dead broker and a follower that lags: the highest in force of TIMES_MS.
 """
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise, takewhile
+from operator import or_
 from typing import Final
 
 from linearizability.anomalies.faults import NEVER_NS, Fault, nodes_named
@@ -38,12 +40,36 @@ Nodes = frozenset[int] | None
 
 
 @dataclass(frozen=True, slots=True)
+class Struck:
+    """What some faults strike."""
+
+    nodes: Nodes
+    if_voters_among: Nodes = None
+    """Not known unless these have all the voters: the ends of each cut that isolates a node."""
+
+    def __or__(self, other: "Struck") -> "Struck":
+        if self.nodes is None or other.nodes is None:
+            return Struck(None)
+        return Struck(self.nodes | other.nodes, _both(self.if_voters_among, other.if_voters_among))
+
+
+def _both(one: Nodes, other: Nodes) -> Nodes:
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
+
+
+NOTHING: Final = Struck(frozenset())
+EVERYTHING: Final = Struck(None)
+
+
+@dataclass(frozen=True, slots=True)
 class Period:
     """A time in which no fault began or ended, and what the faults of that time strike."""
 
     begin_ns: int
     end_ns: int
-    struck: Nodes
+    struck: Struck
 
 
 class Schedule:
@@ -69,14 +95,14 @@ class Schedule:
     @property
     def whole(self) -> Iterator[Period]:
         """The periods in which nothing is broken."""
-        return (period for period in self.periods if period.struck == frozenset())
+        return (period for period in self.periods if period.struck == NOTHING)
 
     def is_calm(self, asked_ns: int, answered_ns: int) -> bool:
         """Whether nothing had changed for as long as is allowed when something was asked, nor did until the answer."""
         edge = bisect_right(self._edges_ns, answered_ns)
         return edge == 0 or self._edges_ns[edge - 1] + self.allowed_ns < asked_ns
 
-    def struck_between(self, begin_ns: int, end_ns: int) -> Nodes:
+    def struck_between(self, begin_ns: int, end_ns: int) -> Struck:
         """What is struck at some time between two others, both exclusive."""
         return _struck_by_any(
             fault for fault in self._faults if fault.inject_ns < end_ns and _over_ns(fault) > begin_ns
@@ -87,29 +113,28 @@ def _over_ns(fault: Fault) -> int:
     return NEVER_NS if fault.is_configuration else fault.heal_ns
 
 
-def _struck_by_any(faults: Iterable[Fault]) -> Nodes:
-    struck: set[int] = set()
-    for fault in faults:
-        nodes = _struck_by(fault)
-        if nodes is None:
-            return None
-        struck |= nodes
-    return frozenset(struck)
+def _struck_by_any(faults: Iterable[Fault]) -> Struck:
+    return reduce(or_, map(_struck_by, faults), NOTHING)
 
 
-def _struck_by(fault: Fault) -> Nodes:
+def _struck_by(fault: Fault) -> Struck:
     if not fault.is_of_a_replica:
-        return None if fault.is_configuration else frozenset()
+        return EVERYTHING if fault.is_configuration else NOTHING
     if _CLIENTS.search(fault.target or ""):
         return _isolated(fault)
-    return nodes_named(_ARROW.sub(" ", fault.target or ""))
+    return Struck(nodes_named(_ARROW.sub(" ", fault.target or "")))
 
 
-def _isolated(fault: Fault) -> Nodes:
-    """The one node that a cut takes away from clients and other nodes alike; None where it does not."""
-    if fault.kind != "cut" or "listener" in (fault.argument or ""):
-        return None
-    links = [nodes_named(_CLIENTS.sub("", _ARROW.sub(" ", link))) for link in re.split(r"[,;]", fault.target or "")]
-    known = [link for link in links if link]
+def _isolated(fault: Fault) -> Struck:
+    """The one node that a cut takes away from clients and other nodes alike; everything where it does not."""
+    links = [tuple(map(_end, _ARROW.split(link))) for link in re.split(r"[,;]", fault.target or "")]
+    if fault.kind != "cut" or "listener" in (fault.argument or "") or {link[::-1] for link in links} != set(links):
+        return EVERYTHING
+    known = [frozenset[int]().union(*filter(None, link)) for link in links if None not in link]
     common = frozenset.intersection(*known) if len(known) == len(links) else frozenset()
-    return common if len(common) == 1 and len(frozenset().union(*known)) > 2 else None
+    return Struck(common, frozenset().union(*known)) if len(common) == 1 else EVERYTHING
+
+
+def _end(text: str) -> Nodes:
+    """The node at one end of a link; none for the clients, None where it cannot be read."""
+    return frozenset() if _CLIENTS.fullmatch(text.strip()) else nodes_named(text)

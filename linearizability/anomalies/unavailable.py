@@ -8,8 +8,8 @@ client looks for no other. A success: an acknowledged produce, an ok read that r
 `states`.
 
 Outages are measured within each time in which no fault begins or ends, from its beginning on. A node is struck while a
-fault names it, alone or as an end of a link (`1->2`), but a `cut` that isolates one node, from clients and other nodes
-alike and on every listener, strikes that node alone. A target that names no node strikes every node, and so do any
+fault names it, alone or as an end of a link (`1->2`), but a `cut` that isolates one node, both ways, on every listener,
+from clients and all voters, strikes that node alone. A target that names no node strikes every node, and so do any
 other fault of clients' links and a `configuration`, the latter for the rest of the run. While nodes are struck two
 things must be known: that a majority of the voters that `describe_quorum` last answered before is not struck; and that
 enough in-sync replicas for `min.insync.replicas` are not, of the last ISR answered when nothing had changed for as long
@@ -33,7 +33,7 @@ from linearizability.anomalies.columns import OK, Flags, Indexes, Int32s, Int64s
 from linearizability.anomalies.definition import op
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.anomalies.finding import Finding
-from linearizability.anomalies.healing import BEGINNING_NS, Nodes, Period
+from linearizability.anomalies.healing import BEGINNING_NS, NOTHING, Nodes, Period, Struck
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.whole_run import Facts, RunDefinition, WholeRun, run_finding
 from linearizability.judgement import Evidence, Verdict
@@ -51,11 +51,13 @@ _OUTAGES: Final = pa.schema(
         pa.field("begin_ns", pa.int64()),
         pa.field("end_ns", pa.int64()),
         pa.field("struck", pa.list_(pa.string())),
+        pa.field("if_voters_among", pa.list_(pa.string())),
         pa.field("period_ns", pa.int64()),
     ]
 )
 """Outages longer than is allowed: the produce that began first and the one that ended last, by op_id; from when to
-when; which nodes faults struck in that period, and when it began."""
+when; which nodes faults struck in that period, and among which the voters must be for that (`healing.Struck`); when it
+began."""
 _VOTERS: Final = pa.schema([pa.field("answered_ns", pa.int64()), pa.field("voters", pa.list_(pa.int32()))])
 
 
@@ -67,40 +69,46 @@ def _reduce(log: PartitionLog) -> pa.Table:
         return _OUTAGES.empty_table()
     long_ones = (one for one in schedule.periods if one.end_ns - one.begin_ns > schedule.allowed_ns)
     rows = [
-        {**outage, "topic": log.rows.topic, "partition": log.rows.partition, "struck": _texts(period.struck)}
+        {
+            **outage,
+            "topic": log.rows.topic,
+            "partition": log.rows.partition,
+            "struck": _texts(period.struck.nodes),
+            "if_voters_among": _texts(struck.if_voters_among),
+        }
         for period in long_ones
-        if _can_be_served(log, period)
+        if (struck := _survived(log, period)) is not None
         for outage in _outages(log, produces, period)
     ]
     return pa.Table.from_pylist(rows, schema=_OUTAGES)
 
 
-def _texts(nodes: Nodes) -> list[str]:
+def _texts(nodes: Nodes) -> list[str] | None:
     """Node ids as a fault may name them, however high."""
-    return [str(node) for node in sorted(nodes or ())]
+    return None if nodes is None else [str(node) for node in sorted(nodes)]
 
 
-def _can_be_served(log: PartitionLog, period: Period) -> bool:
-    """Whether enough in-sync replicas are there for acks=all."""
+def _survived(log: PartitionLog, period: Period) -> Struck | None:
+    """What is struck since the ISR was last known, if enough in-sync replicas are left for acks=all."""
     schedule, states = log.context.schedule, log.rows.states
     needed = max([1, *log.context.settings.numbers(log.rows.topic, "min.insync.replicas")])
-    if not period.struck:
-        return period.struck is not None and log.isr_size >= needed
+    if not period.struck.nodes:
+        return period.struck if period.struck == NOTHING and log.isr_size >= needed else None
     calm = [
         row
         for row in np.flatnonzero(states.answered_ns <= period.begin_ns)
         if states.isr[row] is not None and schedule.is_calm(int(states.asked_ns[row]), int(states.answered_ns[row]))
     ]
     if not calm:
-        return False
+        return None
     row = max(calm, key=lambda row: int(states.asked_ns[row]))
     struck = schedule.struck_between(int(states.asked_ns[row]), period.end_ns)
-    return struck is not None and len(set(states.isr[row]) - struck) >= needed
+    return struck if struck.nodes is not None and len(set(states.isr[row]) - struck.nodes) >= needed else None
 
 
 def _outages(log: PartitionLog, produces: Int32s, period: Period) -> Iterator[dict[str, Any]]:
     operations = log.rows.operations
-    of_struck = np.isin(operations.node[produces], list(period.struck or ())) | (operations.node[produces] < 0)
+    of_struck = np.isin(operations.node[produces], list(period.struck.nodes or ())) | (operations.node[produces] < 0)
     invoke_ns, complete_ns = operations.invoke_ns[produces], operations.complete_ns[produces]
     counts = ~(operations.sent_once[produces] & of_struck)
     counts &= (complete_ns > period.begin_ns) & (complete_ns < min(period.end_ns, log.deleted_from_ns))
@@ -155,20 +163,20 @@ def _voters(log: PartitionLog) -> pa.Table:
 def find(run: WholeRun) -> Iterable[Finding]:
     """Per outage."""
     told = sorted((row["answered_ns"], row["voters"]) for row in run.facts[_QUORUM].to_pylist())
-    evidence = [
-        _evidence(row)
-        for row in run.facts[NAME].to_pylist()
-        if _is_connected(told, frozenset(map(int, row["struck"])), row["period_ns"])
-    ]
+    evidence = [_evidence(row) for row in run.facts[NAME].to_pylist() if _is_connected(told, row)]
     yield from run_finding(NAME, Verdict.VIOLATION, evidence)
 
 
-def _is_connected(told: list[tuple[int, list[int]]], struck: Nodes, at_ns: int) -> bool:
+def _is_connected(told: list[tuple[int, list[int]]], row: dict[str, Any]) -> bool:
     """Whether a majority of the voters is not struck; `told`: the voters and when they were answered, ascending."""
+    struck = set(map(int, row["struck"]))
     if not struck:
         return True
-    voters = next((set(voters) for answered_ns, voters in reversed(told) if answered_ns <= at_ns), set[int]())
-    return 2 * len(voters - struck) > len(voters)
+    voters = next(
+        (set(voters) for answered_ns, voters in reversed(told) if answered_ns <= row["period_ns"]), set[int]()
+    )
+    among = voters if row["if_voters_among"] is None else set(map(int, row["if_voters_among"]))
+    return voters <= among and 2 * len(voters - struck) > len(voters)
 
 
 def _evidence(row: dict[str, Any]) -> Evidence:

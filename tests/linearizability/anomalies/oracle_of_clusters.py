@@ -1,5 +1,6 @@
 """The definitions of a cluster that does not come to order, once more and slowly, row by row."""
 
+import re
 from itertools import pairwise
 
 BEGINNING, FOREVER = -(2**63), 2**63 - 1
@@ -51,7 +52,8 @@ def struck_by(f):
     if "client" in ends:
         shared = set.intersection(*links) - {"client"}
         whole = f["kind"] == "cut" and "listener" not in (f["argument"] or "")
-        if not whole or len(shared) != 1 or len(ends - shared - {"client"}) < 2:
+        back = {"->".join(reversed(link.split("->"))) for link in f["target"].split(",")}
+        if not whole or len(shared) != 1 or back != set(f["target"].split(",")):
             return EVERYTHING
         ends = shared
     return {int(node) for node in ends}
@@ -157,7 +159,8 @@ def unavailable(o, log, logs):
         if s["source"] in ("list_offsets", "fetch") and s["error"] is None and s["leader_epoch"] is not None
     ]
     for begin, end, nodes in periods(o):
-        if nodes == EVERYTHING or not can_be_served(o, log, nodes, begin, end) or not connected(logs, nodes, begin):
+        known = None if nodes == EVERYTHING else isr_known(o, log, nodes, begin, end)
+        if known is None or not connected(o, logs, nodes, begin, (known, end)):
             continue
         tries = []
         for op_id in produces:
@@ -187,10 +190,11 @@ def outages(tries):
     return found
 
 
-def can_be_served(o, log, nodes, begin, end):
+def isr_known(o, log, nodes, begin, end):
+    """Since when, if enough in-sync replicas are left."""
     needed = max([1, *(int(v) for v, _ in o.in_force(log.topic, "min.insync.replicas"))])
     if not nodes:
-        return isr_size(o, log) >= needed
+        return begin if isr_size(o, log) >= needed else None
     calm = []
     for s in log.states:
         before = [at for at in edges(o) if at <= s["answered_ns"]]
@@ -198,14 +202,14 @@ def can_be_served(o, log, nodes, begin, end):
         if s["isr"] is not None and s["answered_ns"] <= begin and quiet:
             calm.append(s)
     if not calm:
-        return False
+        return None
     newest = max(s["asked_ns"] for s in calm)
     said = next(s for s in calm if s["asked_ns"] == newest)
     hit = struck(o, said["asked_ns"], end)
-    return hit != EVERYTHING and len(set(said["isr"]) - hit) >= needed
+    return newest if hit != EVERYTHING and len(set(said["isr"]) - hit) >= needed else None
 
 
-def connected(logs, nodes, begin):
+def connected(o, logs, nodes, begin, window):
     if not nodes:
         return True
     told = [
@@ -217,4 +221,10 @@ def connected(logs, nodes, begin):
     if not told:
         return False
     voters = set(max(told)[1])
+    for f in o.t["faults"]:
+        ends = (
+            {int(number) for number in re.findall(r"\d+", f["target"])} if "client" in (f["target"] or "") else voters
+        )
+        if f["inject_ns"] < window[1] and heal(f) > window[0] and not voters <= ends:
+            return False
     return 2 * len(voters - nodes) > len(voters)

@@ -1,5 +1,6 @@
 """Clusters that do not come to order, one story each: what is told of them, and what is not."""
 
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -86,9 +87,34 @@ def test_whom_nobody_reaches_is_alone_struck():
     assert one_of_three_is_cut_off("1->2,2->1,1->3,3->1,1->client,client->1") == {"unavailable"}
 
 
-@pytest.mark.parametrize("target", ["client->1", "1->2,2->1,1->client", "1->2,3->2,client->3", "1->2,1->3,2->client"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "client->1",
+        "1->2,2->1,1->client,client->1",
+        "1->2,1->3,1->client",
+        "2->1,3->1,client->1",
+        "1->2,3->2,client->3",
+        "1->2,1->3,2->client",
+        "1->2,2->1,1->3,3->1,1->client,client->1,2->3",
+    ],
+)
 def test_nothing_is_said_where_clients_may_not_reach_a_leader_that_stays(target):
     assert one_of_three_is_cut_off(target) == set()
+
+
+def test_nothing_is_said_where_a_leader_reached_a_controller_before():
+    """Cut off from one of the other two and from clients, it may have shrunk the ISR to itself by then."""
+    tables = one_of_three_is_killed()
+    fault(tables, 6, 8, kind="cut", target="1->2,2->1,1->client,client->1")
+    assert found(tables) == set()
+
+
+def test_who_is_no_voter_is_cut_off_by_a_cut_from_the_voters():
+    tables = one_of_three_is_killed()
+    links = (f"{one}->{other}" for one, other in permutations((4, 1, 2, 3, "client"), 2) if 4 in (one, other))
+    tables.rows["faults"][0].update(kind="cut", target=",".join(links))
+    assert found(tables) == {"unavailable"}
 
 
 def test_a_cut_on_one_listener_deposes_nobody():

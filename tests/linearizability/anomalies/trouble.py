@@ -8,6 +8,7 @@ from tests.linearizability.anomalies.histories import TOPIC, Tables
 SECOND = 1_000_000_000
 ISOLATED = "1->3,3->1,3->2,2->3,3->client,client->3"
 """Links of node 3 to everybody."""
+HALF_ISOLATED = "2->3,3->2,3->client,client->3"
 NODES = (1, 2, 3)
 ALLOWED_S = 30 + 2 * (3 + 6 + 1 + 1 + 2)
 CLUSTER = {"replica.lag.time.max.ms": "3000", "broker.session.timeout.ms": "6000"}
@@ -178,7 +179,11 @@ def nonsense_of_a_cluster(rng):
             tables.add("states", source="list_offsets", asked_ns=now, answered_ns=now + 1, error=error, **of)
         elif kind == "fault" and rng.random() < 0.5:
             what = rng.choice(["kill"] * 6 + ["pause", "cut", "election", "configuration", "wipe"])
-            target = {"cut": rng.choice(["1->2", "client->3", ISOLATED]), "election": TOPIC, "configuration": TOPIC}
+            target = {
+                "cut": rng.choice(["1->2", "client->3", ISOLATED, HALF_ISOLATED]),
+                "election": TOPIC,
+                "configuration": TOPIC,
+            }
             argument = {
                 "configuration": "min.insync.replicas=2",
                 "election": "preferred",
