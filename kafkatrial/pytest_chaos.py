@@ -4,20 +4,26 @@ Each item is one `kafkatrial chaos` in a child process of its own, so that an it
 its cluster by itself, and the items need nothing of each other.
 """
 
+import os
 import secrets
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
 
 import pytest
 
-from fixtures.targets.processes import GuardedProcess
+from kafkatrial import suite
 from kafkatrial.exit_codes import ExitCode
 
 _KAFKATRIAL = (sys.executable, "-P", "-m", "kafkatrial")
+_GUARD = suite.directory() / "fixtures" / "targets" / "guard.py"
+"""By its path: what is imported here is imported into a user's own tests, and they may have `fixtures` of their own."""
 _TIMEOUT_S = 3600.0
 """An item takes a minute or two."""
 _STOP_TIMEOUT_S = 120.0
@@ -102,14 +108,35 @@ def _run(*words: str) -> _Ran:
     Interrupted, it heals and stops before this goes on; where this process is killed, it is killed as well, and those
     that watch it clean up.
     """
-    with TemporaryDirectory(prefix="kafkatrial-") as directory:
-        child = GuardedProcess((*_KAFKATRIAL, *words), Path(directory) / "said")
-        try:
-            in_time = child.end_within(_TIMEOUT_S)
-        except BaseException:
-            child.terminate(_STOP_TIMEOUT_S)
-            raise
-        said = child.log.read_text(errors="replace")
-    if not in_time:
-        said += f"\nkilled: it did not end within {_TIMEOUT_S:.0f} s"
-    return _Ran(child.exit_status or 0, said)
+    with TemporaryFile() as output:
+        with _guarded((*_KAFKATRIAL, *words), output) as guard:
+            assert guard.stdout is not None
+            pid, late = int(guard.stdout.readline()), ""
+            try:
+                guard.wait(_TIMEOUT_S)
+            except BaseException as reason:
+                _end(guard, pid)
+                if not isinstance(reason, subprocess.TimeoutExpired):
+                    raise
+                late = f"\nended: it took more than {_TIMEOUT_S:.0f} s"
+        output.seek(0)
+        return _Ran(guard.returncode, output.read().decode(errors="replace") + late)
+
+
+def _guarded(command: Sequence[str], output: BinaryIO) -> "subprocess.Popen[bytes]":
+    """A command below the suite's guard, which says its pid first, and kills it once our end of its input is closed."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(_GUARD), *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=output,
+        start_new_session=True,
+    )
+
+
+def _end(guard: "subprocess.Popen[bytes]", pid: int) -> None:
+    """Let the command heal and stop."""
+    with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        if guard.poll() is None:
+            os.killpg(pid, signal.SIGTERM)
+            guard.wait(_STOP_TIMEOUT_S)

@@ -8,8 +8,14 @@ import sys
 from pathlib import Path
 
 
+def directory() -> Path:
+    """Where the suite's packages lie."""
+    bundled = Path(__file__).parent / "_suite"
+    return bundled if bundled.is_dir() else Path(__file__).parents[1]
+
+
 def activate() -> None:
     """Make `chaos`, `conformance`, `fixtures`, `reports` and `reference_broker` importable. Idempotent."""
-    bundled = Path(__file__).parent / "_suite"
-    if bundled.is_dir() and str(bundled) not in sys.path:
+    bundled = directory()
+    if bundled.name == "_suite" and str(bundled) not in sys.path:
         sys.path.insert(0, str(bundled))

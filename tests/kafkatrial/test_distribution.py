@@ -134,3 +134,8 @@ def test_somebody_elses_test_has_a_cluster(python, project):
 def test_somebody_elses_project_runs_the_suite(python, project):
     out = run(python, "-m", "pytest", "-q", "-m", "conformance", "-k", "offsets-are-dense", cwd=project)
     assert "1 passed" in out
+
+
+def test_somebody_elses_project_runs_chaos(python, project):
+    out = run(python, "-m", "pytest", "-q", "-m", "chaos", "--collect-only", "-p", "no:cacheprovider", cwd=project)
+    assert "chaos::drawn-rounds[reference]" in out
