@@ -239,6 +239,18 @@ class Nodes:
         for node in self.ids:
             self._start(node)
 
+    def start_anew(self) -> None:
+        """Kill and start the nodes that are missing from an ISR.
+
+        A node that was unregistered while it ran, by a request that came late, is not heard any more, and does not
+        register again: an operator who wants it back starts it again.
+        """
+        missing = {node for seen in self.view.partitions.values() for node in set(seen.replicas) - set(seen.isr)}
+        for node in sorted(missing.intersection(self.ids)):
+            with row(self.surroundings.recorder, "kill", "started again, as it may have been unregistered", str(node)):
+                self.target.kill(node)
+                self._start(node)
+
     def look_for_deaths(self) -> None:
         """A node that ended by itself is a finding of its own, unless its disk was broken."""
         for node, last_words in self.target.ended_nodes().items():

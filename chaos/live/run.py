@@ -4,7 +4,7 @@ It has recovered once every partition has a leader and a full ISR again, for whi
 `linearizability.anomalies.healing` allows, and takes one record more in every partition. Then fresh consumers read
 everything back, up to the end offsets, every replica's log directory is read as one more client that has to see all of
 it, and the whole history is judged. A cluster that does not recover has failed by that alone, and nobody waits for it
-any longer.
+any longer. What a late UnregisterBroker may have taken out is started again half-way through that time.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from chaos.faults import Unregister
 from chaos.live.clients import clients_of, write_ends
 from chaos.live.injector import BreakableTarget, Injected, Injector
 from chaos.live.report import Report, Worked, is_compacted, report_of
@@ -146,7 +147,11 @@ class _Healing:
         self.injector()
         clock = self._surroundings.target.transport
         self._healed_s, healed_ns = clock.monotonic(), clock.monotonic_ns()
+        may_be_unregistered = any(isinstance(timed.fault, Unregister) for timed in self._round.schedule)
         while not self._cancelled.is_set() and self.left_s > 0:
+            if may_be_unregistered and self.left_s < self.bound_s / 2:
+                self.injector.nodes.start_anew()
+                may_be_unregistered = False
             if self._view.is_whole(self._round.topic.partitions, self._nodes, healed_ns):
                 self.recovery_s = clock.monotonic() - self._healed_s
                 break

@@ -27,6 +27,7 @@ from chaos.faults import (
     StaleCopy,
     Starve,
     Timed,
+    Unregister,
     Upgrade,
     Wipe,
 )
@@ -167,6 +168,10 @@ class Administered:
         self.client = SimpleNamespace(close=lambda: None)
         self._target = target
 
+    def unregister_broker(self, node):
+        self._target._do("unregister", node)
+        return SimpleNamespace(error=None)
+
     def alter_topic(self, topic, name, value):
         self._target._do("alter", topic, name, value)
         return SimpleNamespace(error=None)
@@ -245,6 +250,15 @@ def test_a_disk_that_fails_is_not_damaged_further(inject, target, monkeypatch):
 
     monkeypatch.setattr("chaos.live.nodes.wipe", fail)
     assert inject(Timed(0, Wipe(1), 100)).found == [True]
+    assert not target.down
+
+
+def test_who_is_in_no_isr_is_started_anew(inject, target, view):
+    ran = inject(Timed(0, Unregister(2), 1_000))
+    view.tell(0, PartitionSeen(1, 6, (1, 3), (1, 2, 3), by_leader=True, at_ns=0))
+    ran.nodes.start_anew()
+    assert target.done[-2:] == [(2.0, "kill", 2), (2.0, "launch", 2)]
+    assert ran.rows[-1][:2] == ("kill", "2")
     assert not target.down
 
 
