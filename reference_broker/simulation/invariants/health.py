@@ -6,7 +6,7 @@
 | `ends-without-fault`  | a node ends by itself only where its disk has failed; one that could not register may too   |
 | `nothing-piles-up`    | what waits in a node that is idle: requests, timers, effects, answers awaited; and at any   |
 |                       | time, what waits for a connection that is gone                                              |
-| `patient-channel`     | a node ends a connection of its own only where an answer is late there                      |
+| `patient-channel`     | a node gives up who has to answer it only where that answer is late                         |
 """
 
 from reference_broker.core.connection import Channel, Disconnect, Effect
