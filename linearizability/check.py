@@ -41,16 +41,11 @@ LARGE_ROWS: Final = 2_000_000
 def judge(run_dir: Path) -> Judgement:
     """Judge the history of a run directory. Raises HistoryError or NotARunError, one line each."""
     history = open_history(run_dir)
-    if is_large(history):
+    if history.count("records") >= LARGE_ROWS:
         with Processes() as run:
             return judge_in_shards(history, run)
     validate(history)
     return judge_history(history)
-
-
-def is_large(history: History) -> bool:
-    """Whether a history is better judged by its shards. One that is being written has none."""
-    return history.count("records") >= LARGE_ROWS and not history.unfinished("operations").num_rows
 
 
 def judge_history(history: History) -> Judgement:

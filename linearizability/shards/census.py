@@ -1,16 +1,21 @@
 """What each log of a history has, counted while rows are dealt, and the plan of shards and parts that follows."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from linearizability.anomalies.arrow import Place
-from linearizability.anomalies.columns import Flags, Indexes, Int64s
+from linearizability.anomalies.columns import Flags, Indexes
 from linearizability.shards.manifest import Layout, Part, Shard
-from linearizability.shards.runs import HIGHEST, canonical
+from linearizability.shards.runs import HIGHEST, Stretches, canonical, with_id
+
+_POINTS: Final = 65_536
+"""About so many keys stand for those of a log that is cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,46 +24,36 @@ class Counted:
 
     rows: int = 0
     reads: int = 0
-    lowest: int = HIGHEST
-    highest: int = -1
 
     def with_more(self, other: "Counted") -> "Counted":
         """Both together."""
-        return Counted(
-            self.rows + other.rows,
-            self.reads + other.reads,
-            min(self.lowest, other.lowest),
-            max(self.highest, other.highest),
-        )
+        return Counted(self.rows + other.rows, self.reads + other.reads)
 
 
 Census = Mapping[Place, Counted]
 
 
-def counted(places: Sequence[Place], of: Indexes, offset: Int64s, is_read: Flags) -> Census:
-    """The census of some records, `of` their places; an offset below 0 is unknown."""
+def counted(places: Sequence[Place], of: Indexes, is_read: Flags) -> Census:
+    """The census of some records, `of` their places."""
     rows, reads = np.bincount(of, minlength=len(places)), np.bincount(of, is_read, len(places))
-    lowest, highest = np.full(len(places), HIGHEST), np.full(len(places), -1)
-    known = offset >= 0
-    np.minimum.at(lowest, of[known], offset[known])
-    np.maximum.at(highest, of[known], offset[known])
-    return {
-        place: Counted(int(rows[number]), int(reads[number]), int(lowest[number]), int(highest[number]))
-        for number, place in enumerate(places)
-    }
+    return {place: Counted(int(rows[number]), int(reads[number])) for number, place in enumerate(places)}
 
 
-def merged(parts: Iterable[Census]) -> Census:
-    """Several, together."""
+def merged(parts: Iterable[Census], own_id: Mapping[str, str]) -> Census:
+    """Several, together, rows without a topic id among those of the only id of their name (`with_id`)."""
     found: dict[Place, Counted] = {}
     for part in parts:
         for place, more in part.items():
-            found[place] = found.get(place, Counted()).with_more(more)
+            whole = with_id(place, own_id)
+            found[whole] = found.get(whole, Counted()).with_more(more)
     return found
 
 
-def plan(census: Census, part_rows: int) -> Layout:
-    """Shards of about so many rows: small partitions together, a large one by itself, in ranges of offsets."""
+def plan(census: Census, part_rows: int, stretches: Callable[[int], Stretches]) -> Layout:
+    """Shards of about so many rows: small partitions together, a large one by itself, in ranges of offsets.
+
+    `stretches` are those of a log by its number, which is its place in the canonical order.
+    """
     places = tuple(sorted(census, key=canonical))
     by_partition: dict[tuple[str, int], list[int]] = defaultdict(list)
     for number, (topic, _, partition) in enumerate(places):
@@ -69,7 +64,7 @@ def plan(census: Census, part_rows: int) -> Layout:
     for logs in by_partition.values():
         own = sum(census[places[log]].rows for log in logs)
         if own > part_rows and len(logs) == 1:
-            shards.append(_cut(logs[0], census[places[logs[0]]], part_rows))
+            shards.append(_cut(logs[0], own, part_rows, stretches(logs[0])))
             continue
         if waiting and rows + own > part_rows:
             shards.append(_whole(waiting, rows))
@@ -86,12 +81,23 @@ def _whole(logs: Sequence[int], rows: int) -> Shard:
     return Shard(tuple(logs), (Part(0, HIGHEST, rows),))
 
 
-def _cut(log: int, own: Counted, part_rows: int) -> Shard:
-    """One log in ranges of the same width: offsets are dense."""
-    count = -(-own.rows // part_rows)
-    width = -(-(own.highest + 1 - own.lowest) // count)
-    begins = [own.lowest + number * width for number in range(count)]
-    ends = [*begins[1:], HIGHEST]
-    begins[0] = 0
-    parts = (Part(begin, end, own.rows // count) for begin, end in zip(begins, ends, strict=True))
-    return Shard((log,), tuple(part for part in parts if part.begin < part.end))
+def _cut(log: int, rows: int, part_rows: int, stretches: Stretches) -> Shard:
+    """One log in ranges of offsets with about as many rows in each: a single offset may lie far from all others."""
+    count = -(-rows // part_rows)
+    bounds = [offset for offset in _quantiles(stretches, count) if offset > 0]
+    ranges = pairwise([0, *bounds, HIGHEST])
+    return Shard((log,), tuple(Part(begin, end, rows // (len(bounds) + 1)) for begin, end in ranges))
+
+
+def _quantiles(stretches: Stretches, count: int) -> list[int]:
+    """At most count - 1 offsets, ascending, between which lie even numbers of rows."""
+    if not len(stretches):
+        return []
+    first, last, rows = stretches.T
+    each = max(2, _POINTS // len(stretches))
+    points = np.linspace(np.maximum(first, 0), last, each).astype(np.int64).ravel()
+    order = np.argsort(points)
+    below = np.cumsum(np.tile(rows, each)[order])
+    wanted = below[-1] * (np.arange(1, count) / count)
+    found: list[int] = np.unique(points[order][np.searchsorted(below, wanted)]).tolist()
+    return found

@@ -13,7 +13,7 @@ import shutil
 import socket
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,11 +39,13 @@ from linearizability.shards.rules import (
     CheckValues,
     Span,
     Told,
+    Topic,
     are_ambiguous,
+    only_ids,
     overlaps,
 )
 from linearizability.shards.running import Run, Task
-from linearizability.shards.runs import HIGHEST, LOWEST, Index
+from linearizability.shards.runs import HIGHEST, LOWEST, Index, canonical, with_id
 from linearizability.shards.settling import Settled, SettlePart, SettleSmall, bounds_of
 from linearizability.shards.spilling import Spill, Spilling
 
@@ -61,7 +63,8 @@ def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
     fingerprint = fingerprint_of(history)
     folder = draft_folder(layout_folder(history))
     with removed_on_error(folder):
-        layout, is_lawful = settled(fingerprint, run, folder, _dealt(history, run, folder), part_rows or PART_ROWS)
+        spills, topics = _dealt(history, run, folder)
+        layout, is_lawful = settled(fingerprint, run, folder, spills, topics=topics, part_rows=part_rows or PART_ROWS)
         if not is_lawful:
             _validate(history, run)
         return published(layout, layout_folder(history))
@@ -129,8 +132,8 @@ def _broken_rule(history: History, number: int) -> str | None:
     return None
 
 
-def _dealt(history: History, run: Run, folder: Path) -> list[Spill]:
-    """Deal all rows of a history, which keeps the rules. Raises HistoryError."""
+def _dealt(history: History, run: Run, folder: Path) -> tuple[list[Spill], frozenset[Topic]]:
+    """Deal all rows of a history, which keeps the rules; and the topics they name. Raises HistoryError."""
     if not _faults_keep_rules(history):  # before anything is made of them
         _validate(history, run)
     pieces = [piece for name in SHARD_FIELDS for piece in pieces_of(history, name)]
@@ -140,17 +143,19 @@ def _dealt(history: History, run: Run, folder: Path) -> list[Spill]:
         Spilling(history, folder / SPILL_FOLDER, share, settings, number) for number, share in enumerate(shares)
     ]
     tasks: list[Task[Any]] = [CheckOperations(history), *spilling]
-    told, *spills = run(tasks)
-    if not _keep_rules(history, run, told, spills):
+    operations, *spills = run(tasks)
+    told = _told(history, run, operations, spills)
+    if not told.keeps_rules:
         _validate(history, run)
         assert all(spill.is_whole for spill in spills)
-    return spills
+    return spills, told.topics
 
 
-def keeps_rules(history: History, run: Run, spills: Sequence[Spill]) -> bool:
+def told_of(history: History, run: Run, spills: Sequence[Spill]) -> Told:
     """Whether a history of which all rows were dealt is known to keep the rules, but for those of values."""
-    (told,) = run([CheckOperations(history)])
-    return _faults_keep_rules(history) and _keep_rules(history, run, told, spills)
+    (operations,) = run([CheckOperations(history)])
+    told = _told(history, run, operations, spills)
+    return replace(told, keeps_rules=told.keeps_rules and _faults_keep_rules(history))
 
 
 def _faults_keep_rules(history: History) -> bool:
@@ -162,10 +167,14 @@ def _faults_keep_rules(history: History) -> bool:
     return True
 
 
-def _keep_rules(history: History, run: Run, told: Told, spills: Sequence[Spill]) -> bool:
-    topics = told.topics.union(*(spill.topics for spill in spills))
-    if not told.keeps_rules or not all(spill.keeps_rules for spill in spills) or are_ambiguous(topics):
-        return False
+def _told(history: History, run: Run, operations: Told, spills: Sequence[Spill]) -> Told:
+    topics = operations.topics.union(*(spill.topics for spill in spills))
+    proven = operations.keeps_rules and all(spill.keeps_rules for spill in spills) and not are_ambiguous(topics)
+    return Told(proven and _records_keep_rules(history, run, spills), topics)
+
+
+def _records_keep_rules(history: History, run: Run, spills: Sequence[Spill]) -> bool:
+    """Whether records that no single task has seen together keep the rules."""
     pieces = [(piece, span_of(history, piece)) for piece in pieces_of(history, "records")]
     checking: list[Task[bool]] = []
     for span in overlaps([spill.op_ids for spill in spills if spill.op_ids is not None]):
@@ -179,15 +188,20 @@ def _meet(one: Span, other: Span) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def settled(fingerprint: str, run: Run, folder: Path, spills: Sequence[Spill], part_rows: int) -> tuple[Layout, bool]:
+def settled(
+    fingerprint: str, run: Run, folder: Path, spills: Sequence[Spill], *, topics: Iterable[Topic], part_rows: int
+) -> tuple[Layout, bool]:
     """The layout of what was dealt, its files written; and whether each partition is sent a value once."""
+    own_id = only_ids(topics)
+    census = merged((spill.census for spill in spills), own_id)
+    places = sorted(census, key=canonical)
+    index = Index([([with_id(place, own_id) for place in spill.places], spill.files) for spill in spills], places)
     layout = replace(
-        plan(merged(spill.census for spill in spills), part_rows),
+        plan(census, part_rows, index.stretches),
         folder=folder,
         fingerprint=fingerprint,
         positions=sum(spill.positions for spill in spills),
     )
-    index = Index([(spill.places, spill.files) for spill in spills], layout.places)
     everything = (LOWEST, HIGHEST)
     small: list[SettleSmall] = []
     parts: list[SettlePart] = []

@@ -20,7 +20,7 @@ from linearizability.history.layout import HISTORY_FOLDER, has_journal
 from linearizability.history.reader import History
 from linearizability.history.schema import SCHEMAS
 
-VERSION: Final = 2
+VERSION: Final = 3
 SHARDS_FOLDER: Final = "_shards"
 MANIFEST: Final = "layout.json"
 _TAIL_BYTES: Final = 4096
@@ -108,8 +108,8 @@ def current_layout(history: History) -> Layout | None:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Of all files, by their paths inside it."""
-    return {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    """Of all files, by their paths inside it; what a task that was killed had begun to write is none of them."""
+    return {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*.parquet")}
 
 
 def fingerprint_of(history: History) -> str:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from linearizability.anomalies.catalogue import FACTS, ShardJudgement
 from linearizability.anomalies.finding import Finding
 from linearizability.judgement import Evidence, Verdict
+from linearizability.shards.drafts import draft_of
 from linearizability.shards.manifest import Layout
 
 RESULT: Final = "judgement.json"
@@ -37,9 +38,8 @@ class Keeping:
     def __call__(self) -> ShardJudgement:
         """What is said of it."""
         judgement = self.judge()
-        draft = self.path.with_suffix(".tmp")
-        draft.write_text(json.dumps({"key": self.key, **_document(judgement)}))
-        draft.replace(self.path)
+        with draft_of(self.path) as draft:
+            draft.write_text(json.dumps({"key": self.key, **_document(judgement)}))
         return judgement
 
 

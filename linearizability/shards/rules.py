@@ -6,6 +6,7 @@ which row breaks which rule. Between tasks rules are held by *spans*: tasks whos
 cannot break a rule together, and where some do not, only what lies in several spans is looked at again.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -67,9 +68,16 @@ def topics_of(table: pa.Table) -> set[Topic]:
 
 
 def are_ambiguous(topics: Iterable[Topic]) -> bool:
-    """Whether some name has several ids."""
-    known = [topic for topic, topic_id in set(topics) if topic_id is not None]
-    return len(known) != len(set(known))
+    """Whether some name has several ids, or some id several names: partitions are told apart by name here."""
+    known = {(topic, topic_id) for topic, topic_id in topics if topic_id is not None}
+    return any(len(known) != len(set(side)) for side in zip(*known, strict=True))
+
+
+def only_ids(topics: Iterable[Topic]) -> dict[str, str]:
+    """By name, the id of those that have just one."""
+    known = {(topic, topic_id) for topic, topic_id in topics if topic_id is not None}
+    ids_of = Counter(topic for topic, _ in known)
+    return {topic: topic_id for topic, topic_id in known if ids_of[topic] == 1}
 
 
 class RecordRules:
@@ -104,7 +112,7 @@ class RecordRules:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What `CheckOperations` says."""
+    """What is said of rows: of the operations by themselves, or of all tables."""
 
     keeps_rules: bool
     topics: frozenset[Topic]

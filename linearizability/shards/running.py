@@ -15,7 +15,9 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from linearizability.history.errors import HistoryError
+import pyarrow as pa
+
+from linearizability.history.errors import HistoryError, one_line
 from linearizability.shards.answers import packed, unpacked
 
 Answer = TypeVar("Answer")
@@ -28,7 +30,7 @@ class Run(Protocol):
     """What runs tasks."""
 
     def __call__(self, tasks: Sequence[Task[Answer]], /) -> Iterator[Answer]:
-        """The answers in order. Raises what a task raised, if that is a HistoryError, in its words."""
+        """The answers in order. Raises what a task raised, if that is a HistoryError or an OSError, in its words."""
 
 
 def run_here(tasks: Sequence[Task[Answer]]) -> Iterator[Answer]:
@@ -39,6 +41,10 @@ def run_here(tasks: Sequence[Task[Answer]]) -> Iterator[Answer]:
 
 class WorkerError(Exception):
     """A worker process failed in a way that says nothing of the history."""
+
+
+class WorkerRefusedError(WorkerError, OSError):
+    """The system refused a worker process something, a full disk say: an OSError here as it is one there."""
 
 
 class Processes:
@@ -107,6 +113,8 @@ def _received(connection: Connection) -> Any:
         raise WorkerError("a worker process ended: killed, or out of memory") from None
     if kind == "history":
         raise HistoryError(answer)
+    if kind == "refused":
+        raise WorkerRefusedError(*answer)
     if kind == "error":
         raise WorkerError(answer)
     return answer
@@ -125,5 +133,10 @@ def _answered(task: bytes) -> bytes:
         return packed(("answer", pickle.loads(task)()))  # noqa: S301 - from our own parent
     except HistoryError as error:
         return packed(("history", str(error)))
+    except OSError as error:
+        told = (error.errno, error.strerror, error.filename) if error.strerror else (one_line(error),)
+        return packed(("refused", told))
+    except pa.ArrowException as error:
+        return packed(("refused", (one_line(error),)))
     except Exception as error:  # noqa: BLE001 - the parent tells it
         return packed(("error", f"a worker process failed: {error!r}"))

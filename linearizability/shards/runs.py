@@ -4,9 +4,11 @@ Whoever deals rows writes them many at a time, sorted by the place of their log 
 record. An index says from where to where each record batch of a file goes: who settles a part reads the batches that
 reach into it, of every run, whatever the parts are, which is decided when everything has been dealt.
 
-A task numbers logs for itself, as it meets them; `Source` says which of them are which of the layout's.
+A task numbers logs for itself, as it meets them; `Source` says which of them are which of the layout's. Two of a task's
+may be one of the layout's: rows that do not know their topic's id are among those that do.
 """
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1
 """Bounds of keys that bound nothing."""
 KEYS: Final = {"sends": "offset", "reads": "offset", "operations": "key"}
 """Which column is the key of a row. Those of the other tables have none: they are never cut."""
+_RECORDS: Final = ("sends", "reads")
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -34,12 +37,25 @@ def canonical(place: Place) -> tuple[str, int, bool, str]:
     return topic, partition, topic_id is not None, topic_id or ""
 
 
+def with_id(place: Place, own_id: Mapping[str, str]) -> Place:
+    """A place with the topic id that a null stands for, where the name has just one."""
+    topic, topic_id, partition = place
+    return topic, own_id.get(topic) if topic_id is None else topic_id, partition
+
+
+Stretches = npt.NDArray[np.int64]
+"""Of rows that follow each other in one log, sorted by key: first key, last key, how many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batches:
     """The record batches of a file: log and key of the first and the last row of each."""
 
     file: Path
     ends: tuple[tuple[int, int, int, int], ...]
+    logs: npt.NDArray[np.int64]
+    """Per stretch, its log."""
+    stretches: Stretches
 
 
 class RunWriter:
@@ -47,9 +63,12 @@ class RunWriter:
 
     def __init__(self, folder: Path, number: int) -> None:
         self._folder, self._number = folder, number
+        self._attempt = uuid.uuid4().hex
+        """Spark may run a task twice at a time: neither writes into the files of the other."""
         self._numbers: dict[Place, int] = {}
         self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
         self._ends: dict[str, list[tuple[int, int, int, int]]] = {}
+        self._stretches: dict[str, list[tuple[npt.NDArray[np.int64], Stretches]]] = {}
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -59,7 +78,10 @@ class RunWriter:
     @property
     def files(self) -> dict[str, Batches]:
         """What has been written, by table."""
-        return {name: Batches(self._path(name), tuple(ends)) for name, ends in self._ends.items()}
+        return {
+            name: Batches(self._path(name), tuple(ends), *map(np.concatenate, zip(*self._stretches[name], strict=True)))
+            for name, ends in self._ends.items()
+        }
 
     def numbers(self, places: Sequence[Place]) -> npt.NDArray[np.int32]:
         """The numbers of some logs here."""
@@ -85,7 +107,8 @@ class RunWriter:
         table = table.add_column(0, pa.field("log", pa.int32(), nullable=False), pa.array(log)).combine_chunks()
         if name not in self._writers:
             self._writers[name] = pa.ipc.new_file(self._path(name), table.schema, options=_OPTIONS)
-            self._ends[name] = []
+            self._ends[name], self._stretches[name] = [], []
+        self._stretches[name].append(_stretches(log, key))
         begin = 0
         for batch in table.to_batches(BATCH_ROWS):
             self._writers[name].write_batch(batch)
@@ -99,7 +122,14 @@ class RunWriter:
             writer.close()
 
     def _path(self, name: str) -> Path:
-        return self._folder / f"{name}-{self._number:05d}.arrow"
+        return self._folder / f"{name}-{self._number:05d}-{self._attempt}.arrow"
+
+
+def _stretches(log: npt.NDArray[np.int32], key: Int64s) -> tuple[npt.NDArray[np.int64], Stretches]:
+    """Log, and stretch, of each part of rows that batches and logs cut."""
+    begins = np.union1d(np.arange(0, len(log), BATCH_ROWS), 1 + np.flatnonzero(np.diff(log)))
+    ends = np.append(begins[1:], len(log))
+    return log[begins].astype(np.int64), np.stack([key[begins], key[ends - 1], ends - begins], axis=1)
 
 
 def _ranks(places: Sequence[Place]) -> npt.NDArray[np.int64]:
@@ -143,13 +173,18 @@ class Index:
 
     def __init__(self, runs: Sequence[tuple[Sequence[Place], Mapping[str, Batches]]], places: Sequence[Place]) -> None:
         numbers = {place: number for number, place in enumerate(places)}
-        self._runs = [
-            (
-                np.array([numbers[place] for place in own], np.int32),
-                {name: (batches.file, np.array(batches.ends, np.int64)) for name, batches in files.items()},
-            )
-            for own, files in runs
-        ]
+        self._runs = []
+        self._stretches: list[tuple[npt.NDArray[np.int32], Stretches]] = []
+        for theirs, files in runs:
+            own = np.array([numbers[place] for place in theirs], np.int32)
+            ends = {name: (batches.file, _bounds(own, batches)) for name, batches in files.items()}
+            self._runs.append((own, ends))
+            self._stretches += [(own[files[name].logs], files[name].stretches) for name in _RECORDS if name in files]
+
+    def stretches(self, log: int) -> Stretches:
+        """Those of the records of a log whose offset is known."""
+        found = [stretches[(own == log) & (stretches[:, 1] >= 0)] for own, stretches in self._stretches]
+        return np.concatenate([np.empty((0, 3), np.int64), *found])
 
     def of(self, logs: Sequence[int], keys: Mapping[str, tuple[int, int]]) -> Dealt:
         """What was dealt to some logs, of each table within the bounds of keys [low, high)."""
@@ -170,6 +205,15 @@ class Index:
                 if len(batches):
                     found.setdefault(name, []).append(Source(file, tuple(batches.tolist()), theirs, own[theirs]))
         return found
+
+
+def _bounds(own: npt.NDArray[np.int32], batches: Batches) -> npt.NDArray[np.int64]:
+    """The ends of batches; of one in which keys may start again within one log of ours they bound nothing."""
+    ends = np.array(batches.ends, np.int64)
+    is_joined = (np.bincount(own) > 1)[own]
+    joined = (ends[:, 0] != ends[:, 2]) & (is_joined[ends[:, 0]] | is_joined[ends[:, 2]])
+    ends[joined, 1], ends[joined, 3] = LOWEST, HIGHEST
+    return ends
 
 
 def gathered(dealt: Dealt, name: str, schema: pa.Schema, low: int = LOWEST, high: int = HIGHEST) -> pa.Table:

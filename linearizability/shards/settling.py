@@ -5,6 +5,7 @@ that was not told its offset takes the place at which its value was read.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from linearizability.anomalies.arrow import numbers
 from linearizability.anomalies.columns import Flags, Indexes, Int64s
 from linearizability.shards import tables
+from linearizability.shards.drafts import draft_of
 from linearizability.shards.manifest import Layout, Shard
 from linearizability.shards.rules import Span, values_repeat
 from linearizability.shards.runs import LOWEST, Dealt, gathered
@@ -203,14 +205,15 @@ def _placed(sends: pa.Table, reads: pa.Table) -> pa.Table:
     return sends.append_column(pa.field("at", pa.int64(), nullable=False), pa.array(at))
 
 
-def _write(rows: pa.Table, path: object) -> None:
+def _write(rows: pa.Table, path: Path) -> None:
     numeric = [f.name for f in rows.schema if pa.types.is_int64(f.type) or pa.types.is_int32(f.type)]
     texts = [f.name for f in rows.schema if pa.types.is_string(f.type)]
-    pq.write_table(
-        rows,
-        path,
-        row_group_size=ROW_GROUP_ROWS,
-        compression="none" if "flags" in rows.column_names else "lz4",
-        use_dictionary=texts,
-        column_encoding=dict.fromkeys(numeric, _BY_DIFFERENCE),
-    )
+    with draft_of(path) as draft:
+        pq.write_table(
+            rows,
+            draft,
+            row_group_size=ROW_GROUP_ROWS,
+            compression="none" if "flags" in rows.column_names else "lz4",
+            use_dictionary=texts,
+            column_encoding=dict.fromkeys(numeric, _BY_DIFFERENCE),
+        )

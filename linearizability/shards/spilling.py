@@ -147,7 +147,7 @@ class Dealer:
         if name == "records" and own is not None:
             self._deal_records(table, own, of, places, codes)
             return
-        self._census = merged([self._census, dict.fromkeys(places, Counted())])
+        self._census = merged([self._census, dict.fromkeys(places, Counted())], {})
         columns = {name: table[name] for name in table.column_names}
         if own is not None and name == "positions":
             self._positions += table.num_rows
@@ -165,7 +165,7 @@ class Dealer:
         offset, is_read = numbers(table["offset"], UNKNOWN), pc.equal(table["direction"], "read").to_numpy()
         log = self._writer.numbers(places)[codes]
         self._rules.add(numbers(table["op_id"], 0), numbers(table["seq"], 0).astype(np.int32), is_read, log)
-        self._census = merged([self._census, counted(places, codes, offset, is_read)])
+        self._census = merged([self._census, counted(places, codes, is_read)], {})
         columns = _record_columns(table, own, of, wanted_keys(table, self._compacted))
         for name, wanted in (("sends", ~is_read), ("reads", is_read)):
             self._writer.write(name, columns, places, codes, key=offset, wanted=wanted)

@@ -1,8 +1,8 @@
 """Lays a history out while it is written: whoever writes public tables deals the same rows to their logs in passing.
 
-Rows wait until there are many, so that of a small history, which is judged without a layout, nothing lies on disk; and
-until their operation is there, which comes at about the same time, when it has ended. All that `laying_out` holds a
-history to is held here too; of one that breaks a rule no layout is made.
+Rows wait until there are many, so that of a small history, which is judged without a layout, little lies on disk while
+it is written, and nothing afterwards; and until their operation is there, which comes at about the same time, when it
+has ended. All that `laying_out` holds a history to is held here too; of one that breaks a rule no layout is made.
 """
 
 import shutil
@@ -20,13 +20,15 @@ from linearizability.history.layout import HISTORY_FOLDER
 from linearizability.history.reader import History, open_history
 from linearizability.history.schema import SCHEMAS
 from linearizability.shards import laying_out
-from linearizability.shards.laying_out import SPILL_FOLDER, draft_folder, keeps_rules, published, removed_on_error
+from linearizability.shards.laying_out import SPILL_FOLDER, draft_folder, published, removed_on_error, told_of
 from linearizability.shards.manifest import SHARDS_FOLDER, fingerprint_of
 from linearizability.shards.running import Run, run_here
 from linearizability.shards.spilling import CHUNK_ROWS, Dealer, Spill
 
 RECORDED_ROWS: Final = 262_144
-"""Records that wait in memory, some 40 MB of them, beside what else a process does that records."""
+"""Rows that wait in memory, some 40 MB of them, beside what else a process does that records."""
+_TABLE_ROWS: Final = 100
+"""What a waiting table weighs besides its rows: one of few rows takes some 15 KB, and an idle client flushes many."""
 
 
 class LayoutWriter:
@@ -39,7 +41,7 @@ class LayoutWriter:
         self._chunk_rows = chunk_rows
         self._folder: Path | None = None
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
-        self._waiting_records = 0
+        self._waiting_rows = 0
         self._operations = SCHEMAS["operations"].empty_table().select(OPERATION_FIELDS)
         """Those dealt last: rows of theirs may still come."""
         self._spills: list[Spill] = []
@@ -47,11 +49,11 @@ class LayoutWriter:
     def add(self, tables: Mapping[str, pa.Table]) -> None:
         """Rows more of the public tables; strings may be dictionaries. Raises HistoryError where the disk refuses."""
         for name, table in tables.items():
-            self._waiting[name].append(table.cast(SCHEMAS[name]))
-            if name == "records":
-                self.records += table.num_rows
-                self._waiting_records += table.num_rows
-        if self._waiting_records >= self._chunk_rows:
+            if table.num_rows:
+                self._waiting[name].append(table.cast(SCHEMAS[name]))
+                self._waiting_rows += table.num_rows + _TABLE_ROWS
+        self.records += tables["records"].num_rows if "records" in tables else 0
+        if self._waiting_rows >= self._chunk_rows:
             self._deal()
 
     def finish(self, history: History, run: Run) -> bool:
@@ -63,11 +65,17 @@ class LayoutWriter:
         folder, final = self._draft(), self._final
         self._folder = None
         with removed_on_error(folder):
-            if not keeps_rules(history, run, self._spills):
+            told = told_of(history, run, self._spills)
+            if not told.keeps_rules:
                 shutil.rmtree(folder)
                 return False
             layout, is_lawful = laying_out.settled(
-                fingerprint_of(history), run, folder, self._spills, laying_out.PART_ROWS
+                fingerprint_of(history),
+                run,
+                folder,
+                self._spills,
+                topics=told.topics,
+                part_rows=laying_out.PART_ROWS,
             )
             if is_lawful and published(layout, final).folder == final:
                 return True
@@ -87,7 +95,7 @@ class LayoutWriter:
 
     def _deal(self, *, last: bool = False) -> None:
         tables = {name: pa.concat_tables([SCHEMAS[name].empty_table(), *own]) for name, own in self._waiting.items()}
-        self._waiting, self._waiting_records = {name: [] for name in SCHEMAS}, 0
+        self._waiting, self._waiting_rows = {name: [] for name in SCHEMAS}, 0
         fresh = tables["operations"].select(OPERATION_FIELDS)
         operations = pa.concat_tables([self._operations, fresh]).sort_by("op_id").combine_chunks()
         self._operations = fresh

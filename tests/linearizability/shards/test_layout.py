@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -137,6 +138,34 @@ def test_worker_that_dies_is_one_clear_line(run):
 
 def _die():
     os._exit(1)
+
+
+FULL_DISK = """
+import resource
+import sys
+from pathlib import Path
+from linearizability.history.errors import HistoryError
+from linearizability.history.reader import open_history
+from linearizability.shards.engine import judge_in_shards
+from linearizability.shards.running import Processes, run_here
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+history = open_history(Path(sys.argv[1]))
+for run in (Processes(2), run_here):
+    try:
+        judge_in_shards(history, run)
+    except HistoryError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("limit", [100, 30_000])
+def test_full_disk_is_told_with_its_folder_by_worker_processes_too(run, limit):
+    command = [sys.executable, "-c", FULL_DISK, str(run), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    said = re.escape(f"{run}/history/_shards.") + r"\S+: cannot lay the history out: .*File too large.*\n"
+    assert re.fullmatch(said * 2, done.stdout), (done.stdout, done.stderr)
+    assert not list((run / "history").glob("_shards*"))
 
 
 def test_program_without_a_main_guard_can_judge_a_large_history(run):

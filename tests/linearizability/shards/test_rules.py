@@ -13,7 +13,7 @@ from linearizability.shards import laying_out
 from linearizability.shards.laying_out import lay_out
 from linearizability.shards.rules import overlaps
 from linearizability.shards.running import run_here
-from tests.linearizability.history.foreign import lawful_tables, write_history
+from tests.linearizability.history.foreign import lawful_tables, operation, record, write_history
 from tests.linearizability.history.test_validate import BROKEN, mutations
 
 ROWS = st.sampled_from([1, 2, 3, 10**6])
@@ -51,6 +51,17 @@ def test_layout_refuses_what_the_definition_refuses(tmp_path_factory, tables, ro
 @pytest.mark.parametrize("rows", [1, 10**6])
 def test_every_rule_is_held_to(tmp_path, tables, rows):
     assert_refused_as_by_the_definition(tmp_path, tables, (rows, rows, rows, rows))
+
+
+@pytest.mark.parametrize("value", [100, 999])
+@pytest.mark.parametrize("rows", [1, 10**6])
+def test_topic_id_of_two_names_is_one_topic(tmp_path, value, rows):
+    tables = lawful_tables()
+    renamed = {"topic": "orders-of-old", "topic_id": "ID-A", "partition": 0}
+    tables["operations"].append(operation(8, 1, "produce", 90, 91))
+    tables["records"].append(record(8, 0, "send", renamed, 3, value))
+    assert_refused_as_by_the_definition(tmp_path, tables, (rows, rows, rows, rows))
+    assert (tmp_path / "run" / "history" / "_shards").exists() == (value == 999)
 
 
 def test_lawful_history_is_not_read_again(tmp_path, monkeypatch):

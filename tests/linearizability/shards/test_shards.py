@@ -2,17 +2,20 @@
 
 import random
 import shutil
+from contextlib import nullcontext
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from linearizability import check
 from linearizability.check import judge_history
 from linearizability.history.reader import open_history
 from linearizability.history.schema import SCHEMAS
-from linearizability.shards import laying_out, spilling
+from linearizability.shards import laying_out, runs, spilling
 from linearizability.shards.engine import judge_layout
 from linearizability.shards.laying_out import lay_out
 from linearizability.shards.manifest import current_layout
@@ -62,6 +65,9 @@ def planted(rng):
         tables, plants = simulation.run(rng.randrange(5, 60)), PLANTS
     for name in rng.sample(sorted(plants), rng.randrange(3)) if tables.rows["positions"] else ():
         plants[name](tables, rng)
+    planted_reads = [row for row in tables.rows["records"] if row["seq"] >= 10_000]
+    for number, row in enumerate(planted_reads):  # Several plants may add to one poll.
+        row["seq"] += number
     return well_formed(tables)
 
 
@@ -73,6 +79,93 @@ def test_shards_are_judged_as_the_whole(tmp_path_factory, make, seed):
     run = make(rng).write(tmp_path_factory.mktemp("run") / "run", files=rng.randrange(1, 3))
     expected = judge_history(open_history(run))
     assert in_shards(run, rng.choice([10**6, rng.randrange(1, 12)])) == expected
+
+
+def forget_ids(tables, rng):
+    """Of rows of topics that have one id at most, some know it and some do not."""
+    rows = [row for name in tables.rows for row in tables.rows[name] if row.get("topic") is not None]
+    ids = {}
+    for row in rows:
+        ids.setdefault(row["topic"], set()).add(row["topic_id"])
+    only = {topic: min(own - {None}, default="X") for topic, own in ids.items() if len(own - {None}) <= 1}
+    knowing = rng.choice([0.02, 0.5, 0.98])
+    for row in rows:
+        if row["topic"] in only:
+            row["topic_id"] = only[row["topic"]] if rng.random() < knowing else None
+
+
+@pytest.mark.parametrize("make", [anything, planted])
+@given(seed=SEEDS)
+@examples(30)
+def test_rows_without_a_topic_id_are_judged_with_those_that_know_it(tmp_path_factory, make, seed):
+    rng = random.Random(seed)
+    tables = make(rng)
+    forget_ids(tables, rng)
+    run = tables.write(tmp_path_factory.mktemp("run") / "run", files=rng.randrange(1, 3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "BATCH_ROWS", rng.choice([2, 5, 10**6]))
+        assert in_shards(run, rng.choice([10**6, rng.randrange(1, 12)])) == judge_history(open_history(run))
+
+
+def test_one_row_that_knows_the_topic_id_does_not_keep_a_partition_from_being_cut(tmp_path):
+    def layout(name, knowing):
+        tables = synthetic(random.Random(1))
+        for table in tables.rows.values():
+            for row in table if knowing is not None else ():
+                if "topic_id" in row and row is not knowing(tables):
+                    row["topic_id"] = None
+        return lay_out(open_history(tables.write(tmp_path / name)), run_here, 20)
+
+    all_know = layout("all", None)
+    one_knows = layout("one", lambda tables: tables.rows["states"][0])
+    assert any(shard.is_cut for shard in all_know.shards)
+    assert (one_knows.places, one_knows.shards) == (all_know.places, all_know.shards)
+
+
+def test_one_offset_far_from_all_others_does_not_undo_the_cutting(tmp_path):
+    tables = synthetic(random.Random(1))
+    placed = [row for row in tables.rows["records"] if row["direction"] == "send" and row["offset"] is not None]
+    placed[0]["offset"] = 10**15
+    layout = lay_out(open_history(tables.write(tmp_path / "run")), run_here, 20)
+    files = [
+        layout.part_file(number, part, name)
+        for number, shard in enumerate(layout.shards)
+        for part in range(len(shard.parts))
+        for name in ("sends", "reads")
+    ]
+    assert len(files) > 2 * len(layout.shards)
+    assert max(pq.read_metadata(path).num_rows for path in files) <= 20
+
+
+def kill(run, tables, rng):
+    """Make of a run on disk one that was killed: some operations are in its journal only, with their records."""
+    journal = run / "history" / "_journal"
+    journal.mkdir()
+    begun = [row["op_id"] for row in tables.rows["operations"] if rng.random() < 0.3]
+    for name in ("operations", "records"):
+        path = run / "history" / f"{name}.parquet"
+        table = pq.read_table(path) if path.exists() else SCHEMAS[name].empty_table()
+        of_begun = pc.is_in(table["op_id"], value_set=pa.array(begun, pa.int64()))
+        pq.write_table(table.filter(of_begun), journal / f"{name}-000000.parquet")
+        pq.write_table(table.filter(pc.invert(of_begun)), path)
+
+
+@pytest.mark.parametrize("make", [anything, planted])
+@given(seed=SEEDS)
+@examples(20)
+def test_killed_run_is_judged_by_its_shards_as_the_whole(tmp_path_factory, make, seed):
+    rng = random.Random(seed)
+    tables = make(rng)
+    run = tables.write(tmp_path_factory.mktemp("run") / "run")
+    kill(run, tables, rng)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(check, "LARGE_ROWS", 0)
+        patch.setattr(check, "Processes", lambda: nullcontext(run_here))
+        patch.setattr(check, "judge_history", lambda _: pytest.fail("read into memory"))
+        patch.setattr(laying_out, "PART_ROWS", rng.choice([10**6, rng.randrange(1, 12)]))
+        judgement = check.judge(run)
+    assert judgement == judge_history(open_history(run))
+    assert not list((run / "history").glob("_shards*"))
 
 
 @pytest.mark.parametrize("make", [anything, planted])
@@ -159,6 +252,7 @@ CHANGES = [
     _other_position,
     _other_end,
     lambda rng, tables, row, other: row.update(offset=None),
+    lambda rng, tables, row, other: row.update(offset=10**15),
     lambda rng, tables, row, other: row.update(leader_epoch=rng.randrange(3)),
     lambda rng, tables, row, other: row.update(intact=False),
     lambda rng, tables, row, other: row.update(value=None, key="k"),

@@ -1,0 +1,30 @@
+"""The layout that is made while a history is written: what waits for it in memory, and for how long."""
+
+import pyarrow as pa
+
+from linearizability.history.schema import SCHEMAS
+from linearizability.shards.writing import LayoutWriter
+from tests.linearizability.history.foreign import arrow, operation, position
+
+WHERE = {"topic": "t", "topic_id": "ID", "partition": 0}
+
+
+def empty_polls(number):
+    """What one flush of an idle consumer brings: ten polls, and no record."""
+    polls = range(10 * number, 10 * number + 10)
+    return {
+        **{name: schema.empty_table() for name, schema in SCHEMAS.items()},
+        "operations": arrow("operations", [operation(op, 1, "poll", op, op + 1) for op in polls]),
+        "positions": arrow("positions", [position(op, WHERE, 0, 0, "read") for op in polls]),
+    }
+
+
+def test_memory_is_bounded_where_no_records_flow(tmp_path):
+    (tmp_path / "history").mkdir()
+    layout = LayoutWriter(tmp_path, 5_000)
+    before, most = pa.total_allocated_bytes(), 0
+    for number in range(400):
+        layout.add(empty_polls(number))
+        most = max(most, pa.total_allocated_bytes() - before)
+    layout.discard()
+    assert most < 500_000
