@@ -61,15 +61,15 @@ _NO_NODE: Final = 99
 
 def client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:
     """Clients of some kinds; a producer is among them in most scripts, since nothing is kept that nobody sent."""
-    return _client_lists(shape, kinds)
+    producers = [kind for kind in kinds if kind in _PRODUCING] or ["idempotent"]
+    first = chosen(*(_clients(kind, shape) for kind in producers))
+    more = chosen(*(_clients(kind, shape) for kind in kinds))
+    return st.tuples(first, st.lists(more, max_size=CLIENTS_MAX - 1)).map(lambda drawn: (drawn[0], *drawn[1]))
 
 
 @cache
-def _client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:
-    producers = [kind for kind in kinds if kind in _PRODUCING] or ["idempotent"]
-    first = chosen(*(CLIENT_KINDS[kind](shape) for kind in producers))
-    more = chosen(*(CLIENT_KINDS[kind](shape) for kind in kinds))
-    return st.tuples(first, st.lists(more, max_size=CLIENTS_MAX - 1)).map(lambda drawn: (drawn[0], *drawn[1]))
+def _clients(kind: str, shape: Shape) -> SearchStrategy[Client]:
+    return CLIENT_KINDS[kind](shape)
 
 
 @cache

@@ -59,14 +59,12 @@ GROUPS_MAX: Final = 4
 
 def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
     """Schedules of faults of some kinds, by time."""
-    if not kinds:
-        return st.just(())
-    return _schedules(shape, kinds)
+    return schedules_of(chosen(*(_groups(kind, shape) for kind in kinds))) if kinds else st.just(())
 
 
 @cache
-def _schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
-    return schedules_of(chosen(*(SIMULATED_KINDS[kind](shape) for kind in kinds)))
+def _groups(kind: str, shape: Shape) -> SearchStrategy[Group]:
+    return SIMULATED_KINDS[kind](shape)
 
 
 def schedules_of(groups: SearchStrategy[Group]) -> SearchStrategy[tuple[Timed, ...]]:

@@ -19,6 +19,27 @@ from chaos.simulation.seeds import script_of
 print(sha256("".join(repr(script_of(seed)) for seed in range(40)).encode()).hexdigest())
 """
 
+_MEMORY = """
+import gc
+from hypothesis.strategies import SearchStrategy
+from chaos.simulation.seeds import script_of
+
+def kept(seeds):
+    for seed in seeds:
+        script_of(seed)
+    gc.collect()
+    return sum(isinstance(each, SearchStrategy) for each in gc.get_objects())
+
+print(-kept(range(300)) + kept(range(300, 400)))
+"""
+KEPT_MAX = 24
+"""Strategies for each seed, by a hundred seeds: what is kept for the combination of kinds alone takes more."""
+
+
+def test_a_hundred_thousand_seeds_are_drawn_in_the_memory_of_some_hundred():
+    printed = subprocess.run([sys.executable, "-c", _MEMORY], text=True, capture_output=True, check=True).stdout
+    assert int(printed) <= KEPT_MAX * 100
+
 
 def test_a_seed_gives_one_script_whatever_the_hash_seed():
     printed = {
