@@ -1,8 +1,8 @@
 """ISR proposals on their way to the controller: AlterPartition (56) (Kafka's `AlterPartitionManager`).
 
 One request is under way at a time and carries all that was proposed meanwhile. A proposal stays until it is answered,
-whatever becomes of a request; one that is out of date by then changes nothing, at the controller (partition epoch) or
-here.
+whatever becomes of a request, and as it was made: one that is out of date by then changes nothing, at the controller
+(by its partition epoch) or here.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class IsrChanges:
 
     def propose(self, partition: Partition, proposal: IsrState, now: Now) -> None:
         """Take a proposal; it is in place of an earlier one of this partition."""
-        self._proposals[partition.key] = (partition, proposal)
+        self._proposals[partition.key] = Proposal.of(partition, proposal)
         self._send(now)
 
     def _send(self, now: Now) -> None:
@@ -57,11 +57,11 @@ class IsrChanges:
             (topic.topic_id, answer.partition_index): answer for topic in response.topics for answer in topic.partitions
         }
         for key, proposal in sent.items():
-            answer = answers.get((proposal[0].topic_id, proposal[0].index))
+            answer = answers.get((proposal.partition.topic_id, proposal.partition.index))
             if answer is not None:
                 if self._proposals.get(key) is proposal:
                     del self._proposals[key]
-                _settle(*proposal, answer, now)
+                _settle(proposal.partition, proposal.isr, answer, now)
         self._send(now)
 
 

@@ -1,9 +1,10 @@
 """What replication asks of other nodes, as kio's entities."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
-from typing import Any
+from typing import Any, Self
 
 from reference_broker.core.replication.fetch_settings import FetchSettings
 from reference_broker.core.replication.fetch_state import FetchState
@@ -13,8 +14,27 @@ from reference_broker.protocol.schemas import request_schema
 
 Asked = tuple[FetchState, int]
 """A partition and the offset that a fetch asks for."""
-Proposal = tuple[Partition, IsrState]
-"""A partition and what its ISR is to become."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """What the ISR of a partition is to become, in the epochs in which that was found: it may be sent much later.
+
+    :ivar members: nodes, each in the broker epoch that is meant (KIP-903).
+    """
+
+    partition: Partition
+    isr: IsrState
+    leader_epoch: int
+    partition_epoch: int
+    members: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, partition: Partition, isr: IsrState) -> Self:
+        """A proposal of now."""
+        members = tuple(partition.followers.with_broker_epochs(isr.proposed))
+        return cls(partition, isr, partition.leader_epoch, partition.partition_epoch, members)
+
 
 _FETCH = (1, 18)
 _LIST_OFFSETS = (2, 11)
@@ -73,25 +93,24 @@ def list_offsets_request(settings: FetchSettings, state: FetchState, timestamp: 
 def alter_partition_request(node_id: int, broker_epoch: int, proposals: Iterable[Proposal]) -> Any:
     """AlterPartition (56), version 3, of a leader."""
     module = request_schema(*_ALTER_PARTITION)
-    by_topic = sorted(proposals, key=lambda one: (one[0].topic, one[0].index))
+    by_topic = sorted(proposals, key=lambda one: one.partition.key)
     return module.AlterPartitionRequest(
         broker_id=node_id,
         broker_epoch=broker_epoch,
         topics=tuple(
-            module.TopicData(topic_id=topic_id, partitions=tuple(_alter_partition(*one) for one in some))
-            for topic_id, some in groupby(by_topic, key=lambda one: one[0].topic_id)
+            module.TopicData(topic_id=topic_id, partitions=tuple(map(_alter_partition, some)))
+            for topic_id, some in groupby(by_topic, key=lambda one: one.partition.topic_id)
         ),
     )
 
 
-def _alter_partition(partition: Partition, proposal: IsrState) -> Any:
+def _alter_partition(proposal: Proposal) -> Any:
     module = request_schema(*_ALTER_PARTITION)
-    members = partition.followers.with_broker_epochs(proposal.proposed)
     return module.PartitionData(
-        partition_index=partition.index,
-        leader_epoch=partition.leader_epoch,
+        partition_index=proposal.partition.index,
+        leader_epoch=proposal.leader_epoch,
         new_isr_with_epochs=tuple(
-            module.BrokerState(broker_id=node, broker_epoch=broker_epoch) for node, broker_epoch in members
+            module.BrokerState(broker_id=node, broker_epoch=broker_epoch) for node, broker_epoch in proposal.members
         ),
-        partition_epoch=partition.partition_epoch,
+        partition_epoch=proposal.partition_epoch,
     )

@@ -7,8 +7,8 @@
 | Fetch                | of partitions that it follows in their epoch, once each: where its log ends and begins, and  |
 |                      | the epoch of its last record (KIP-320, KIP-595, KIP-903)                                     |
 | ListOffsets          | its epoch of a partition that it follows; asks for a start or an end                         |
-| AlterPartition       | both epochs of its partition; members that are replicas, it among them, each in the epoch    |
-|                      | that it fetches with                                                                         |
+| AlterPartition       | no epoch that its partition has not had; in those of now, members that are replicas, it      |
+|                      | among them, each in no later epoch than it fetches with                                      |
 | AllocateProducerIds  | asked for when no id is left                                                                 |
 | BrokerRegistration   | its cluster, run, listeners, directory, rack, and the epoch of its last clean run; only      |
 |                      | while it is not registered                                                                   |
@@ -134,15 +134,20 @@ def _of_alter_partition(watched: Watched, channel: Channel, asked: Any) -> Itera
 
 
 def _of_proposal(watched: Watched, partition: Partition, said: Any) -> Iterator[Claim]:
+    """One that waited, or is sent again, may be of an epoch that is over by now, which the controller refuses."""
+    late = said.leader_epoch > partition.leader_epoch or said.partition_epoch > partition.partition_epoch
+    yield f"{partition.key}: an epoch that is to come", late, False
+    if said.partition_epoch != partition.partition_epoch:
+        return
     yield f"{partition.key}: leader_epoch", said.leader_epoch, partition.leader_epoch
-    yield f"{partition.key}: partition_epoch", said.partition_epoch, partition.partition_epoch
     members = {member.broker_id: member.broker_epoch for member in said.new_isr_with_epochs}
     yield f"{partition.key}: members that are named once", len(members), len(said.new_isr_with_epochs)
     yield f"{partition.key}: the leader's epoch", members.pop(watched.node_id, None), _epoch(watched)
     yield f"{partition.key}: members that are no replicas", members.keys() - set(partition.replicas), set()
     for node_id, epoch in members.items():
         fetched = partition.followers[node_id].broker_epoch if node_id in partition.followers else None
-        yield f"{partition.key}: epoch of {node_id}", epoch, _UNKNOWN_EPOCH if fetched is None else fetched
+        latest = _UNKNOWN_EPOCH if fetched is None else fetched
+        yield f"{partition.key}: {node_id} in an epoch after {latest}", epoch > latest, False
 
 
 def _of_allocation(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
