@@ -1,10 +1,9 @@
 """Every error that a person can cause or mend: one clear line on standard error, and the exit code it means.
 
 An error of another kind is a mistake of ours. Its traceback goes to a file, so that the line can say where it is and
-the terminal stays readable. In CI (`CI` is set) it is printed as well: the file is gone with the machine.
+the terminal stays readable.
 """
 
-import os
 import sys
 import tempfile
 import traceback
@@ -63,10 +62,7 @@ def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
         complain(" ".join(str(error).split()))
         return code
     path = _traceback_path(run_dir)
-    trace = "".join(traceback.format_exception(error))
-    path.write_text(trace)
-    if os.environ.get("CI"):
-        sys.stderr.write(trace)
+    path.write_text("".join(traceback.format_exception(error)))
     first_line = (str(error).splitlines() or [""])[0]
     complain(f"internal error: {type(error).__name__}: {first_line} (traceback in {path})")
     return ExitCode.INTERNAL

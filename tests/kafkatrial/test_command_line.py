@@ -203,8 +203,7 @@ def test_an_error_in_the_middle_keeps_the_verdicts_so_far(command, verdicts):
     assert ([o.requirement for o in results.outcomes], results.complete) == (["produce/first"], False)
 
 
-def test_an_unforeseen_error_is_one_line_and_a_file(command, verdicts, monkeypatch):
-    monkeypatch.delenv("CI", raising=False)
+def test_an_unforeseen_error_is_one_line_and_a_file(command, verdicts):
     verdicts["produce/first", "reference"] = ZeroDivisionError("oops")
     code, _, err = command("run", "--seed", "7", "--out", "kept")
     assert (code, err) == (
@@ -212,14 +211,6 @@ def test_an_unforeseen_error_is_one_line_and_a_file(command, verdicts, monkeypat
         "kafkatrial: internal error: ZeroDivisionError: oops (traceback in kept/internal-error.txt)\n",
     )
     assert "Traceback" in Path("kept/internal-error.txt").read_text()
-
-
-def test_in_ci_the_traceback_of_an_unforeseen_error_is_printed_too(command, verdicts, monkeypatch):
-    monkeypatch.setenv("CI", "true")
-    verdicts["produce/first", "reference"] = ZeroDivisionError("oops")
-    code, _, err = command("run", "--seed", "7", "--out", "kept")
-    said = "kafkatrial: internal error: ZeroDivisionError: oops (traceback in kept/internal-error.txt)\n"
-    assert (code, err) == (3, Path("kept/internal-error.txt").read_text() + said)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
