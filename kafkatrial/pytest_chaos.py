@@ -5,6 +5,7 @@ its cluster by itself, and the items need nothing of each other.
 """
 
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -28,6 +29,7 @@ _TIMEOUT_S = 3600.0
 """An item takes a minute or two."""
 _STOP_TIMEOUT_S = 120.0
 _SEED_BITS = 32
+_TRACEBACK = re.compile(r"\(traceback in (.+)\)$")
 _TAIL_LINES = 40
 
 
@@ -81,7 +83,8 @@ class ChaosItem(pytest.Item):
             pytest.skip(said[-1])
         if ran.code != ExitCode.OK:
             command = " ".join(("kafkatrial", "chaos", *self._words))
-            raise NotShownError("\n".join([f"{command} exited with {ran.code}", *said[-_TAIL_LINES:]]))
+            lines = [f"{command} exited with {ran.code}", *said[-_TAIL_LINES:], *_traceback_named(said[-_TAIL_LINES:])]
+            raise NotShownError("\n".join(lines))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What the command said alone: a traceback through this file helps nobody."""
@@ -100,6 +103,14 @@ class _Ran:
 
     code: int
     said: str
+
+
+def _traceback_named(said: Sequence[str]) -> Iterator[str]:
+    """The lines of a traceback that a command kept in a file: in CI that file is gone with the machine."""
+    for line in said:
+        if named := _TRACEBACK.search(line):
+            with suppress(OSError):
+                yield from Path(named[1]).read_text(errors="replace").splitlines()
 
 
 def _run(*words: str) -> _Ran:

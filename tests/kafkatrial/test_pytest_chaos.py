@@ -23,6 +23,9 @@ if words == ["chaos", "--show", "list"]:
     print("".join(f"{name}  what is seen\\n" for name in codes if name != "drawn"), end="")
     sys.exit()
 print("first line\\nTHE LAST LINE", flush=True)
+if "wrecked" in words:
+    open("kept.txt", "w").write("ZeroDivisionError: oops")
+    print("kafkatrial: internal error: oops (traceback in kept.txt)", flush=True)
 if "sleeper" in words:
     open("child.pid", "w").write(str(os.getpid()))
     time.sleep(600)
@@ -81,6 +84,10 @@ def test_the_exit_code_decides(run, code, outcome):
     result.assert_outcomes(**{outcome: 1, "deselected": 2})
     if outcome != "passed":
         result.stdout.fnmatch_lines(["*THE LAST LINE*"])
+
+
+def test_the_traceback_that_a_command_kept_is_shown(run):
+    run({"wrecked": 3}, "-m", "chaos", "-k", "wrecked").stdout.fnmatch_lines(["*ZeroDivisionError: oops*"])
 
 
 def test_a_killed_pytest_leaves_no_child(pytester):
