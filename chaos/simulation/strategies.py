@@ -176,6 +176,7 @@ _SHAPES: Final = (
     *_shapes(nodes=5)[:2],
     *_shapes(nodes=4, roles=((4, "controller"),))[:2],
     *_shapes(nodes=6, roles=_APART)[:2],
+    *_shapes(nodes=4, roles=((3, "broker"), (4, "broker")))[:1],
     *_shapes(nodes=1, replication_factor=1)[:2],
 )
 """Drawn from; three nodes of both roles in most scripts."""

@@ -4,6 +4,7 @@ Sources: `ClusterControlManager`, `ReplicationControlManager`, `ConfigurationCon
 """
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -11,15 +12,19 @@ from chaos.simulation.examination.exam import (
     ELSEWHERE,
     NOBODY,
     NONE,
+    NOWHERE,
     STRANGER,
     Exam,
     Facts,
     Whom,
     always,
+    anything,
     schema_for_nodes,
 )
 from chaos.simulation.examination.of_quorum import fetch
 
+_TIMEOUT: Final = timedelta(seconds=2)
+_CREATE_TOPICS, _DELETE_TOPICS = 19, 20
 _INCREMENTAL_ALTER_CONFIGS, _ALTER_PARTITION, _ENVELOPE, _DESCRIBE_CLUSTER = 44, 56, 58, 60
 _REGISTRATION, _HEARTBEAT, _UNREGISTRATION, _ALLOCATION, _ASSIGNMENT = 62, 63, 64, 67, 73
 _RESERVED: Final = UUID(int=7)
@@ -182,6 +187,26 @@ def _of_places(facts: Facts) -> list[str]:
     return [NONE, "UNKNOWN_TOPIC_ID", NONE, "UNKNOWN_TOPIC_OR_PARTITION", NONE, last]
 
 
+def _placements(facts: Facts) -> Any:
+    """A topic, once beside a broker that has never been there, and once beside one that is alone in its rack."""
+    create, delete = schema_for_nodes(_CREATE_TOPICS), schema_for_nodes(_DELETE_TOPICS)
+    leave = schema_for_nodes(_UNREGISTRATION)
+    topic = create.CreatableTopic(
+        name=NOWHERE, num_partitions=4, replication_factor=min(2, len(facts.brokers)), assignments=(), configs=()
+    )
+    gone = delete.DeleteTopicState(name=NOWHERE, topic_id=None)
+    return [
+        request
+        for rack in (facts.image.brokers[facts.broker].rack, ELSEWHERE)
+        for request in (
+            _registration(facts, rack=rack),
+            create.CreateTopicsRequest(topics=(topic,), timeout=_TIMEOUT, validate_only=False),
+            delete.DeleteTopicsRequest(topics=(gone,), timeout=_TIMEOUT),
+            leave.UnregisterBrokerRequest(broker_id=NOBODY),
+        )
+    ]
+
+
 # --- what administrators ask of a controller itself (KIP-919)
 
 
@@ -240,6 +265,7 @@ EXAMS: Final = (
     ),
     Exam("registrations", Whom.CONTROLLER, _registrations, always(*_OF_REGISTRATIONS)),
     Exam("in-sync replicas that cannot be", Whom.CONTROLLER, _proposals, _of_proposals),
+    Exam("places of new replicas", Whom.CONTROLLER, _placements, anything, unsettles=True),
     Exam("places of replicas", Whom.CONTROLLER, _places, _of_places),
     Exam("settings, of a controller itself", Whom.CONTROLLER, _settings, _of_settings),
     Exam(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
+from chaos.simulation.clients.process import Sleep
 from chaos.simulation.examination.exam import (
     NOBODY,
     NONE,
@@ -23,6 +24,19 @@ from fixtures.clients.requests import fitted
 _BY_NAME: Final = (4, 7, 9, 11, 12)
 _MAX_BYTES: Final = 1_000
 _TOPIC, _BROKER = 2, 4
+_GROUPS: Final = (
+    "g",
+    "exam",
+    "\u00e9t\u00e9",
+    "\U0001f600",
+    "polygenelubricants",
+    "billing",
+    "inventory",
+    "shipping",
+    "consumers",
+)
+"""By Java's hash positive, negative, the least of all; of one byte a character and of more."""
+_TOPIC_MADE_MS: Final = 2_000
 
 
 def _fetch(facts: Facts, version: int | None = None, offset: int = 2**40, **given: Any) -> Any:
@@ -111,6 +125,13 @@ def _coordinators(facts: Facts) -> Any:
     return asked
 
 
+def _coordinators_of_groups(facts: Facts) -> Any:
+    """Asked twice: the first who asks for one has the topic of groups made."""
+    schema = schema_for_clients(ApiKey.FIND_COORDINATOR)
+    asked = fitted(schema.FindCoordinatorRequest, key="", coordinator_keys=_GROUPS, key_type=0)
+    return [asked, Sleep(_TOPIC_MADE_MS), asked]
+
+
 def _versions(facts: Facts) -> Any:
     found = []
     for version in range(5):
@@ -128,5 +149,6 @@ EXAMS: Final = (
     Exam("properties", Whom.BROKER, _properties, anything),
     Exam("directories", Whom.BROKER, _directories, anything),
     Exam("coordinators of nothing", Whom.BROKER, _coordinators, always(*("INVALID_REQUEST",) * 5)),
+    Exam("coordinators of groups", Whom.BROKER, _coordinators_of_groups, anything, unsettles=True),
     Exam("versions", Whom.BROKER, _versions, always(*(NONE,) * 5, *("INVALID_REQUEST",) * 3)),
 )

@@ -33,6 +33,7 @@ from reference_broker.simulation.invariants.requests import check_request
 from reference_broker.simulation.invariants.timeliness import TimelinessInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Watch, Watched
+from reference_broker.simulation.invariants.watermark import WatermarkInvariants
 
 __all__ = ["InvariantViolation", "Invariants", "converged"]
 
@@ -67,6 +68,7 @@ class Invariants:
             FollowedInvariants(),
             FilesInvariants(),
             OracleInvariants(),
+            WatermarkInvariants(),
             timeliness,
         ]
 

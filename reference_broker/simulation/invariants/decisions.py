@@ -191,6 +191,7 @@ def _of_proposal(
             said = answer.leader_id, answer.leader_epoch, answer.isr, answer.partition_epoch
             is_so = after.leader, after.leader_epoch, after.isr, after.partition_epoch
             yield f"{where}: leader, epoch, ISR, partition epoch", said, is_so
+            yield f"{where}: is recovering", after.leader_recovery_state == _RECOVERING, wish.is_recovering
             if not before.adding_replicas and not before.removing_replicas:
                 yield f"{where}: members", set(after.isr), set(members)
         else:

@@ -14,6 +14,8 @@ know. Each batch is judged by what it changes; each node's image is held against
 | `fenced-in-isr`             | who is fenced, shuts down or is not registered leads nothing, and is in no ISR but as |
 |                             | its last member, without a leader (KIP-841)                                           |
 | `clean-election`            | a leader comes from the ISR, unless unclean elections are allowed, or were asked for  |
+| `unclean-recovers`          | a leader from outside of the ISR is alone in it, and recovering (KIP-704); no other   |
+|                             | record says that a leader is                                                          |
 | `moved-in-sync`             | a reassignment ends when all whom it wants are in sync (KAFKA-15665)                  |
 | `joins-isr-complete`        | who joins an ISR has all that is committed                                            |
 | `broker-epochs-grow`        | each registration of a broker has a greater epoch, the offset of its batch            |
@@ -64,6 +66,7 @@ from reference_broker.simulation.invariants.watch import Observer, Watched
 
 Key = tuple[Hashable, ...]
 _EVERYTHING_BYTES = 1 << 30
+_RECOVERING = 1
 
 
 class MetadataInvariants(Observer):
@@ -241,7 +244,13 @@ class MetadataInvariants(Observer):
             self.asked_for.discard(name)
             self.unclean_elections += 1
             self._partitions.elected_uncleanly((now.topic_id, now.partition_id), now.leader_epoch)
+            if (now.isr, now.leader_recovery_state) != ((now.leader,), _RECOVERING):
+                state = now.isr, now.leader_recovery_state
+                detail = f"{name}: {now.leader} was not in the ISR {before.isr}; ISR and recovery state are {state} now"
+                raise InvariantViolation("unclean-recovers", detail)
             return
+        if now.leader_recovery_state == _RECOVERING != before.leader_recovery_state:
+            raise InvariantViolation("unclean-recovers", f"{name}: {now.leader} recovers, which came from the ISR")
         joined = [member for member in now.isr if member not in before.isr]
         self._partitions.joined_isr((now.topic_id, now.partition_id), joined)
 

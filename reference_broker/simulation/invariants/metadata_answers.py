@@ -256,11 +256,11 @@ def _of_coordinators(seen: _Seen, request: Request, response: Any) -> Iterator[C
 
 
 def _hash(key: str) -> int:
-    """Java's hash of a string of ASCII, without its sign, as Kafka takes it."""
-    value = 0
-    for character in key:
-        value = (31 * value + ord(character)) & 0xFFFF_FFFF
-    return value & 0x7FFF_FFFF
+    """Java's hash of a string without its sign, as Kafka's `GroupMetadataManager` takes it (`Utils.abs`)."""
+    data = key.encode("utf-16-be")
+    units = [256 * high + low for high, low in zip(data[::2], data[1::2], strict=True)]
+    value = sum(unit * 31**power for power, unit in enumerate(reversed(units))) % 2**32
+    return min(value, 2**32 - value) % 2**31
 
 
 # --- properties

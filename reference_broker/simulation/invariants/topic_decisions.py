@@ -105,16 +105,23 @@ def _of_placed(decision: Decision, where: str, placed: PartitionRecord) -> Itera
 
 
 def _of_spread(image: MetadataImage, name: str, placed: Sequence[PartitionRecord]) -> Iterator[Claim]:
-    """Who is not fenced comes first; and leads as many as any other, where racks do not count."""
-    usable = [broker for broker in image.brokers.values() if not broker.in_controlled_shutdown]
-    alive = {broker.broker_id for broker in usable if not broker.fenced}
-    if len({broker.rack for broker in usable}) > 1:
-        return
+    """Each partition is in as many racks as it can be; then who is not fenced comes first, and leads as many as others.
+
+    The first replica, which is to lead, is never a fenced one.
+    """
+    usable = {broker.broker_id: broker for broker in image.brokers.values() if not broker.in_controlled_shutdown}
+    alive = {broker_id for broker_id, broker in usable.items() if not broker.fenced}
+    racks = {broker.rack for broker in usable.values()}
     for partition in placed:
+        where = f"{name}-{partition.partition_id}"
+        found = {usable[replica].rack for replica in partition.replicas if replica in usable}
+        yield f"{where}: racks", len(found), min(len(partition.replicas), len(racks))
+        yield f"{where}: first on a fenced broker", partition.replicas[0] in alive, True
         is_needed = set(partition.replicas) <= alive or alive <= set(partition.replicas)
-        yield f"{name}-{partition.partition_id}: on a fenced broker, with others free", is_needed, True
-    leads = [sum(partition.replicas[0] == broker_id for partition in placed) for broker_id in sorted(alive)]
-    yield f"{name}: leads many more than another: {leads}", max(leads) - min(leads) <= 1, True
+        yield f"{where}: on a fenced broker, with others free", is_needed or len(racks) > 1, True
+    if len(racks) == 1:
+        leads = [sum(partition.replicas[0] == broker_id for partition in placed) for broker_id in sorted(alive)]
+        yield f"{name}: leads many more than another: {leads}", max(leads) - min(leads) <= 1, True
 
 
 def _of_deletions(decision: Decision) -> Iterator[Claim]:

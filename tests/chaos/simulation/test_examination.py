@@ -1,5 +1,6 @@
 """A cluster that is right passes every exam, and a broker that is not right fails one."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -8,7 +9,8 @@ from chaos.simulation import run as run_module
 from chaos.simulation.examination import AT_ONCE, EXAMS, exams_of
 from chaos.simulation.run import run
 from chaos.simulation.script import Cluster, Script, Topic
-from reference_broker.core.controller import configs, elections, isr, reassignments, registrations, topics
+from reference_broker.core import group_coordinator
+from reference_broker.core.controller import configs, elections, isr, placement, reassignments, registrations, topics
 from reference_broker.core.controller.handlers import (
     allocate_producer_ids,
     assign_replicas_to_dirs,
@@ -41,6 +43,16 @@ def no_error(*_args, **_named):
     return ErrorCode.none
 
 
+def first_of_the_ring(racks, count):
+    """As many brokers as are wanted, of whatever rack."""
+    brokers = sorted(broker for ring in racks._rings() for broker in ring.brokers)
+    return tuple(brokers[:count])
+
+
+def as_if_all_were_here(image):
+    return [replace(broker, fenced=False) for broker in placement.usable_brokers(image)]
+
+
 MISTAKES = (
     ("names of topics", topics, "illegal_topic_name", nothing),
     ("replicas of new topics", topics, "check_assignment", nothing),
@@ -65,11 +77,22 @@ MISTAKES = (
     ("brokers that are not registered", broker_heartbeat, "check_broker_epoch", nothing),
     ("registrations", registrations, "_check_level", nothing),
     ("in-sync replicas that cannot be", isr, "_check_eligible", nothing),
+    ("places of new replicas", placement._Racks, "place", first_of_the_ring),
+    ("places of new replicas", topics, "usable_brokers", as_if_all_were_here),
+    ("coordinators of groups", group_coordinator, "java_hash", len),
     ("places of replicas", assign_replicas_to_dirs, "_assign", lambda *_: (ErrorCode.none, None)),
     ("settings, of a controller itself", configs, "_check_existence", nothing),
     ("controllers", describe_controllers, "EndpointType", type("Both", (), {"CONTROLLER": EndpointType.BROKER})),
 )
 """An exam, and in place of which function which other one fails it."""
+SEEN_BY = {
+    "wrong-answer",
+    "answer-of-controller",
+    "answer-of-metadata",
+    "answer-of-quorum",
+    "quorum-votes",
+    "exception",
+}
 
 
 def describe_cluster_error(request):
@@ -96,7 +119,7 @@ def test_a_broker_that_is_not_right_fails(mistake):
     with patch.object(owner, attribute, replacement):
         violation = sit(exam, cluster=Cluster(3))
     assert violation is not None
-    assert violation.name in {"wrong-answer", "answer-of-controller", "answer-of-quorum", "quorum-votes", "exception"}
+    assert violation.name in SEEN_BY
 
 
 def test_consecutive_seeds_have_all_exams_in_turn():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from reference_broker.core.channels import Channels
 from reference_broker.core.connection import Disconnect
+from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.duties import Duties
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
@@ -16,6 +17,7 @@ from reference_broker.core.replication.fetch_state import FetchPhase
 from reference_broker.core.replication.fetcher import Fetcher
 from reference_broker.core.replication.fetchers import Fetchers
 from reference_broker.core.replication.follower_progress import FollowerProgress
+from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.replicas import Replicas
 from reference_broker.protocol.metadata_records import BrokerRegistrationChangeRecord
@@ -73,7 +75,23 @@ def ask_again_at_once(self, states, now):
     self._timers.set(now.monotonic_ms + 1, lambda then: self._resume(delayed, then))
 
 
+def wait_for_everybody(self, end_offset, *_):
+    return min([end_offset, *(self[node].end_offset for node in self._progress)])
+
+
 BROKER_DEFECTS = (
+    Defect("watermark-follows", Followers, "committed_offset", wait_for_everybody, kinds=("isolate",), for_ms=9_000),
+    Defect(
+        "unclean-recovers",
+        partition_changes,
+        "_recovery_state",
+        lambda *_, **__: -1,
+        kinds=("isolate", "kill"),
+        faults=12,
+        faulty_ms=12_000,
+        for_ms=5_000,
+        properties={"unclean.leader.election.enable": "true", "min.insync.replicas": "1"},
+    ),
     Defect("laggard-leaves-isr", Partition, "maybe_shrink_isr", nothing, kinds=("isolate",), for_ms=9_000, faults=4),
     Defect(
         "leaves-isr-lagging",

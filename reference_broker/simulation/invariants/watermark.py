@@ -1,0 +1,55 @@
+"""What must hold for a leader that appends: the other side of `watermark-on-isr` (KIP-966, KAFKA-13217).
+
+| name                | what must hold                                                                                |
+|---------------------|-----------------------------------------------------------------------------------------------|
+| `watermark-follows` | all that the maximal ISR has is committed, unless fewer are in sync than `min.insync.replicas`|
+|                     | asks; it waits for nobody else but for replicas that are caught up and could join the ISR     |
+
+Looked at when a leader has appended: a follower that is out of the ISR may cease to count by the mere passing of time,
+and the watermark then stands until there is something new.
+"""
+
+from reference_broker.core.node import Node
+from reference_broker.core.replication.follower_progress import FollowerProgress
+from reference_broker.core.replication.partition import Partition
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
+
+
+class WatermarkInvariants(Observer):
+    """An observer of a watch."""
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """See the table."""
+        partition = replica.partition
+        if not replica.is_leader or replica.end_offset <= before.end_offset or partition is None:
+            return
+        node = watched.node
+        assert node is not None
+        assert node.broker is not None
+        configuration = node.broker.replicas.configuration(partition.topic)
+        if len(partition.isr.isr) < min(configuration.integer("min.insync.replicas"), len(partition.replicas)):
+            return
+        waited_for = {
+            member: partition.followers[member].end_offset
+            for member in partition.replicas
+            if member in partition.followers and _counts(member, partition, node, watched.machine.now.monotonic_ms)
+        }
+        committed = min((replica.end_offset, *waited_for.values()))
+        if replica.high_watermark < committed:
+            detail = f"{replica} counts up to {replica.high_watermark} as committed, and ends at {replica.end_offset}"
+            raise InvariantViolation("watermark-follows", f"{detail}; those in sync have so much: {waited_for}")
+
+
+def _counts(member: int, partition: Partition, node: Node, monotonic_ms: int) -> bool:
+    """Whether a leader has to wait for a follower."""
+    if member in partition.isr.maximal:
+        return True
+    follower = partition.followers[member]
+    lag_max_ms = node.runtime.configuration.integer("replica.lag.time.max.ms")
+    return monotonic_ms - follower.last_caught_up_ms <= lag_max_ms and _could_join(member, follower, node)
+
+
+def _could_join(member: int, follower: FollowerProgress, node: Node) -> bool:
+    image = node.metadata.image
+    return image.is_active(member) and follower.broker_epoch in {None, -1, image.brokers[member].broker_epoch}
