@@ -259,7 +259,7 @@ def _hash(key: str) -> int:
     """Java's hash of a string without its sign, as Kafka's `GroupMetadataManager` takes it (`Utils.abs`)."""
     data = key.encode("utf-16-be")
     units = [256 * high + low for high, low in zip(data[::2], data[1::2], strict=True)]
-    value = sum(unit * 31**power for power, unit in enumerate(reversed(units))) % 2**32
+    value: int = sum(unit * 31**power for power, unit in enumerate(reversed(units))) % 2**32
     return min(value, 2**32 - value) % 2**31
 
 
