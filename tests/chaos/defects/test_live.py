@@ -92,12 +92,12 @@ def test_a_name_that_cannot_be_tried_is_told_in_one_line(name, said, monkeypatch
 
 
 def test_one_that_takes_a_disk_is_caught_and_the_clean_broker_is_not_blamed():
-    assert_all_caught(["flush-no-directory"], rounds_max=3)
+    assert_all_caught(["flush-no-directory"], rounds_max=6)
 
 
 @pytest.mark.toxiproxy
 def test_one_that_takes_a_process_is_caught():
-    tried = next(try_defects(["end-with-a-connection"], rounds_max=3))
+    tried = next(try_defects(["end-with-a-connection"], rounds_max=6))
     assert "node-ended" in {violation.name for violation in tried.violations}, command.told(tried)
 
 
