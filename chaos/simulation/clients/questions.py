@@ -205,11 +205,11 @@ def delete_topic(topic: str) -> Question:
     )
 
 
-def delete_records(topic: str, partition: int, before: int) -> Question:
+def delete_records(topic: str, partition: int, before: int, timeout_ms: int) -> Question:
     """A DeleteRecords of one partition; -1: up to the high watermark."""
     return administer(
         ApiKey.DELETE_RECORDS,
-        lambda schema: requests.delete_records(schema, topic, partition, before, timeout_ms=ADMIN_TIMEOUT_MS),
+        lambda schema: requests.delete_records(schema, topic, partition, before, timeout_ms=timeout_ms),
     )
 
 

@@ -334,7 +334,7 @@ class RawClient(Client):
         node = yield from self.node_of(None, place)
         before = -1 if step.before is None else step.before
         op_id = self.invoke("delete_records", place, offset=known(before))
-        question = questions.delete_records(*place, before)
+        question = questions.delete_records(*place, before, self._script.timeout_ms // 2)
         answer: Answer = yield Ask(node, question, self._script.timeout_ms + _MAX_WAIT_MS)
         error, columns = answer.error, dict[str, Any]()
         if answer.response is not None:

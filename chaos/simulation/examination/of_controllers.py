@@ -188,22 +188,26 @@ def _of_places(facts: Facts) -> list[str]:
 
 
 def _placements(facts: Facts) -> Any:
-    """A topic, once beside a broker that has never been there, and once beside one that is alone in its rack."""
+    """A topic, beside a broker that has never been there, and then beside two that are alone in their racks."""
     create, delete = schema_for_nodes(_CREATE_TOPICS), schema_for_nodes(_DELETE_TOPICS)
     leave = schema_for_nodes(_UNREGISTRATION)
     topic = create.CreatableTopic(
         name=NOWHERE, num_partitions=4, replication_factor=min(2, len(facts.brokers)), assignments=(), configs=()
     )
     gone = delete.DeleteTopicState(name=NOWHERE, topic_id=None)
+    made = [
+        create.CreateTopicsRequest(topics=(topic,), timeout=_TIMEOUT, validate_only=False),
+        delete.DeleteTopicsRequest(topics=(gone,), timeout=_TIMEOUT),
+    ]
+    another = {"broker_id": NOBODY + 1, "incarnation_id": _RESERVED, "log_dirs": (UUID(int=STRANGER.int + 1),)}
     return [
-        request
-        for rack in (facts.image.brokers[facts.broker].rack, ELSEWHERE)
-        for request in (
-            _registration(facts, rack=rack),
-            create.CreateTopicsRequest(topics=(topic,), timeout=_TIMEOUT, validate_only=False),
-            delete.DeleteTopicsRequest(topics=(gone,), timeout=_TIMEOUT),
-            leave.UnregisterBrokerRequest(broker_id=NOBODY),
-        )
+        _registration(facts),
+        *made,
+        leave.UnregisterBrokerRequest(broker_id=NOBODY),
+        _registration(facts, rack=ELSEWHERE),
+        _registration(facts, rack=NOWHERE, **another),
+        *made,
+        *(leave.UnregisterBrokerRequest(broker_id=broker_id) for broker_id in (NOBODY, NOBODY + 1)),
     ]
 
 
@@ -213,7 +217,14 @@ def _placements(facts: Facts) -> Any:
 def _settings(facts: Facts) -> Any:
     schema = schema_for_nodes(_INCREMENTAL_ALTER_CONFIGS)
     config = (schema.AlterableConfig(name=_PROPERTY, config_operation=0, value=_VALUE),)
-    names = ((_BROKER, ""), (_BROKER, str(facts.broker)), (_BROKER, str(NOBODY)), (_BROKER, "-1"), (_BROKER, "abc"))
+    names = (
+        (_BROKER, ""),
+        (_BROKER, str(facts.broker)),
+        (_BROKER, str(NOBODY)),
+        (_BROKER, "0"),
+        (_BROKER, "-1"),
+        (_BROKER, "abc"),
+    )
     return [
         schema.IncrementalAlterConfigsRequest(
             resources=(schema.AlterConfigsResource(resource_type=kind, resource_name=name, configs=config),),
@@ -224,7 +235,7 @@ def _settings(facts: Facts) -> Any:
 
 
 def _of_settings(facts: Facts) -> list[str]:
-    return [NONE, NONE, "BROKER_ID_NOT_REGISTERED", "INVALID_REQUEST", "INVALID_REQUEST", "UNSUPPORTED_VERSION"]
+    return [NONE, NONE, *("BROKER_ID_NOT_REGISTERED",) * 2, *("INVALID_REQUEST",) * 2, "UNSUPPORTED_VERSION"]
 
 
 def _endpoints(facts: Facts) -> Any:

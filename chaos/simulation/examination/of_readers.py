@@ -37,6 +37,7 @@ _GROUPS: Final = (
 )
 """By Java's hash positive, negative, the least of all; of one byte a character and of more."""
 _TOPIC_MADE_MS: Final = 2_000
+_HALF_KNOWN: Final = ((7, -1), (-1, 7))
 
 
 def _fetch(facts: Facts, version: int | None = None, offset: int = 2**40, **given: Any) -> Any:
@@ -94,7 +95,8 @@ _OF_OLD_ENDS: Final = [*(NONE,) * 5, "UNSUPPORTED_VERSION", NONE, "UNSUPPORTED_V
 
 
 def _producer_ids(facts: Facts) -> Any:
-    return [requests.init_producer_id(request_schema(ApiKey.INIT_PRODUCER_ID, version)) for version in (0, 2, 3, 4)]
+    asked = [requests.init_producer_id(request_schema(ApiKey.INIT_PRODUCER_ID, version)) for version in (0, 2, 3, 4)]
+    return [*asked, *(replace(asked[-1], producer_id=known, producer_epoch=epoch) for known, epoch in _HALF_KNOWN)]
 
 
 def _properties(facts: Facts) -> Any:
@@ -145,7 +147,7 @@ def _versions(facts: Facts) -> Any:
 EXAMS: Final = (
     Exam("fetches that cannot be", Whom.LEADER, _fetches, always(*_OF_FETCHES)),
     Exam("ends, for old clients", Whom.LEADER, _old_ends, always(*_OF_OLD_ENDS)),
-    Exam("ids of producers", Whom.BROKER, _producer_ids, always(*(NONE,) * 4)),
+    Exam("ids of producers", Whom.BROKER, _producer_ids, always(*(NONE,) * 4, *("INVALID_REQUEST",) * 2)),
     Exam("properties", Whom.BROKER, _properties, anything),
     Exam("directories", Whom.BROKER, _directories, anything),
     Exam("coordinators of nothing", Whom.BROKER, _coordinators, always(*("INVALID_REQUEST",) * 5)),

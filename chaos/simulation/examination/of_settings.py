@@ -5,6 +5,7 @@ Sources: `ConfigAdminManager` and `ConfigurationControlManager` of Kafka 4.3, KI
 
 from typing import Any, Final
 
+from chaos.simulation.clients.process import Sleep
 from chaos.simulation.examination.exam import NOBODY, NONE, NOWHERE, Exam, Facts, Whom, always, schema_for_clients
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.requests import fitted
@@ -16,6 +17,8 @@ _PROPERTY, _VALUE = "message.max.bytes", "1048588"
 _REPLICAS: Final = "follower.replication.throttled.replicas"
 """A list of which nothing comes where nothing is throttled."""
 _TOO_LONG: Final = "x" * 32_768
+_KNOWN_MS: Final = 300
+"""By then brokers have heard of it."""
 Change = tuple[str, int, str | None]
 """A property, what is done to it, and a value."""
 
@@ -108,10 +111,16 @@ def _set_and_unset(facts: Facts) -> Any:
     resource = schema.DescribeConfigsResource(resource_type=_BROKER, resource_name=own, configuration_keys=(_PROPERTY,))
     told = fitted(schema.DescribeConfigsRequest, resources=(resource,), include_synonyms=True)
     return [
-        _altered(ApiKey.INCREMENTAL_ALTER_CONFIGS, (_BROKER, own, [(_PROPERTY, _SET, _VALUE)]), keep=False),
-        told,
-        _altered(ApiKey.ALTER_CONFIGS, (_BROKER, own, []), keep=False),
-        told,
+        request
+        for name in (own, "")
+        for request in (
+            _altered(ApiKey.INCREMENTAL_ALTER_CONFIGS, (_BROKER, name, [(_PROPERTY, _SET, _VALUE)]), keep=False),
+            Sleep(_KNOWN_MS),
+            told,
+            _altered(ApiKey.ALTER_CONFIGS, (_BROKER, name, []), keep=False),
+            Sleep(_KNOWN_MS),
+            told,
+        )
     ]
 
 
@@ -130,5 +139,5 @@ EXAMS: Final = (
     ),
     Exam("operations on settings", Whom.BROKER, _operations, always(*_OF_OPERATIONS)),
     Exam("lists", Whom.BROKER, _lists, always("INVALID_CONFIG", *(NONE,) * 5)),
-    Exam("a setting of a broker and back", Whom.BROKER, _set_and_unset, always(*(NONE,) * 4)),
+    Exam("a setting of a broker, of all, and back", Whom.BROKER, _set_and_unset, always(*(NONE,) * 8)),
 )

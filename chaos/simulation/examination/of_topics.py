@@ -8,6 +8,7 @@ from datetime import timedelta
 from types import ModuleType
 from typing import Any, Final
 
+from chaos.simulation.clients.process import Sleep
 from chaos.simulation.examination.exam import (
     NOBODY,
     NONE,
@@ -23,6 +24,8 @@ from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.requests import fitted
 
 _TIMEOUT: Final = timedelta(seconds=2)
+_LONG_MS: Final = 65_000
+"""Longer than Kafka's longest time-outs of a minute."""
 
 
 # --- topics
@@ -290,6 +293,11 @@ def _metadata_of(facts: Facts, version: int) -> Iterator[Any]:
         )
 
 
+def _after_a_long_while(facts: Facts) -> Any:
+    """Nothing happens meanwhile: every time-out that somebody forgot to lift comes."""
+    return [Sleep(_LONG_MS), *_metadata_of(facts, 12)]
+
+
 def _topics_by_id(facts: Facts) -> Any:
     schema, known = schema_for_clients(ApiKey.METADATA), facts.image.topics[facts.topic].topic_id
     ids = (known, facts.image.brokers[facts.broker].incarnation_id)
@@ -327,5 +335,6 @@ EXAMS: Final = (
         always(NONE, "MISMATCHED_ENDPOINT_TYPE", "UNSUPPORTED_ENDPOINT_TYPE"),
     ),
     Exam("what old clients are told", Whom.BROKER, _old_metadata, anything),
+    Exam("what is told after a long while", Whom.BROKER, _after_a_long_while, anything, unsettles=True),
     Exam("topics by their ids", Whom.BROKER, _topics_by_id, anything),
 )

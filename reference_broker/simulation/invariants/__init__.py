@@ -30,6 +30,7 @@ from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.quorum_answers import check_quorum_answer
 from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
 from reference_broker.simulation.invariants.requests import check_request
+from reference_broker.simulation.invariants.rolling import RollingInvariants
 from reference_broker.simulation.invariants.timeliness import TimelinessInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Watch, Watched
@@ -69,6 +70,7 @@ class Invariants:
             FilesInvariants(),
             OracleInvariants(),
             WatermarkInvariants(),
+            RollingInvariants(),
             timeliness,
         ]
 

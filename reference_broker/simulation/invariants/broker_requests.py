@@ -148,6 +148,8 @@ def _of_proposal(watched: Watched, partition: Partition, said: Any) -> Iterator[
         fetched = partition.followers[node_id].broker_epoch if node_id in partition.followers else None
         latest = _UNKNOWN_EPOCH if fetched is None else fetched
         yield f"{partition.key}: {node_id} in an epoch after {latest}", epoch > latest, False
+        has_to_be_known = node_id not in partition.isr.isr  # who is to join has fetched
+        yield f"{partition.key}: {node_id} joins in no epoch", has_to_be_known and epoch == _UNKNOWN_EPOCH, False
 
 
 def _of_allocation(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:

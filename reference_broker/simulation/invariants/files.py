@@ -20,7 +20,7 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 
 _ENOUGH_BYTES, _ENOUGH_MS = 50_000_000, 3_600_000
-_OF_LOGS: Final = (".log", ".index", ".timeindex")
+_OF_LOGS: Final = (".log", ".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
 
 
 class FilesInvariants(Observer):

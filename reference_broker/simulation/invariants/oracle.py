@@ -4,6 +4,7 @@
 |------------------------|--------------------------------------------------------------------------------------------|
 | `batches-intact`       | the files hold what was written to them, and every checksum fits                           |
 | `segments-fit-log`     | segments follow one another, end where their last batch does, and no other file is there   |
+| `snapshots-taken`      | a segment that was rolled begins with a snapshot of the producers                          |
 | `index-fits-log`       | entries name batches that are there, in order; every offset is found where it lies         |
 | `time-index-fits-log`  | entries name the largest timestamp so far; a time is found where it first was              |
 | `epochs-fit-log`       | the epochs that a log remembers are those of its batches, and the one that has just begun  |
@@ -60,6 +61,7 @@ def check_log(who: object, log: PartitionLog, mirror: LogMirror, wall_ms: int, *
     oracle = _Oracle(who, log)
     oracle.check_batches(mirror)
     oracle.check_segments()
+    oracle.check_snapshots(trusted_offset)
     oracle.check_indexes(trusted_offset)
     oracle.check_lookups()
     oracle.check_epochs()
@@ -134,6 +136,12 @@ class _Oracle:
                 self._violated("segments-fit-log", f"{name} belongs to no segment")
         if not 0 <= log.recovery_point <= log.log_end_offset:
             self._violated("recovery-point", f"{log.recovery_point} is beyond the end {log.log_end_offset}")
+
+    def check_snapshots(self, trusted_offset: int) -> None:
+        for segment in self._log._segments[1:]:
+            path = f"{self._log.directory}/{segment.base_offset:020d}.snapshot"
+            if segment.base_offset > trusted_offset and path not in self._files:
+                self._violated("snapshots-taken", f"segment {segment.base_offset} begins without a snapshot")
 
     # Indexes
 

@@ -4,8 +4,8 @@
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `laggard-leaves-isr`  | a leader keeps nobody in the ISR who has not caught up for `replica.lag.time.max.ms`, and   |
 |                       | half of it more, which is how often it looks; since it last asked for a change of the ISR   |
-| `leaves-isr-lagging`  | nobody is asked out of the ISR who was caught up within `replica.lag.time.max.ms`; to a new |
-|                       | leader all are, when its epoch begins                                                       |
+| `leaves-isr-lagging`  | nobody is asked out of the ISR who was caught up within `replica.lag.time.max.ms`, or has   |
+|                       | all that there is; to a new leader all are caught up when its epoch begins                  |
 | `silent-is-fenced`    | an active controller fences a broker that is down, and was not heard of, for                |
 |                       | `broker.session.timeout.ms`                                                                 |
 | `flushed-in-time`     | what `flush.ms` asks to be durable is, a period of `log.flush.scheduler.interval.ms` later  |
@@ -134,10 +134,14 @@ class TimelinessInvariants(Observer):
         assert watched.node is not None
         if self._shrinking.get(replica) is wish or len(watched.open) > ALL_AT_ONCE_MAX:
             return
-        self._shrinking[replica] = wish
+        assert replica.partition is not None
+        self._shrinking[replica], followers = wish, replica.partition.followers
         lag_max_ms = watched.node.runtime.configuration.integer("replica.lag.time.max.ms")
         for node_id in sorted(wish.isr - wish.proposed):
             lag_ms = watched.machine.now.monotonic_ms - replica.caught_up_ms.get(node_id, NEVER_MS)
+            if node_id in followers and followers[node_id].end_offset == replica.end_offset:
+                detail = f"{replica}: {node_id} is to leave the ISR, and has all that there is"
+                raise InvariantViolation("leaves-isr-lagging", detail)
             if lag_ms <= lag_max_ms:
                 detail = f"{replica}: {node_id} is to leave the ISR, and was caught up {lag_ms} ms ago"
                 raise InvariantViolation("leaves-isr-lagging", detail)

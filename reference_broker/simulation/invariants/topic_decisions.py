@@ -102,6 +102,9 @@ def _of_placed(decision: Decision, where: str, placed: PartitionRecord) -> Itera
     is_active = [decision.before.is_active(replica) for replica in placed.isr]
     yield f"{where}: an ISR of active replicas", all(is_active) and set(placed.isr) <= set(placed.replicas), True
     yield f"{where}: a leader in sync", placed.leader in placed.isr, True
+    begun = placed.leader_epoch, placed.partition_epoch, placed.leader_recovery_state
+    yield f"{where}: leader epoch, partition epoch, recovery state", begun, (0, 0, 0)
+    yield f"{where}: moves", _moves(placed), False
 
 
 def _of_spread(image: MetadataImage, name: str, placed: Sequence[PartitionRecord]) -> Iterator[Claim]:

@@ -9,7 +9,8 @@ from chaos.simulation import run as run_module
 from chaos.simulation.examination import AT_ONCE, EXAMS, exams_of
 from chaos.simulation.run import run
 from chaos.simulation.script import Cluster, Script, Topic
-from reference_broker.core import group_coordinator
+from reference_broker.core import group_coordinator, lifecycle
+from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller import configs, elections, isr, placement, reassignments, registrations, topics
 from reference_broker.core.controller.handlers import (
     allocate_producer_ids,
@@ -22,6 +23,7 @@ from reference_broker.core.handlers import (
     describe_cluster,
     describe_controllers,
     forward_alter_configs,
+    init_producer_id,
     list_offsets,
 )
 from reference_broker.core.handlers.endpoint_type import EndpointType
@@ -43,6 +45,14 @@ def no_error(*_args, **_named):
     return ErrorCode.none
 
 
+def as_if_it_were_fine(request):
+    return request.replies.InitProducerIdResponse(error_code=ErrorCode.none, producer_id=1, producer_epoch=0)
+
+
+def only_for_one_broker(configuration, own, _cluster_wide, original=BrokerConfiguration.set_dynamic):
+    original(configuration, own, {})
+
+
 def first_of_the_ring(racks, count):
     """As many brokers as are wanted, of whatever rack."""
     brokers = sorted(broker for ring in racks._rings() for broker in ring.brokers)
@@ -54,6 +64,8 @@ def as_if_all_were_here(image):
 
 
 MISTAKES = (
+    ("what is told after a long while", lifecycle.Lifecycle, "_lift_registration_limit", nothing),
+    ("ids of producers", init_producer_id, "_refusal", lambda request, _: as_if_it_were_fine(request)),
     ("names of topics", topics, "illegal_topic_name", nothing),
     ("replicas of new topics", topics, "check_assignment", nothing),
     ("settings of new topics", topics, "validate_topic_overrides", lambda *_: {}),
@@ -67,6 +79,7 @@ MISTAKES = (
     ("ends, for old clients", list_offsets, "_FIRST_VERSION", {}),
     ("settings of brokers", forward_alter_configs, "_check_broker", nothing),
     ("all settings of brokers", forward_alter_configs, "validate_dynamic", nothing),
+    ("a setting of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
     ("operations on settings", configs, "_check_resource", nothing),
     ("the cluster", describe_cluster, "wrong_endpoint", lambda request, _: describe_cluster_error(request)),
     ("votes", Answers, "_is_meant_for_us", everything),
@@ -90,7 +103,9 @@ SEEN_BY = {
     "answer-of-controller",
     "answer-of-metadata",
     "answer-of-quorum",
+    "not-converged",
     "quorum-votes",
+    "settings-follow",
     "exception",
 }
 

@@ -6,6 +6,8 @@ from reference_broker.core.channels import Channels
 from reference_broker.core.connection import Disconnect
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.duties import Duties
+from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.snapshots import ProducerSnapshots
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.purgatory import Purgatory
@@ -80,6 +82,16 @@ def wait_for_everybody(self, end_offset, *_):
 
 
 BROKER_DEFECTS = (
+    Defect(
+        "segments-rolled",
+        Segment,
+        "waited_ms",
+        lambda *_: 0,
+        faults=0,
+        properties={"log.roll.ms": "300"},
+    ),
+    Defect("snapshots-taken", ProducerSnapshots, "take", lambda *_: [], faults=0, properties={"log.roll.ms": "300"}),
+    Defect("honest-request", Followers, "_broker_epoch", lambda *_: -1),
     Defect("watermark-follows", Followers, "committed_offset", wait_for_everybody, kinds=("isolate",), for_ms=9_000),
     Defect(
         "unclean-recovers",

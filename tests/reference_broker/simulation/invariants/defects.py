@@ -165,7 +165,8 @@ def _elect_anybody(_partition, target, _election, is_acceptable):
 
 
 def _elect_uncleanly(_partition, target, _election, is_acceptable):
-    return next((replica for replica in reversed(target.replicas) if is_acceptable(replica)), NO_LEADER), True
+    leader = next((replica for replica in reversed(target.replicas) if is_acceptable(replica)), NO_LEADER)
+    return leader, leader not in target.isr
 
 
 def _keep_the_broker_epoch(original):
