@@ -55,7 +55,7 @@ _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "replica.high.watermark.checkpoint.interval.ms": ("200", "5000"),
     "metadata.log.max.record.bytes.between.snapshots": ("500", "3000"),
     "log.retention.check.interval.ms": ("300", "2000"),
-    "auto.leader.rebalance.enable": ("false",),
+    "auto.leader.rebalance.enable": ("true",),
     "leader.imbalance.check.interval.seconds": ("2", "5"),
     "unclean.leader.election.interval.ms": ("1000",),
     "producer.id.expiration.ms": ("16000", "25000"),
@@ -74,6 +74,10 @@ _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
         (("retention.ms", "-1"), ("retention.bytes", "500"), ("segment.index.bytes", "12")),
         (("log.retention.check.interval.ms", "300"),),
     ),
+    "rebalance": (
+        (),
+        (("auto.leader.rebalance.enable", "true"), ("leader.imbalance.check.interval.seconds", "2")),
+    ),
     "timed-flush": ((("flush.ms", "300"),), (("log.flush.scheduler.interval.ms", "200"),)),
 }
 """Settings of topics and of nodes that show something only together."""
@@ -84,6 +88,9 @@ _GO_WITH: Final = {
     "late-leader": "short-lag",
 }
 """Faults that show something only with such settings."""
+
+
+_AT_TIMES: Final = ("short-metadata-log", "timed-flush", "retention-by-size", "rebalance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +161,7 @@ def _swarms() -> SearchStrategy[Swarm]:
         faults=chosen(_NO_FAULTS, *(_some(tuple(SIMULATED_KINDS), 1, 4),) * 9),
         topic_settings=_some(tuple(_TOPIC_SETTINGS), 0, 4),
         cluster_settings=_some(tuple(_CLUSTER_SETTINGS), 0, 4),
-        together=st.sampled_from(((),) * 11 + (("short-metadata-log",), ("timed-flush",), ("retention-by-size",))),
+        together=st.sampled_from(((),) * 11 + tuple((name,) for name in _AT_TIMES)),
     )
 
 

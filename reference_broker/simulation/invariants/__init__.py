@@ -30,9 +30,11 @@ from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.quorum_answers import check_quorum_answer
 from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
 from reference_broker.simulation.invariants.requests import check_request
+from reference_broker.simulation.invariants.retention import RetentionInvariants
 from reference_broker.simulation.invariants.rolling import RollingInvariants
 from reference_broker.simulation.invariants.timeliness import TimelinessInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.waiting import WaitingInvariants
 from reference_broker.simulation.invariants.watch import Watch, Watched
 from reference_broker.simulation.invariants.watermark import WatermarkInvariants
 
@@ -57,7 +59,7 @@ class Invariants:
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
         committed, timeliness = CommittedInvariants(), TimelinessInvariants(cluster)
         self.watch.answers += [check_answer, check_metadata_answer, check_quorum_answer]
-        self.watch.answers += [committed.answered, timeliness.answered]
+        self.watch.answers += [committed.answered, timeliness.answered, WaitingInvariants().answered]
         self.watch.requests.append(check_request)
         self.watch.decisions += [check_decision, committed.decided]
         self.watch.observers += [
@@ -71,6 +73,7 @@ class Invariants:
             OracleInvariants(),
             WatermarkInvariants(),
             RollingInvariants(),
+            RetentionInvariants(),
             timeliness,
         ]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.segment import Segment
-from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, BatchHeader, checksum
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, NO_TIMESTAMP, BatchHeader, checksum
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.violation import InvariantViolation
 
@@ -31,6 +31,7 @@ class Batch(NamedTuple):
     """Base offset of the segment that holds it."""
     position: int
     size_bytes: int
+    max_timestamp_ms: int = NO_TIMESTAMP
 
     def is_same_as(self, other: "Batch") -> bool:
         """Whether two replicas have here the same records."""
@@ -46,10 +47,12 @@ class LogChange:
 
     :param removed: batches that are gone from its end, the last one first.
     :param added: batches that are new at its end, in order.
+    :param forgotten: batches that are gone from its start, with their segments, in order.
     """
 
     removed: list[Batch]
     added: list[Batch]
+    forgotten: list[Batch]
 
 
 class LogMirror:
@@ -111,19 +114,23 @@ class LogMirror:
         """
         files = cast("MemoryDisk", log._disk).files
         segments = log._segments
-        self._forget_before(segments[0].base_offset)
+        forgotten = self._forget_before(segments[0].base_offset)
         self._recall(log.directory, segments, files)
         removed = []
         while self.batches and not self._stands(self.batches[-1], log.directory, segments, files):
             removed.append(self.batches.pop())
         known = len(self.batches)
         self._read_on(log.directory, segments, files)
-        return LogChange(removed, self.batches[known:])
+        return LogChange(removed, self.batches[known:], forgotten)
 
-    def _forget_before(self, offset: int) -> None:
+    def _forget_before(self, offset: int) -> list[Batch]:
         """Whole segments are deleted from the start of a log."""
-        if self.batches and self.batches[0].last_offset < offset:
-            del self.batches[: bisect_right(self.batches, offset - 1, key=attrgetter("last_offset"))]
+        if not self.batches or self.batches[0].last_offset >= offset:
+            return []
+        count = bisect_right(self.batches, offset - 1, key=attrgetter("last_offset"))
+        forgotten = self.batches[:count]
+        del self.batches[:count]
+        return forgotten
 
     def _recall(self, directory: str, segments: list[Segment], files: MutableMapping[str, bytearray]) -> None:
         """A power cut brings back segments from before the first, whose deletion was not durable."""
@@ -170,7 +177,8 @@ def _parse(data: bytes | bytearray, position: int, segment: int, directory: str)
                 detail = f"{directory}: the checksum of the batch at offset {header.base_offset} does not fit"
                 raise InvariantViolation("batches-intact", detail)
             place = segment, position, header.size_bytes
-            return Batch(header.base_offset, header.last_offset, header.leader_epoch, header.crc, *place)
+            who = header.base_offset, header.last_offset, header.leader_epoch, header.crc
+            return Batch(*who, *place, header.max_timestamp_ms)
     raise InvariantViolation(
         "batches-intact", f"{directory}, segment {segment}: no batch at byte {position}, {left} bytes before the end"
     )

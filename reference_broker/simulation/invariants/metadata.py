@@ -9,7 +9,8 @@ know. Each batch is judged by what it changes; each node's image is held against
 | `metadata-monotone`         | what a node has applied is never taken back, in one life                              |
 | `snapshot-is-image`         | the records that a node would put into a snapshot make the image that it has          |
 | `partition-epochs-grow`     | a partition's leader epoch and partition epoch never fall, in the log of the metadata;|
-|                             | another leader comes with a greater leader epoch                                      |
+|                             | another leader, or none, comes with a greater leader epoch, and so does the end of a  |
+|                             | replica                                                                               |
 | `leader-in-isr`             | a leader is in the ISR, all of whose members are replicas, once                       |
 | `fenced-in-isr`             | who is fenced, shuts down or is not registered leads nothing, and is in no ISR but as |
 |                             | its last member, without a leader (KIP-841)                                           |
@@ -228,7 +229,8 @@ class MetadataInvariants(Observer):
         left = [member for member in before.replicas if member not in now.replicas]
         self._partitions.left_assignment((now.topic_id, now.partition_id), left)
         has_new_leader = now.leader not in {NO_LEADER, before.leader}
-        if now.partition_epoch <= before.partition_epoch or now.leader_epoch < before.leader_epoch + has_new_leader:
+        has_to_grow = now.leader != before.leader or bool(left)
+        if now.partition_epoch <= before.partition_epoch or now.leader_epoch < before.leader_epoch + has_to_grow:
             then = before.leader, before.leader_epoch, before.partition_epoch
             detail = f"{name}: leader and epochs are {(now.leader, now.leader_epoch, now.partition_epoch)} after {then}"
             raise InvariantViolation("partition-epochs-grow", detail)

@@ -280,6 +280,11 @@ class _Oracle:
                 continue  # what lies below the log start is not read again, as in Kafka
             if known is None or (known.epoch, known.batches[-1]) != (state.epoch, state.batches[-1]):
                 self._violated("recovery-keeps", f"producer {producer_id} is {known}, after a crash {state}")
+        for producer_id in log.producers._states.keys() - again.producers._states.keys():
+            last = log.producers._states[producer_id].batches[-1]
+            is_fresh = wall_ms - last.timestamp_ms < log.config.producer_id_expiration_ms
+            if is_fresh and last.base_offset >= log.log_start_offset:
+                self._violated("recovery-keeps", f"producer {producer_id} is forgotten in a crash: {last}")
 
 
 def _with_records(log: PartitionLog) -> list[tuple[int, int]]:

@@ -1,11 +1,14 @@
 """Shows the quorum's nodes inside of a cluster to their invariants: what they become, and how they answer requests."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from reference_broker.core.clock import Now
+from reference_broker.core.quorum.election_state import QUORUM_STATE_FILE
 from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest, Request, VoteRequest
 from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
@@ -43,6 +46,7 @@ class QuorumWatch(Observer):
         if watched.resumed_ms == watched.event_ms:
             self.invariants.resumed(watched.node_id, now_ms)
         self._judge(lambda: self.invariants.touched(watched.node_id, watched.quorum, now_ms))
+        self._judge(lambda: _check_remembered(watched, watched.quorum))
 
     def check_everything(self, watched: Watched) -> None:
         """Once, at the end."""
@@ -57,6 +61,8 @@ class QuorumWatch(Observer):
             if isinstance(request, FetchRequest | FetchSnapshotRequest | VoteRequest):
                 invariants.about_to_answer(node_id, quorum, request.replica.id, request, now.monotonic_ms)
             receive(caller, request, now)
+            if quorum.election != election:
+                self._judge(lambda: _check_remembered(watched, quorum))
             self._judge(lambda: invariants.answered(quorum, request, end, election, quorum._effects))
 
         quorum.receive_request = receive_shown  # type: ignore[method-assign]
@@ -71,3 +77,14 @@ class QuorumWatch(Observer):
                 raise
             self._is_void = True
             self._became_void()
+
+
+def _check_remembered(watched: Watched, quorum: QuorumNode) -> None:
+    """`quorum-remembers`: its epoch, its leader and its vote are in its file before anybody is told."""
+    election, path = quorum.election, f"{QUORUM_LOG_DIRECTORY}/{QUORUM_STATE_FILE}"
+    said = json.loads(bytes(watched.disk.files[path])) if watched.disk.exists(path) else {}
+    told = tuple(said.get(name) for name in ("leaderEpoch", "leaderId", "votedId"))
+    is_so = election.epoch, election.leader_id, -1 if election.voted is None else election.voted.id
+    if told != is_so:
+        detail = f"node {watched.node_id} has epoch, leader and vote {is_so}, and remembers {told}"
+        raise InvariantViolation("quorum-remembers", detail)

@@ -3,8 +3,7 @@
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `segments-rolled` | a batch went into a segment that had room for it: less than `segment.bytes` with it, begun less |
-|                   | than `segment.ms` before by the time of the records, its offset index within                    |
-|                   | `segment.index.bytes`                                                                           |
+|                   | than `segment.ms` before by the time of the records, its indexes within `segment.index.bytes`   |
 
 By the settings of the moment when it is appended, as Kafka's `LogSegment.shouldRoll` has it.
 """
@@ -16,7 +15,8 @@ from reference_broker.protocol.record_batch import BatchHeader
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
-_INDEX_ENTRY_BYTES = 8
+_ENTRY_BYTES, _TIME_BYTES = 8, 12
+"""Of an entry of an index, and of a time index, which has room for one more at its end."""
 
 
 class RollingInvariants(Observer):
@@ -33,12 +33,11 @@ class RollingInvariants(Observer):
         config = log.config
         file = cast("MemoryDisk", log._disk).files[active.log_path]
         first, last = (BatchHeader.parse(file, position).max_timestamp_ms for position in (0, batch.position))
-        index_bytes = len(active._offset_index) * _INDEX_ENTRY_BYTES
         has_no_room = {
             f"of {len(file)} bytes, of {config.segment_bytes}": len(file) > config.segment_bytes,
             f"begun {last - first} ms before, of {config.segment_ms}": 0 <= first < last - config.segment_ms,
-            f"with {index_bytes} bytes of index, of {config.segment_index_bytes}": index_bytes
-            > max(config.segment_index_bytes, _INDEX_ENTRY_BYTES),
+            "whose index is full": len(active._offset_index) > max(config.segment_index_bytes // _ENTRY_BYTES, 1),
+            "whose time index is full": len(active._time_index) >= max(config.segment_index_bytes // _TIME_BYTES, 2),
         }
         for which, is_so in has_no_room.items():
             if is_so:

@@ -6,6 +6,9 @@ from reference_broker.core.channels import Channels
 from reference_broker.core.connection import Disconnect
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.duties import Duties
+from reference_broker.core.handlers import fetch
+from reference_broker.core.log import partition_log
+from reference_broker.core.log.producers import Producers
 from reference_broker.core.log.segment import Segment
 from reference_broker.core.log.snapshots import ProducerSnapshots
 from reference_broker.core.metadata.image import MetadataImage
@@ -13,6 +16,7 @@ from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
 from reference_broker.core.quorum.answers import Answers
+from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.states import Prospective, Unattached
 from reference_broker.core.replication import logs
 from reference_broker.core.replication.fetch_state import FetchPhase
@@ -81,7 +85,29 @@ def wait_for_everybody(self, end_offset, *_):
     return min([end_offset, *(self[node].end_offset for node in self._progress)])
 
 
+def forget_the_producers(_producers, nothing_known=Producers().snapshot()):
+    return nothing_known
+
+
+def answer_at_once(broker, request, _reader, looks, _deadline_ms):
+    return fetch._Answer(broker, request, looks).response()
+
+
 BROKER_DEFECTS = (
+    Defect("quorum-remembers", QuorumNode, "_persist", nothing, faults=0),
+    Defect(
+        "kept-long-enough",
+        partition_log,
+        "over_age",
+        lambda segments, *_: len(segments) - 1,
+        faults=0,
+        properties={"log.roll.ms": "300", "log.retention.check.interval.ms": "500"},
+    ),
+    Defect("recovery-keeps", Producers, "snapshot", forget_the_producers, faults=0, properties={"log.roll.ms": "300"}),
+    Defect("answer-waits", fetch, "_wait", answer_at_once, faults=0),
+    Defect(
+        "answer-waits", Answers, "_fetch_or_hold", lambda self, _, request, now: self._fetch(request, now), faults=0
+    ),
     Defect(
         "segments-rolled",
         Segment,

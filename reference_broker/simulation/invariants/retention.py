@@ -1,0 +1,41 @@
+"""What must hold when the oldest segments of a log go.
+
+| name               | what must hold                                                                                 |
+|--------------------|------------------------------------------------------------------------------------------------|
+| `kept-long-enough` | under the policy `delete` alone, and only where all that is left has `retention.bytes`, or     |
+|                    | the largest timestamp of a segment is more than `retention.ms` ago, goes what lies above the   |
+|                    | log start                                                                                      |
+
+What DeleteRecords, or a leader, has let go lies below the log start by then. The settings are those of the moment.
+"""
+
+from itertools import groupby
+from operator import attrgetter
+
+from reference_broker.core.log.config import UNLIMITED
+from reference_broker.simulation.invariants.log_mirror import Batch
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
+
+
+class RetentionInvariants(Observer):
+    """An observer of a watch."""
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """See the table. A log that begins again somewhere else has not let go of anything by itself."""
+        gone = [batch for batch in before.log.forgotten if batch.last_offset >= before.start_offset]
+        partition = replica.partition
+        if not gone or partition is None or before.log.removed or replica.start_offset > before.end_offset:
+            return
+        config, wall_ms = partition.log.config, watched.machine.now.wall_ms
+        left_bytes = sum(batch.size_bytes for batch in (*gone, *replica.log.batches))
+        for segment, batches in groupby(gone, key=attrgetter("segment")):
+            own: list[Batch] = list(batches)
+            latest_ms = max(batch.max_timestamp_ms for batch in own)
+            left_bytes -= sum(batch.size_bytes for batch in own)
+            is_too_much = config.retention_bytes != UNLIMITED and left_bytes >= config.retention_bytes
+            is_too_old = config.retention_ms != UNLIMITED and wall_ms - latest_ms > config.retention_ms
+            if not config.deletes or not (is_too_much or is_too_old):
+                policy = f"retention.bytes={config.retention_bytes}, retention.ms={config.retention_ms}"
+                detail = f"{replica}: segment {segment} is gone, {wall_ms - latest_ms} ms old, {left_bytes} bytes left"
+                raise InvariantViolation("kept-long-enough", f"{detail}, with {policy}")
