@@ -8,7 +8,6 @@ from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.duties import Duties
 from reference_broker.core.handlers import fetch
 from reference_broker.core.log import partition_log
-from reference_broker.core.log.producers import Producers
 from reference_broker.core.log.segment import Segment
 from reference_broker.core.log.snapshots import ProducerSnapshots
 from reference_broker.core.metadata.image import MetadataImage
@@ -85,10 +84,6 @@ def wait_for_everybody(self, end_offset, *_):
     return min([end_offset, *(self[node].end_offset for node in self._progress)])
 
 
-def forget_the_producers(_producers, nothing_known=Producers().snapshot()):
-    return nothing_known
-
-
 def answer_at_once(broker, request, _reader, looks, _deadline_ms):
     return fetch._Answer(broker, request, looks).response()
 
@@ -103,7 +98,6 @@ BROKER_DEFECTS = (
         faults=0,
         properties={"log.roll.ms": "300", "log.retention.check.interval.ms": "500"},
     ),
-    Defect("recovery-keeps", Producers, "snapshot", forget_the_producers, faults=0, properties={"log.roll.ms": "300"}),
     Defect("answer-waits", fetch, "_wait", answer_at_once, faults=0),
     Defect(
         "answer-waits", Answers, "_fetch_or_hold", lambda self, _, request, now: self._fetch(request, now), faults=0
