@@ -57,9 +57,9 @@ class Invariants:
         voters = [node_id for node_id, role in cluster.roles.items() if "controller" in role]
         self.quorum = QuorumWatch(QuorumInvariants(voters, 3 * fetch_timeout_ms), self._give_up)
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
-        committed, timeliness = CommittedInvariants(), TimelinessInvariants(cluster)
+        committed, timeliness, waiting = CommittedInvariants(), TimelinessInvariants(cluster), WaitingInvariants()
         self.watch.answers += [check_answer, check_metadata_answer, check_quorum_answer]
-        self.watch.answers += [committed.answered, timeliness.answered, WaitingInvariants().answered]
+        self.watch.answers += [committed.answered, timeliness.answered, waiting.answered]
         self.watch.requests.append(check_request)
         self.watch.decisions += [check_decision, committed.decided]
         self.watch.observers += [
@@ -75,6 +75,7 @@ class Invariants:
             RollingInvariants(),
             RetentionInvariants(),
             timeliness,
+            waiting,
         ]
 
     def acknowledged(

@@ -1,8 +1,11 @@
-"""What must hold for a Fetch that finds nothing: it waits (`max_wait_ms`, for replicas, consumers and voters alike).
+"""What must hold for those who wait: for records (`max_wait_ms` of a Fetch), or for a commit (acks=all).
 
-| name           | what must hold                                                                                      |
-|----------------|-----------------------------------------------------------------------------------------------------|
-| `answer-waits` | a node does not tell one connection again and again, sooner than it asks for, that nothing is new   |
+| name                | what must hold                                                                                |
+|---------------------|-----------------------------------------------------------------------------------------------|
+| `answer-waits`      | a node does not tell one connection again and again, sooner than it asks for, that nothing is |
+|                     | new                                                                                           |
+| `answer-comes`      | when a replica has changed, nobody is left waiting who has what it waits for: records to read,|
+|                     | a watermark behind what it wrote, or the news that this broker, or its epoch, is another      |
 
 Voters wait whatever `min_bytes` is. Once may be, as when somebody lost interest in an earlier request; what is refused,
 parted, or has a new high watermark of the quorum is no answer of nothing.
@@ -11,17 +14,20 @@ parted, or has a new high watermark of the quorum is no answer of nothing.
 from typing import Any, Final
 
 from reference_broker.core.connection import Connection
+from reference_broker.core.handlers.fetch import _DelayedFetch
+from reference_broker.core.replication.acknowledgement import Acknowledgement
+from reference_broker.core.replication.partition import Partition
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Watched
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 _FETCH: Final = 1
 _TIMES: Final = 4
 
 
-class WaitingInvariants:
-    """Is told of answers."""
+class WaitingInvariants(Observer):
+    """An observer of a watch, which is told of answers, too."""
 
     def __init__(self) -> None:
         self._empty: dict[tuple[int, Connection], list[int]] = {}
@@ -42,6 +48,30 @@ class WaitingInvariants:
         if len(times) == _TIMES and times[-1] - times[0] < max_wait_ms:
             detail = f"node {watched.node_id} answers nothing at {times} ms, and is asked to wait {max_wait_ms:.0f} ms"
             raise InvariantViolation("answer-waits", detail)
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """See the table."""
+        partition = replica.partition
+        assert watched.node is not None
+        waiting = watched.node.runtime.purgatory._by_key.get(replica.name, {})
+        for operation in [each.operation for each in waiting]:
+            if partition is not None and _has_what_it_wants(operation, partition):
+                detail = f"{replica}: {type(operation).__name__.strip('_')} waits, with the watermark at"
+                ends = f"{partition.high_watermark}, the end at {partition.log.log_end_offset}"
+                raise InvariantViolation("answer-comes", f"{detail} {ends}, in epoch {partition.leader_epoch}")
+
+
+def _has_what_it_wants(operation: Any, partition: Partition) -> bool:
+    if isinstance(operation, Acknowledgement):
+        required = operation._required.get(partition.key)
+        return required is not None and (not partition.is_leader or required <= partition.high_watermark)
+    if not isinstance(operation, _DelayedFetch):
+        return False
+    asked, reader = operation.asked[partition.key], operation.reader
+    epoch = getattr(asked, "current_leader_epoch", -1)
+    is_elsewhere = (reader.leader_only and not partition.is_leader) or 0 <= epoch != partition.leader_epoch
+    end_offset = partition.high_watermark if reader.follower is None else partition.log.log_end_offset
+    return is_elsewhere or (end_offset > asked.fetch_offset and operation.request.body.min_bytes <= 1)
 
 
 def _has_news(asked: Any, response: Any) -> bool:

@@ -18,6 +18,7 @@ from reference_broker.core.quorum.answers import Answers
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.states import Prospective, Unattached
 from reference_broker.core.replication import logs
+from reference_broker.core.replication.acknowledgement import Acknowledgement
 from reference_broker.core.replication.fetch_state import FetchPhase
 from reference_broker.core.replication.fetcher import Fetcher
 from reference_broker.core.replication.fetchers import Fetchers
@@ -99,6 +100,8 @@ BROKER_DEFECTS = (
         properties={"log.roll.ms": "300", "log.retention.check.interval.ms": "500"},
     ),
     Defect("answer-waits", fetch, "_wait", answer_at_once, faults=0),
+    Defect("answer-comes", fetch._DelayedFetch, "_is_news", lambda *_: False, faults=0),
+    Defect("answer-comes", Acknowledgement, "check", lambda _: False, faults=0),
     Defect(
         "answer-waits", Answers, "_fetch_or_hold", lambda self, _, request, now: self._fetch(request, now), faults=0
     ),
