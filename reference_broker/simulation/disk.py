@@ -296,6 +296,11 @@ class SimulatedDisk(MemoryDisk):
         is_named = isinstance(file, SimulatedFile) and self._durable.get(directory, {}).get(name) is file
         return file.flushed_bytes if is_named and isinstance(file, SimulatedFile) else 0
 
+    def may_return(self, directory: str) -> list[str]:
+        """Names of files of which a power cut may bring back what was cut off or deleted."""
+        durable, current = self._durable.get(directory, {}), self._files.by_directory.get(directory, {})
+        return [name for name, file in durable.items() if file.old_end or current.get(name) is not file]
+
     # Damage at rest
 
     def flip_bit(self, path: str, random: Random) -> None:

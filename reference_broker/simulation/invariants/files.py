@@ -5,6 +5,7 @@
 | `snapshots-known` | the snapshots beside the metadata log are those that the node would give to others (KIP-630)    |
 | `snapshots-kept`  | as long as no retention is short, no snapshot of a leader goes: others may be given newer ones  |
 | `closed-durably`  | a node that leaves the mark of a clean end has left nothing of its logs that is not durable     |
+| `cut-durably`     | what a follower has cut off its log does not come back when the power goes                      |
 | `no-stray-logs`   | a broker that has applied metadata has no log but those of its replicas, and of its quorum      |
 """
 
@@ -17,7 +18,7 @@ from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
 from reference_broker.core.quorum.states import Leader
 from reference_broker.simulation.disk import SimulatedFile
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Observer, Watched
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 _ENOUGH_BYTES, _ENOUGH_MS = 50_000_000, 3_600_000
 _OF_LOGS: Final = (".log", ".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
@@ -35,6 +36,13 @@ class FilesInvariants(Observer):
         self._snapshots.pop(watched.node_id, None)
         if watched.machine.ended_by == "stop" and watched.disk.exists(CLEAN_SHUTDOWN_FILE):
             _check_durable(watched)
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """See the table."""
+        if before.log.removed and replica.partition is not None:
+            names = watched.disk.may_return(replica.partition.log.directory)
+            if segments := [name for name in names if name.endswith(".log")]:
+                raise InvariantViolation("cut-durably", f"{replica} was cut, and {segments} may be as they were")
 
     def quorum_changed(self, watched: Watched) -> None:
         """See the table."""

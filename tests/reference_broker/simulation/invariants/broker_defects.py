@@ -1,6 +1,7 @@
 """Mistakes in what a node does with its metadata, with its files and in time: more of `defects`."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 from reference_broker.core.channels import Channels
 from reference_broker.core.connection import Disconnect
@@ -8,6 +9,7 @@ from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.duties import Duties
 from reference_broker.core.handlers import fetch
 from reference_broker.core.log import partition_log
+from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.segment import Segment
 from reference_broker.core.log.snapshots import ProducerSnapshots
 from reference_broker.core.metadata.image import MetadataImage
@@ -89,7 +91,26 @@ def answer_at_once(broker, request, _reader, looks, _deadline_ms):
     return fetch._Answer(broker, request, looks).response()
 
 
+def cut_without_a_flush(original):
+    def truncate_to(self, offset, now_ms):
+        with patch.object(self._disk, "flush", nothing):
+            original(self, offset, now_ms)
+
+    return truncate_to
+
+
 BROKER_DEFECTS = (
+    Defect(
+        "cut-durably",
+        PartitionLog,
+        "truncate_to",
+        cut_without_a_flush(PartitionLog.truncate_to),
+        kinds=("isolate",),
+        faults=8,
+        for_ms=4_000,
+        faulty_ms=12_000,
+        properties={"log.flush.interval.messages": "1"},
+    ),
     Defect("quorum-remembers", QuorumNode, "_persist", nothing, faults=0),
     Defect(
         "kept-long-enough",
