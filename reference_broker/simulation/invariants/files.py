@@ -4,11 +4,13 @@
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `snapshots-known` | the snapshots beside the metadata log are those that the node would give to others (KIP-630)    |
 | `snapshots-kept`  | as long as no retention is short, no snapshot of a leader goes: others may be given newer ones  |
-| `closed-durably`  | a node that leaves the mark of a clean end has left nothing of its logs that is not durable     |
+| `closed-durably`  | a node that leaves the mark of a clean end has left nothing of its logs that is not durable, and|
+|                   | the epoch that it had                                                                           |
 | `cut-durably`     | what a follower has cut off its log does not come back when the power goes                      |
 | `no-stray-logs`   | a broker that has applied metadata has no log but those of its replicas, and of its quorum      |
 """
 
+import json
 from typing import Final
 
 from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
@@ -18,7 +20,7 @@ from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
 from reference_broker.core.quorum.states import Leader
 from reference_broker.simulation.disk import SimulatedFile
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
+from reference_broker.simulation.invariants.watch import UNDECIDED, Before, Observer, Replica, Watched
 
 _ENOUGH_BYTES, _ENOUGH_MS = 50_000_000, 3_600_000
 _OF_LOGS: Final = (".log", ".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
@@ -34,7 +36,11 @@ class FilesInvariants(Observer):
     def ended(self, watched: Watched) -> None:
         """See the table."""
         self._snapshots.pop(watched.node_id, None)
-        if watched.machine.ended_by == "stop" and watched.disk.exists(CLEAN_SHUTDOWN_FILE):
+        is_marked = watched.disk.exists(CLEAN_SHUTDOWN_FILE)
+        watched.stopped_epoch = _marked_epoch(watched) if is_marked else None
+        if not is_marked and CLEAN_SHUTDOWN_FILE in watched.disk.may_return(""):
+            watched.stopped_epoch = UNDECIDED  # the power went while the mark was taken away
+        if is_marked and watched.machine.ended_by == "stop":
             _check_durable(watched)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
@@ -84,6 +90,19 @@ def _check_durable(watched: Watched) -> None:
         file = files[path]
         if path.endswith(_OF_LOGS) and isinstance(file, SimulatedFile) and not file.is_durable:
             raise InvariantViolation("closed-durably", f"node {watched.node_id} has ended, and {path} may change yet")
+
+
+def _marked_epoch(watched: Watched) -> int:
+    """The broker epoch that the mark of a clean end says, which is that of the run, or of the one before (KIP-966)."""
+    said = json.loads(bytes(watched.disk.files[CLEAN_SHUTDOWN_FILE]))["brokerEpoch"]
+    node = watched.node
+    known = None if node is None else node.metadata.image.brokers.get(watched.node_id)
+    if node is not None and node.broker is not None and node.is_serving and known is not None:
+        is_own = known.incarnation_id == node.runtime.identity.incarnation_id
+        if is_own and said != known.broker_epoch:
+            detail = f"node {watched.node_id} was registered in epoch {known.broker_epoch}, and remembers {said}"
+            raise InvariantViolation("closed-durably", detail)
+    return int(said)
 
 
 def _check_strays(watched: Watched, node: Node) -> None:

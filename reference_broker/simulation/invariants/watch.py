@@ -34,6 +34,8 @@ EVENTS_AT_ONCE_MAX = 5_000
 """Of one node in one virtual millisecond: many clients may come together, but a loop comes always."""
 ALL_AT_ONCE_MAX = 8
 """So many replicas are all looked at, each time."""
+UNDECIDED = -2
+"""Instead of an epoch: only the disk knows, once it is back."""
 _IN_TURN = 2
 _AWAY_MS = 1_000
 _LOOK_AGAIN_MS = 1_000
@@ -138,6 +140,8 @@ class Watched:
     resumed_ms: int = -1
     """When it last had its first event for long: it was paused, or its disk was slow."""
     events_at_once: int = 0
+    stopped_epoch: int | None = None
+    """What the mark of a clean end said when the last run ended; null where there was none."""
 
     @property
     def quorum(self) -> QuorumNode:

@@ -3,7 +3,9 @@
 from dataclasses import replace
 from unittest.mock import patch
 
+from reference_broker.core import node
 from reference_broker.core.channels import Channels
+from reference_broker.core.clean_shutdown import take_marker, write_marker
 from reference_broker.core.connection import Disconnect
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.duties import Duties
@@ -87,6 +89,10 @@ def wait_for_everybody(self, end_offset, *_):
     return min([end_offset, *(self[node].end_offset for node in self._progress)])
 
 
+def forget_the_epoch(disk):
+    return None if take_marker(disk) is None else -1
+
+
 def answer_at_once(broker, request, _reader, looks, _deadline_ms):
     return fetch._Answer(broker, request, looks).response()
 
@@ -100,6 +106,8 @@ def cut_without_a_flush(original):
 
 
 BROKER_DEFECTS = (
+    Defect("honest-request", node, "take_marker", forget_the_epoch, kinds=("stop",)),
+    Defect("closed-durably", node, "write_marker", lambda disk, epoch: write_marker(disk, epoch + 1), kinds=("stop",)),
     Defect(
         "cut-durably",
         PartitionLog,
