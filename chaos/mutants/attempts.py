@@ -1,4 +1,4 @@
-"""What a mutant has to survive: seeds, the small scripts that have shown defects, and every requirement.
+"""What a mutant has to survive: seeds, the small scripts that have shown defects, every exam, and every requirement.
 
 Requirements have a simulated cluster of their own.
 
@@ -11,8 +11,9 @@ from functools import cache
 from pathlib import Path
 
 from chaos.defects.saved import COUNTEREXAMPLES, saved_counterexample
+from chaos.simulation.examination import AT_ONCE, EXAMS
 from chaos.simulation.run import run
-from chaos.simulation.script import Script
+from chaos.simulation.script import Script, Topic
 from chaos.simulation.seeds import script_of
 from chaos.simulation.target import Simulation
 from conformance.engine import run_requirements
@@ -24,11 +25,13 @@ from linearizability.judgement import Verdict
 
 _PROFILE = Profile("mutants", scripts_max=5, shrink_seconds=0.0)
 _SEED = 1
+_EXAMS = "exams-"
 
 
 def names(seeds: int) -> Iterator[str]:
-    """So many seeds, all saved scripts, and all requirements."""
+    """So many seeds, all saved scripts, clusters that are left in peace until their exams, and all requirements."""
     yield from (str(seed) for seed in range(seeds))
+    yield from (f"{_EXAMS}{seed}" for seed in range(-(-len(EXAMS) // AT_ONCE)))
     yield from sorted(path.stem for path in COUNTEREXAMPLES.glob("*.json"))
     yield from _requirements()
 
@@ -47,9 +50,11 @@ def attempt(name: str) -> str:
 
 
 def _script(name: str) -> Script:
-    """Of a seed, or of the defect that it has shown."""
+    """Of a seed, of the defect that it has shown, or of nothing but exams, by its seed."""
     if name.isdecimal():
         return script_of(int(name))
+    if name.startswith(_EXAMS):
+        return Script(topics=(Topic(partitions=2),), seed=int(name.removeprefix(_EXAMS)))
     saved = saved_counterexample(name)
     assert saved is not None
     return saved.script
