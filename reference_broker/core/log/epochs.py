@@ -26,7 +26,7 @@ class LeaderEpochs:
         self._disk = disk
         self._path = f"{directory}/{LEADER_EPOCH_FILE}"
         self._entries = read_epochs(disk, self._path)
-        self._is_durable = True
+        self._is_durable = not disk.exists(self._path)  # who wrote it may have been killed before it was flushed
 
     @property
     def latest(self) -> int:

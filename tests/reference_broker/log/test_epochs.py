@@ -86,3 +86,11 @@ def test_a_checkpoint_that_does_not_read_as_one_is_missing():
         disk.replace("checkpoint", damaged)
         assert read_offsets(disk, "checkpoint") == {}
     assert read_offsets(disk, "none") == {}
+
+
+def test_what_a_killed_broker_wrote_is_flushed_by_the_next_run():
+    disk = MemoryDisk()
+    LeaderEpochs(disk, DIRECTORY).assign(0, 0)
+    again = LeaderEpochs(disk, DIRECTORY)
+    assert again.take_unflushed() == [f"{DIRECTORY}/{LEADER_EPOCH_FILE}"]
+    assert again.take_unflushed() == []
