@@ -1,4 +1,11 @@
-"""Shows the quorum's nodes inside of a cluster to their invariants: what they become, and how they answer requests."""
+"""Shows the quorum's nodes inside of a cluster to their invariants: what they become, and how they answer requests.
+
+One thing is judged here, since it takes the node's disk:
+
+| name               | what must hold                                                                   |
+|--------------------|----------------------------------------------------------------------------------|
+| `quorum-remembers` | a node's epoch, its leader and its vote are in its file before anybody is told   |
+"""
 
 import json
 from collections.abc import Callable
@@ -80,7 +87,7 @@ class QuorumWatch(Observer):
 
 
 def _check_remembered(watched: Watched, quorum: QuorumNode) -> None:
-    """`quorum-remembers`: its epoch, its leader and its vote are in its file before anybody is told."""
+    """See the table."""
     election, path = quorum.election, f"{QUORUM_LOG_DIRECTORY}/{QUORUM_STATE_FILE}"
     said = json.loads(bytes(watched.disk.files[path])) if watched.disk.exists(path) else {}
     told = tuple(said.get(name) for name in ("leaderEpoch", "leaderId", "votedId"))
