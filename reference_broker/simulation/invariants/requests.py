@@ -144,7 +144,7 @@ def _of_fetch_snapshot(watched: Watched, channel: Channel, asked: Any) -> Iterat
     yield "replica_id", asked.replica_id, watched.node_id
     yield "replica_directory_id", partition.replica_directory_id, _directory_id(watched)
     yield "current_leader_epoch", partition.current_leader_epoch, state.epoch
-    yield "leader", channel.node_id, state.leader_id
+    # Whom it asks is not said here: one whose leader is silent asks any voter, to hear who leads.
     said = partition.snapshot_id.end_offset, partition.snapshot_id.epoch
     yield "snapshot_id", said, (state.snapshot_id.offset, state.snapshot_id.epoch)
     yield "position", partition.position, len(state.snapshot)

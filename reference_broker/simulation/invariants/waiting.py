@@ -8,7 +8,8 @@
 |                     | a watermark behind what it wrote, or the news that this broker, or its epoch, is another      |
 
 Voters wait whatever `min_bytes` is. Once may be, as when somebody lost interest in an earlier request; what is refused,
-parted, or has a new high watermark of the quorum is no answer of nothing.
+parted, or has a new high watermark of the quorum is no answer of nothing. A consumer above the high watermark is not
+made to wait, and one below a log start that has moved waits on, as with Kafka.
 """
 
 from typing import Any, Final
@@ -71,17 +72,24 @@ def _has_what_it_wants(operation: Any, partition: Partition) -> bool:
     epoch = getattr(asked, "current_leader_epoch", -1)
     is_elsewhere = (reader.leader_only and not partition.is_leader) or 0 <= epoch != partition.leader_epoch
     end_offset = partition.high_watermark if reader.follower is None else partition.log.log_end_offset
-    return is_elsewhere or (end_offset > asked.fetch_offset and operation.request.body.min_bytes <= 1)
+    has_records = partition.log_start_offset <= asked.fetch_offset < end_offset
+    return is_elsewhere or (has_records and operation.request.body.min_bytes <= 1)
 
 
 def _has_news(asked: Any, response: Any) -> bool:
     if getattr(response, "error_code", ErrorCode.none) is not ErrorCode.none:
         return True
-    known = [getattr(part, "high_watermark", None) for topic in asked.topics for part in topic.partitions]
+    state = getattr(asked, "replica_state", None)
+    is_consumer = (asked.replica_id if state is None else state.replica_id) < 0
+    wanted = [part for topic in asked.topics for part in topic.partitions]
     found = [part for topic in response.responses for part in topic.partitions]
     return not found or any(
-        part.records or part.error_code is not ErrorCode.none or _parts(part) or _is_newer(part, before)
-        for part, before in zip(found, known, strict=False)
+        part.records
+        or part.error_code is not ErrorCode.none
+        or _parts(part)
+        or _is_newer(part, getattr(wish, "high_watermark", None))
+        or (is_consumer and wish.fetch_offset > part.high_watermark)
+        for part, wish in zip(found, wanted, strict=False)
     )
 
 
