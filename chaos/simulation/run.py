@@ -63,6 +63,7 @@ CLIENTS_MS = 120_000
 CONVERGE_MS = 90_000
 """Twice as long as a follower waits for an answer that was lost (`replica.socket.timeout.ms`), and some more."""
 EXAM_MS = 90_000
+"""In one exam nothing happens for more than a minute."""
 DRAIN_MS = 60_000
 REST_MS = 3 * PERIOD_MAX_MS
 _LOOK_MS = 50

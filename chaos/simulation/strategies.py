@@ -91,6 +91,7 @@ _GO_WITH: Final = {
 
 
 _AT_TIMES: Final = ("short-metadata-log", "timed-flush", "retention-by-size", "rebalance")
+"""Of these, one is in play now and then, whatever the faults are."""
 
 
 @dataclass(frozen=True, slots=True)

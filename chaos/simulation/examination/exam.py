@@ -15,11 +15,13 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 
 NONE: Final = "NONE"
 NOWHERE: Final = "nowhere"
-"""A topic that is never made."""
+"""A topic that no script makes; an exam that does takes it away again."""
 NOBODY: Final = 99
-"""A node that is never there."""
+"""A node that no script has; an exam that registers it as a broker takes it away again."""
 ELSEWHERE: Final = "elsewhere"
 """Another cluster."""
+HEARD_MS: Final = 300
+"""By then brokers have heard of what the controller has decided."""
 STRANGER: Final = UUID(int=2**100)
 """An id that nothing has."""
 

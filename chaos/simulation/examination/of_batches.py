@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from chaos.simulation.clients.process import Sleep
-from chaos.simulation.examination.exam import NONE, STRANGER, Exam, Facts, Whom, schema_for_clients
+from chaos.simulation.examination.exam import HEARD_MS, NONE, STRANGER, Exam, Facts, Whom, schema_for_clients
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.record_batch import Record, RecordBatch, TimestampType, encode_batch
@@ -16,8 +16,6 @@ from fixtures.clients.record_batch import Record, RecordBatch, TimestampType, en
 _MAGIC_AT, _TIMEOUT_MS = 16, 1_000
 _TOPIC, _SET, _DELETE = 2, 0, 1
 _AGE: Final = "message.timestamp.before.max.ms"
-_KNOWN_MS: Final = 300
-"""By then a leader has heard of a property."""
 _DAY_MS: Final = 86_400_000
 _SMALL: Final = Record(b"exam", key=b"exam", timestamp_ms=1)
 
@@ -87,7 +85,7 @@ def _of_long_ago(facts: Facts) -> Any:
         return schema.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
     sent = [_sent(facts, _batch(facts, timestamp_ms=old))] if _keeps_time(facts) else []
-    return [asked(_SET), Sleep(_KNOWN_MS), *sent, asked(_DELETE)]
+    return [asked(_SET), Sleep(HEARD_MS), *sent, asked(_DELETE)]
 
 
 def _errors_of_long_ago(facts: Facts) -> list[str]:

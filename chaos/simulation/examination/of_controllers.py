@@ -217,20 +217,13 @@ def _placements(facts: Facts) -> Any:
 def _settings(facts: Facts) -> Any:
     schema = schema_for_nodes(_INCREMENTAL_ALTER_CONFIGS)
     config = (schema.AlterableConfig(name=_PROPERTY, config_operation=0, value=_VALUE),)
-    names = (
-        (_BROKER, ""),
-        (_BROKER, str(facts.broker)),
-        (_BROKER, str(NOBODY)),
-        (_BROKER, "0"),
-        (_BROKER, "-1"),
-        (_BROKER, "abc"),
-    )
+    names = ("", str(facts.broker), str(NOBODY), "0", "-1", "abc")
     return [
         schema.IncrementalAlterConfigsRequest(
             resources=(schema.AlterConfigsResource(resource_type=kind, resource_name=name, configs=config),),
             validate_only=True,
         )
-        for kind, name in (*names, (99, "x"))
+        for kind, name in (*((_BROKER, name) for name in names), (99, "x"))
     ]
 
 

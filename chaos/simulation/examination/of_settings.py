@@ -6,7 +6,17 @@ Sources: `ConfigAdminManager` and `ConfigurationControlManager` of Kafka 4.3, KI
 from typing import Any, Final
 
 from chaos.simulation.clients.process import Sleep
-from chaos.simulation.examination.exam import NOBODY, NONE, NOWHERE, Exam, Facts, Whom, always, schema_for_clients
+from chaos.simulation.examination.exam import (
+    HEARD_MS,
+    NOBODY,
+    NONE,
+    NOWHERE,
+    Exam,
+    Facts,
+    Whom,
+    always,
+    schema_for_clients,
+)
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.requests import fitted
 
@@ -17,8 +27,6 @@ _PROPERTY, _VALUE = "message.max.bytes", "1048588"
 _REPLICAS: Final = "follower.replication.throttled.replicas"
 """A list of which nothing comes where nothing is throttled."""
 _TOO_LONG: Final = "x" * 32_768
-_KNOWN_MS: Final = 300
-"""By then brokers have heard of it."""
 Change = tuple[str, int, str | None]
 """A property, what is done to it, and a value."""
 
@@ -115,10 +123,10 @@ def _set_and_unset(facts: Facts) -> Any:
         for name in (own, "")
         for request in (
             _altered(ApiKey.INCREMENTAL_ALTER_CONFIGS, (_BROKER, name, [(_PROPERTY, _SET, _VALUE)]), keep=False),
-            Sleep(_KNOWN_MS),
+            Sleep(HEARD_MS),
             told,
             _altered(ApiKey.ALTER_CONFIGS, (_BROKER, name, []), keep=False),
-            Sleep(_KNOWN_MS),
+            Sleep(HEARD_MS),
             told,
         )
     ]

@@ -26,7 +26,7 @@ from reference_broker.core.broker import Broker
 from reference_broker.core.connection import Channel
 from reference_broker.core.lifecycle import BrokerState
 from reference_broker.core.replication.partition import Partition, Role
-from reference_broker.simulation.invariants.watch import UNDECIDED, Watched
+from reference_broker.simulation.invariants.watch import Watched
 
 Claim = tuple[str, object, object]
 """What is claimed, as the message has it, as it is."""
@@ -161,7 +161,7 @@ def _of_registration(watched: Watched, channel: Channel, asked: Any) -> Iterator
     assert watched.node is not None
     yield from _of_controller(watched, channel)
     runtime = watched.node.runtime
-    identity, previous = runtime.identity, watched.stopped_epoch
+    identity = runtime.identity
     yield "broker_id", asked.broker_id, watched.node_id
     yield "cluster_id", asked.cluster_id, identity.cluster_id
     yield "incarnation_id", asked.incarnation_id, identity.incarnation_id
@@ -169,8 +169,8 @@ def _of_registration(watched: Watched, channel: Channel, asked: Any) -> Iterator
     yield "listeners", listeners, [(each.listener, each.host, each.port) for each in identity.endpoints]
     yield "log_dirs", asked.log_dirs, (identity.directory_id,)
     yield "rack", asked.rack, runtime.configuration.entry("broker.rack").value
-    if previous != UNDECIDED:
-        yield "previous_broker_epoch", asked.previous_broker_epoch, _UNKNOWN_EPOCH if previous is None else previous
+    if watched.stopped_epoch is not None:
+        yield "previous_broker_epoch", asked.previous_broker_epoch, watched.stopped_epoch
     yield "state", _broker(watched).lifecycle.state, BrokerState.STARTING
     yield "is_migrating_zk_broker", asked.is_migrating_zk_broker, False
 

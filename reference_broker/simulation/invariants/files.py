@@ -14,13 +14,14 @@ import json
 from typing import Final
 
 from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from reference_broker.core.lifecycle import UNKNOWN_EPOCH
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.messages import OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
 from reference_broker.core.quorum.states import Leader
 from reference_broker.simulation.disk import SimulatedFile
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import UNDECIDED, Before, Observer, Replica, Watched
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 _ENOUGH_BYTES, _ENOUGH_MS = 50_000_000, 3_600_000
 _OF_LOGS: Final = (".log", ".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
@@ -37,15 +38,15 @@ class FilesInvariants(Observer):
         """See the table."""
         self._snapshots.pop(watched.node_id, None)
         is_marked = watched.disk.exists(CLEAN_SHUTDOWN_FILE)
-        watched.stopped_epoch = _marked_epoch(watched) if is_marked else None
-        if not is_marked and CLEAN_SHUTDOWN_FILE in watched.disk.may_return(""):
-            watched.stopped_epoch = UNDECIDED  # the power went while the mark was taken away
+        may_return = CLEAN_SHUTDOWN_FILE in watched.disk.may_return("")  # the power goes while it is taken away
+        watched.stopped_epoch = _marked_epoch(watched) if is_marked else None if may_return else UNKNOWN_EPOCH
         if is_marked and watched.machine.ended_by == "stop":
             _check_durable(watched)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """See the table."""
-        if before.log.removed and replica.partition is not None:
+        assert replica.partition is not None
+        if before.log.removed:
             names = watched.disk.may_return(replica.partition.log.directory)
             if segments := [name for name in names if name.endswith(".log")]:
                 raise InvariantViolation("cut-durably", f"{replica} was cut, and {segments} may be as they were")

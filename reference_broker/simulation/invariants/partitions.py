@@ -33,6 +33,7 @@ from reference_broker.simulation.invariants.log_matching import LogMatching
 from reference_broker.simulation.invariants.log_mirror import Batch, LogChange
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, PartitionKey, Replica, Watch, Watched
+from reference_broker.simulation.invariants.watermark import required_in_sync
 
 _base_offset = attrgetter("base_offset")
 
@@ -336,8 +337,8 @@ class PartitionInvariants(Observer):
             return
         assert partition is not None
         assert replica.isr is not None
-        asked = node.broker.replicas.configuration(partition.topic).integer("min.insync.replicas")
-        if len(replica.isr.isr) < min(asked, len(partition.replicas)):
+        asked = required_in_sync(node.broker, partition)
+        if len(replica.isr.isr) < asked:
             isr = sorted(replica.isr.isr)
             detail = f"{replica} goes on to {replica.high_watermark} with the ISR {isr}, where {asked} are asked for"
             raise InvariantViolation("watermark-on-min-isr", detail)

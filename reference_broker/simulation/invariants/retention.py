@@ -24,10 +24,10 @@ class RetentionInvariants(Observer):
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """See the table. A log that begins again somewhere else has not let go of anything by itself."""
         gone = [batch for batch in before.log.forgotten if batch.last_offset >= before.start_offset]
-        partition = replica.partition
-        if not gone or partition is None or before.log.removed or replica.start_offset > before.end_offset:
+        assert replica.partition is not None
+        if not gone or before.log.removed or replica.start_offset > before.end_offset:
             return
-        config, wall_ms = partition.log.config, watched.machine.now.wall_ms
+        config, wall_ms = replica.partition.log.config, watched.machine.now.wall_ms
         left_bytes = sum(batch.size_bytes for batch in (*gone, *replica.log.batches))
         for segment, batches in groupby(gone, key=attrgetter("segment")):
             own: list[Batch] = list(batches)

@@ -135,7 +135,8 @@ class TimelinessInvariants(Observer):
         if self._shrinking.get(replica) is wish or len(watched.open) > ALL_AT_ONCE_MAX:
             return
         assert replica.partition is not None
-        self._shrinking[replica], followers = wish, replica.partition.followers
+        self._shrinking[replica] = wish
+        followers = replica.partition.followers
         lag_max_ms = watched.node.runtime.configuration.integer("replica.lag.time.max.ms")
         for node_id in sorted(wish.isr - wish.proposed):
             lag_ms = watched.machine.now.monotonic_ms - replica.caught_up_ms.get(node_id, NEVER_MS)

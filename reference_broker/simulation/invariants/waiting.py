@@ -19,6 +19,7 @@ from reference_broker.core.handlers.fetch import _DelayedFetch
 from reference_broker.core.replication.acknowledgement import Acknowledgement
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.request import Request
+from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
@@ -31,33 +32,33 @@ class WaitingInvariants(Observer):
     """An observer of a watch, which is told of answers, too."""
 
     def __init__(self) -> None:
-        self._empty: dict[tuple[int, Connection], list[int]] = {}
-        """When a node last answered nothing to a connection, by its monotonic clock."""
+        self._empty: dict[Connection, list[int]] = {}
+        """When a node last answered nothing to a connection of its own, by its monotonic clock."""
 
     def answered(self, watched: Watched, request: Request, response: Any) -> None:
         """See the table."""
         if request.api_key != _FETCH:
             return
-        key, max_wait_ms = (watched.node_id, request.connection), request.body.max_wait.total_seconds() * 1_000
-        waits = max_wait_ms > 0 and (request.body.min_bytes > 0 or request.connection.is_controller)
+        connection, max_wait_ms = request.connection, milliseconds(request.body.max_wait)
+        waits = max_wait_ms > 0 and (request.body.min_bytes > 0 or connection.is_controller)
         if not waits or _has_news(request.body, response):
-            self._empty.pop(key, None)
+            self._empty.pop(connection, None)
             return
-        times = self._empty.setdefault(key, [])
+        times = self._empty.setdefault(connection, [])
         times.append(watched.machine.now.monotonic_ms)
         del times[:-_TIMES]
         if len(times) == _TIMES and times[-1] - times[0] < max_wait_ms:
-            detail = f"node {watched.node_id} answers nothing at {times} ms, and is asked to wait {max_wait_ms:.0f} ms"
+            detail = f"node {watched.node_id} answers nothing at {times} ms, and is asked to wait {max_wait_ms} ms"
             raise InvariantViolation("answer-waits", detail)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """See the table."""
         partition = replica.partition
         assert watched.node is not None
-        waiting = watched.node.runtime.purgatory._by_key.get(replica.name, {})
-        for operation in [each.operation for each in waiting]:
-            if partition is not None and _has_what_it_wants(operation, partition):
-                detail = f"{replica}: {type(operation).__name__.strip('_')} waits, with the watermark at"
+        assert partition is not None
+        for waiting in watched.node.runtime.purgatory._by_key.get(replica.name, {}):
+            if _has_what_it_wants(waiting.operation, partition):
+                detail = f"{replica}: {type(waiting.operation).__name__.strip('_')} waits, with the watermark at"
                 ends = f"{partition.high_watermark}, the end at {partition.log.log_end_offset}"
                 raise InvariantViolation("answer-comes", f"{detail} {ends}, in epoch {partition.leader_epoch}")
 

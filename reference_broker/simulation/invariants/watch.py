@@ -14,6 +14,7 @@ from uuid import UUID
 from reference_broker.core.channels import Then
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Channel
+from reference_broker.core.lifecycle import UNKNOWN_EPOCH
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.replication.isr import IsrState
@@ -34,8 +35,6 @@ EVENTS_AT_ONCE_MAX = 5_000
 """Of one node in one virtual millisecond: many clients may come together, but a loop comes always."""
 ALL_AT_ONCE_MAX = 8
 """So many replicas are all looked at, each time."""
-UNDECIDED = -2
-"""Instead of an epoch: only the disk knows, once it is back."""
 _IN_TURN = 2
 _AWAY_MS = 1_000
 _LOOK_AGAIN_MS = 1_000
@@ -140,8 +139,9 @@ class Watched:
     resumed_ms: int = -1
     """When it last had its first event for long: it was paused, or its disk was slow."""
     events_at_once: int = 0
-    stopped_epoch: int | None = None
-    """What the mark of a clean end said when the last run ended; null where there was none."""
+    stopped_epoch: int | None = UNKNOWN_EPOCH
+    """What the mark of a clean end says since the last run ended, -1 where there is none; null if only the disk knows,
+    once the power is back."""
 
     @property
     def quorum(self) -> QuorumNode:

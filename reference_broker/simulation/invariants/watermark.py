@@ -9,6 +9,7 @@ Looked at when a leader has appended: a follower that is out of the ISR may ceas
 and the watermark then stands until there is something new.
 """
 
+from reference_broker.core.broker import Broker
 from reference_broker.core.node import Node
 from reference_broker.core.replication.follower_progress import FollowerProgress
 from reference_broker.core.replication.partition import Partition
@@ -16,19 +17,24 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 
+def required_in_sync(broker: Broker, partition: Partition) -> int:
+    """How many replicas have to be in sync for anything to be committed (`min.insync.replicas`), of those there are."""
+    asked = broker.replicas.configuration(partition.topic).integer("min.insync.replicas")
+    return min(asked, len(partition.replicas))
+
+
 class WatermarkInvariants(Observer):
     """An observer of a watch."""
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """See the table."""
-        partition = replica.partition
-        if not replica.is_leader or replica.end_offset <= before.end_offset or partition is None:
+        node, partition = watched.node, replica.partition
+        if not replica.is_leader or replica.end_offset <= before.end_offset:
             return
-        node = watched.node
         assert node is not None
         assert node.broker is not None
-        configuration = node.broker.replicas.configuration(partition.topic)
-        if len(partition.isr.isr) < min(configuration.integer("min.insync.replicas"), len(partition.replicas)):
+        assert partition is not None
+        if len(partition.isr.isr) < required_in_sync(node.broker, partition):
             return
         waited_for = {
             member: partition.followers[member].end_offset
