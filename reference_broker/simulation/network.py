@@ -13,7 +13,8 @@ How a connection ends, and who hears of it:
 - One end closes it, or its process is killed (`close_place`): the other end hears, behind all that was sent before.
 - The machine of one end loses its power (`darken`): nobody hears. Bytes that reach it once it has power again are
   answered by a reset, and so are those that reached it in vain.
-- `reset`: at once, and what is under way is lost. Half-open where one end alone is told: the other hears when it sends.
+- `reset`: at once, and what is under way is lost. An end that is not notified (a half-open connection, or a middlebox
+  that forgot both ends) detects the reset when it sends: no byte sent after the lost ones is ever delivered.
 - Nothing reaches an end that has closed, or was told: bytes that do are answered by a reset.
 
 An attempt to connect is repeated as TCP repeats it, for `CONNECT_TIMEOUT_MS`; where nobody listens it is refused.
@@ -204,7 +205,10 @@ class Network:
                     self._refuse(pipe, side)
 
     def reset(self, one: str, other: str, *, tells: tuple[bool, bool] = (True, True)) -> None:
-        """End the connections between two places; half-open where only one of the two (opener, acceptor) is told."""
+        """End the connections between two places.
+
+        :param tells: whether the opener, and the acceptor, are notified; an end that is not detects it when it sends.
+        """
         self._trace.add(self._scheduler.now_ms, "reset", one, other)
         for pipe in tuple(self._pipes):
             if {pipe.opener.place, pipe.acceptor.place} == {one, other}:
@@ -212,7 +216,8 @@ class Network:
 
     def _reset(self, pipe: Pipe, told: Iterable[Side]) -> None:
         if not pipe.is_established:
-            told = (pipe.opener, pipe.acceptor)  # who asks for a connection asks until there is an answer
+            told = (pipe.opener, pipe.acceptor)  # an attempt to connect is repeated until there is a response
+        pipe.is_reset = True
         for side in (pipe.opener, pipe.acceptor):
             self._lose(pipe, side)
             side.has_lost = False
@@ -267,7 +272,7 @@ class Network:
         way.popleft()
         if isinstance(parcel.content, Sign):
             self._arrive_sign(pipe, side, parcel.content)
-        elif side.is_gone:
+        elif side.is_gone or pipe.is_reset:
             self._refuse(pipe, side)
         elif side.end is not None:
             self._note(pipe, side, "deliver", parcel)
@@ -283,7 +288,7 @@ class Network:
             self._release(pipe, pipe.acceptor)
 
     def _refuse(self, pipe: Pipe, side: Side) -> None:
-        """Bytes came for an end that is gone."""
+        """Return a reset to the sender of bytes whose connection has ended on this side."""
         other = pipe.other(side)
         if side.place in self._dark:
             side.is_missed = True

@@ -69,6 +69,7 @@ class Pipe:
     """A connection.
 
     :ivar is_established: the opener has heard that it was taken.
+    :ivar is_reset: the network has ended it; bytes sent from then on are not delivered, and return a reset.
     """
 
     opener: Side
@@ -76,6 +77,7 @@ class Pipe:
     listener: str
     accept: "Accept"
     is_established: bool = False
+    is_reset: bool = False
 
     @property
     def is_open(self) -> bool:

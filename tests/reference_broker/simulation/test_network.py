@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reference_broker.simulation.links import Condition, Cut, Link
@@ -178,6 +178,21 @@ def test_of_a_half_open_connection_the_other_end_hears_when_it_sends(told):
     world.run()
     assert sides[told].received == []
     assert sides[1 - told].closed_at_ms is not None
+
+
+@pytest.mark.parametrize("tells", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("from_opener", [True, False])
+def test_nothing_arrives_behind_bytes_that_a_reset_lost(tells, from_opener):
+    """Neither when the sender is notified later than it sends again, nor when no end is notified at all."""
+    world = World(delay_ms=10)
+    pipe, *sides = world.connect()
+    world.run()
+    world.network.send(pipe, b"lost", from_opener=from_opener)
+    world.network.reset(A, B, tells=tells)
+    world.network.send(pipe, b"behind it", from_opener=from_opener)
+    world.run()
+    assert [side.received for side in sides] == [[], []]
+    assert sides[0 if from_opener else 1].closed_at_ms is not None, "it has sent, so it has detected the reset"
 
 
 # Cuts
@@ -386,6 +401,8 @@ def do_violence(world: World, pipes: list[Pipe], action: tuple[Any, ...]) -> Non
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(VIOLENCE, max_size=40), st.integers(0, 2**32))
+@example([("run", 8), ("send", 0, False, 1), ("reset", False, False), ("send", 0, False, 1)], 0)
+@example([("run", 20), ("send", 0, True, 1), ("reset", True, False), ("send", 0, True, 1)], 0)
 def test_whatever_happens_an_end_sees_a_beginning_of_what_was_sent_and_then_at_most_one_close(actions, seed):
     """The ends themselves assert that nothing comes after a close. In the end both know that it is over, or neither."""
     world = World(seed, jitter_ms=3)
