@@ -34,13 +34,14 @@ def stop_accepting_after_a_reset(self: Incoming, exc: Exception | None) -> None:
 
 @_seeds(Incoming, "connection_lost", "node-ended", "not-recovered")
 def end_with_a_connection(self: Incoming, exc: Exception | None) -> None:
-    """An error of a connection is taken for an error of the node, which ends.
+    """A connection that fails, or ends while the broker handles its request, is treated as a failure of the node.
 
-    Whoever resets a connection at the right moment takes a broker down, and soon all of them.
+    A reset at the right moment stops a broker, and a series of resets stops all of them.
     """
+    is_unanswered = self.connection.busy
     _connection_lost(self, exc)
-    if exc is not None:
-        self._shell._failed(f"a connection failed: {exc}")
+    if exc is not None or is_unanswered:
+        self._shell._failed(f"a connection failed: {exc or 'end of file during a request'}")
 
 
 @_seeds(Shell, "add", "not-recovered")
