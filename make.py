@@ -26,7 +26,10 @@ KAFKA = f"apache-kafka:{DEFAULT_KAFKA_VERSION}"
 OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() if version != DEFAULT_KAFKA_VERSION)
 """Each has a test that it starts."""
 CHAOS = "power-cut"
-"""The findings that CI shows; the others, and drawn rounds, are the night's."""
+"""The findings that CI shows; the others, and generated rounds, are part of `make nightly`."""
+IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0))}", "--dist=loadfile")
+"""One process for each core: half of the tests wait for clusters. A file's clusters are started once."""
+SLOWEST = "--durations=30"
 
 
 class Stop(Exception):  # noqa: N818  it ends the work, and is not always an error
@@ -96,7 +99,7 @@ def test() -> None:
         install_kafka(target, needed=is_ci)
     if tools.kafka:
         step("kafkatrial", "targets", "install", "spark")
-    step("pytest", *_deselecting(tools.deselected_markers))
+    step("pytest", *IN_PARALLEL, SLOWEST, *_deselecting(tools.deselected_markers))
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
     on_targets = [f"--target={target}" for target in targets]
     step("pytest", "-m", "conformance", *on_targets)

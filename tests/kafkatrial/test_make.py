@@ -53,6 +53,7 @@ def run(monkeypatch, *words):
     return make.main()
 
 
+TESTS = " ".join(["pytest", *make.IN_PARALLEL, make.SLOWEST, "-m not nightly"])
 LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports"]
 SPARK = "kafkatrial targets install spark"
 REFERENCE = ["pytest -m conformance --target=reference", "pytest -m chaos -k power-cut --target=reference"]
@@ -62,7 +63,7 @@ WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
     commands = machine(ci=True)
     assert run(monkeypatch, "test") == 0
-    assert commands == [*LINT, SPARK, "pytest -m not nightly", *WITH_KAFKA]
+    assert commands == [*LINT, SPARK, TESTS, *WITH_KAFKA]
     installed = capsys.readouterr().out
     assert all(name in installed for name in ("apache-kafka:4.3.1", "apache-kafka:3.9.2", "toxiproxy"))
 
@@ -70,9 +71,9 @@ def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("missing", "last"),
     [
-        (["java"], ["pytest -m not nightly and not java and not spark", *REFERENCE]),
-        (["toxiproxy"], [SPARK, "pytest -m not nightly and not toxiproxy", *WITH_KAFKA]),
-        (["java", "toxiproxy"], ["pytest -m not nightly and not java and not spark and not toxiproxy", *REFERENCE]),
+        (["java"], [f"{TESTS} and not java and not spark", *REFERENCE]),
+        (["toxiproxy"], [SPARK, f"{TESTS} and not toxiproxy", *WITH_KAFKA]),
+        (["java", "toxiproxy"], [f"{TESTS} and not java and not spark and not toxiproxy", *REFERENCE]),
     ],
 )
 def test_what_is_missing_is_left_out_with_a_line_each(machine, monkeypatch, capsys, missing, last):
@@ -90,7 +91,7 @@ def test_what_is_missing_in_ci_is_a_failure(machine, monkeypatch, capsys, missin
     assert "make: failed: " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("failing", ["mypy", "pytest -m not nightly", *WITH_KAFKA])
+@pytest.mark.parametrize("failing", ["mypy", TESTS, *WITH_KAFKA])
 def test_the_first_step_that_fails_is_the_last(machine, monkeypatch, failing):
     commands = machine(failing=failing)
     assert run(monkeypatch, "test") == 7
