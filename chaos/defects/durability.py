@@ -91,7 +91,15 @@ def roll_without_a_flush(disk: Disk, logs: Iterable[Closable]) -> None:
         log.finish()
 
 
-@_seeds(ElectionStateStore, "write", "ends-without-fault", "quorum-one-leader", "quorum-epochs-grow", "exception")
+@_seeds(
+    ElectionStateStore,
+    "write",
+    "ends-without-fault",
+    "quorum-consistent",
+    "quorum-one-leader",
+    "quorum-epochs-grow",
+    "exception",
+)
 def write_the_vote_without_a_flush(self: ElectionStateStore, election: ElectionState) -> None:
     """Vote and epoch are written, and not flushed.
 
@@ -112,7 +120,7 @@ class _Unflushed:
         self._write(path, data)
 
 
-@_seeds(Snapshots, "store", "ends-without-fault", "quorum-committed-equal", "exception")
+@_seeds(Snapshots, "store", "ends-without-fault", "quorum-consistent", "quorum-committed-equal", "exception")
 def store_snapshots_without_a_flush(self: Snapshots, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
     """A snapshot of the metadata is not flushed before the log that it stands for is cut.
 

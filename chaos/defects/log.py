@@ -69,6 +69,7 @@ def cut_off_whole_segments_only(self: PartitionLog, offset: int, now_ms: int) ->
 @_seeds(
     LeaderEpochs,
     "end_offset_for",
+    "quorum-consistent",
     "ends-without-fault",
     "acknowledged-is-committed",
     "watermark-on-isr",

@@ -101,7 +101,7 @@ def forget_the_epoch(self: ElectionStateStore, election: ElectionState) -> None:
         _write(self, election)
 
 
-@_seeds(QuorumNode, "_initial_state", "ends-without-fault", "quorum-one-leader", "exception")
+@_seeds(QuorumNode, "_initial_state", "quorum-consistent", "quorum-one-leader", "exception")
 def stand_again_after_a_restart(self: QuorumNode, now: Now) -> State:
     """A leader that is started again stands for its own old epoch, as if it had voted for itself.
 

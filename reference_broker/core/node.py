@@ -26,7 +26,7 @@ from reference_broker.core.clean_shutdown import take_marker, write_marker
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration import dynamic
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.connection import Channel, Connection, Effect
+from reference_broker.core.connection import Channel, Connection, Effect, Note
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.disk import Disk
 from reference_broker.core.identity import Identity
@@ -263,6 +263,8 @@ class Node:
                 self.runtime.respond(request, response_to_kio(effect.response, self.quorum.voters))
             case wanted.LeaderChanged():
                 self._change_leader(effect, now)
+            case wanted.ResponseRejected():
+                self.runtime.emit(Note(f"dropped a response of voter {effect.voter_id}: {effect.reason}"))
             case wanted.SnapshotInstalled():
                 self.metadata.rebuild()
                 self._publish(MetadataDelta(everything=True), now)

@@ -54,6 +54,8 @@ def _votes(facts: Facts) -> Any:
         _vote(facts, voter_id=facts.controller),
         _vote(facts, voter_directory_id=STRANGER),
         _vote(facts, replica_id=-1),
+        _vote(facts, replica_id=NOBODY),
+        _vote(facts, replica_epoch=2**31 - 1),
         _vote(facts, last_offset=-1),
         _vote(facts, last_offset_epoch=-1),
         _vote(facts, last_offset_epoch=facts.epoch, last_offset=2**40),
@@ -72,8 +74,8 @@ _OF_VOTES: Final = [
     *(
         each
         for error in (
-            *("FENCED_LEADER_EPOCH", "INVALID_VOTER_KEY", "INVALID_VOTER_KEY"),
-            *("INVALID_REQUEST",) * 5,
+            *("FENCED_LEADER_EPOCH", "INVALID_VOTER_KEY", "INVALID_VOTER_KEY", "INVALID_REQUEST"),
+            *("INCONSISTENT_VOTER_SET", *("INVALID_REQUEST",) * 5),
         )
         for each in (NONE, error)
     ),
@@ -113,6 +115,8 @@ def _announcements(facts: Facts) -> Any:
                 {"leader_epoch": facts.epoch - 1},
                 {"leader_id": NOBODY},
                 {"leader_id": -1},
+                {"leader_id": facts.standby},
+                {"leader_epoch": 2**31 - 1},
             )
         ),
         _announcement(facts, _BEGIN, voter_id=facts.controller),
@@ -126,7 +130,7 @@ def _announcements(facts: Facts) -> Any:
 _OF_ANNOUNCEMENTS: Final = [
     *(
         *("INCONSISTENT_CLUSTER_ID", "INVALID_REQUEST"),
-        *(NONE, "FENCED_LEADER_EPOCH", NONE, "INVALID_REQUEST", NONE, "INVALID_REQUEST"),
+        *(NONE, "FENCED_LEADER_EPOCH", NONE, "INCONSISTENT_VOTER_SET", *(NONE, "INVALID_REQUEST") * 3),
     )
     * 2,
     *(NONE, "INVALID_VOTER_KEY") * 2,

@@ -3,8 +3,9 @@
 | request            | refused with                                                                                   |
 |--------------------|------------------------------------------------------------------------------------------------|
 | any                | INCONSISTENT_CLUSTER_ID, for the whole request                                                 |
-| Vote, Begin-, End- | FENCED_LEADER_EPOCH in an older epoch; INVALID_REQUEST where the request contradicts itself;   |
-|   QuorumEpoch      | INVALID_VOTER_KEY where it is meant for another node, or for this one with another disk        |
+| Vote, Begin-, End- | FENCED_LEADER_EPOCH in an older epoch; INVALID_REQUEST where the request contradicts itself,   |
+|   QuorumEpoch      | or what this node knows; INCONSISTENT_VOTER_SET where its sender is no voter;                  |
+|                    | INVALID_VOTER_KEY where it is meant for another node, or for this one with another disk        |
 | Fetch,             | FENCED_LEADER_EPOCH in an older epoch, UNKNOWN_LEADER_EPOCH in a newer one,                    |
 |   FetchSnapshot    | NOT_LEADER_OR_FOLLOWER in this one; SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE                  |
 
@@ -26,6 +27,7 @@ from reference_broker.core.quorum.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    InconsistentMessageError,
     Request,
     Response,
     VoteRequest,
@@ -68,6 +70,13 @@ class Answers:
         """The answer; null if it comes later."""
         if request.cluster_id not in {"", self._node.cluster_id}:
             return _RESPONSES[type(request)](top_level_error=ErrorCode.inconsistent_cluster_id)
+        try:
+            return self._answer(caller, request, now)
+        except InconsistentMessageError:
+            state = self._node.state
+            return _RESPONSES[type(request)](state.leader_id, state.epoch, error=ErrorCode.invalid_request)
+
+    def _answer(self, caller: Any, request: Request, now: Now) -> Response | None:
         match request:
             case VoteRequest():
                 return self._vote(request, now)
@@ -88,7 +97,7 @@ class Answers:
         is_illegal = last.epoch > epoch if request.pre_vote else last.epoch >= epoch
         if is_illegal or min(last) < 0:
             return self._vote_response(ErrorCode.invalid_request)
-        error = self._check_epoch(request.replica.id, epoch)
+        error = self._check_voter(request.replica, epoch)
         if error is not ErrorCode.none:
             return self._vote_response(error)
         if epoch > node.state.epoch:
@@ -110,7 +119,7 @@ class Answers:
 
     def _begin_quorum_epoch(self, request: BeginQuorumEpochRequest, now: Now) -> BeginQuorumEpochResponse:
         node = self._node
-        error = self._check_leader(request.leader_id, request.leader_epoch)
+        error = self._check_voter(ReplicaKey(request.leader_id), request.leader_epoch)
         if error is ErrorCode.none:
             node.see_epoch(request.leader_epoch, request.leader_id, now)
             if not self._is_meant_for_us(request.voter):
@@ -119,7 +128,7 @@ class Answers:
 
     def _end_quorum_epoch(self, request: EndQuorumEpochRequest, now: Now) -> EndQuorumEpochResponse:
         node = self._node
-        error = self._check_leader(request.leader_id, request.leader_epoch)
+        error = self._check_voter(ReplicaKey(request.leader_id), request.leader_epoch)
         if error is ErrorCode.none:
             node.see_epoch(request.leader_epoch, request.leader_id, now)
             if isinstance(node.state, Follower) and node.state.leader_id == request.leader_id:
@@ -137,16 +146,18 @@ class Answers:
             return longest_ms
         return min(longest_ms, (longest_ms >> (len(candidates) - 1)) << (position - 1))
 
-    def _check_epoch(self, sender_id: int, epoch: int) -> ErrorCode:
+    def _check_voter(self, sender: ReplicaKey, epoch: int) -> ErrorCode:
+        """Kafka's `validateVoterOnlyRequest`, which since KIP-853 accepts any node, for it may be a voter by now.
+
+        Static voters are known: as before KIP-853, the vote and the epoch of another node have no effect.
+        """
         if epoch < self._node.state.epoch:
             return ErrorCode.fenced_leader_epoch
-        return ErrorCode.invalid_request if sender_id < 0 else ErrorCode.none
-
-    def _check_leader(self, leader_id: int, epoch: int) -> ErrorCode:
-        """Kafka follows the endpoints in the request to any leader; with static voters only one of them can lead."""
-        error = self._check_epoch(leader_id, epoch)
-        is_stranger = self._node.voters.get(leader_id) is None
-        return ErrorCode.invalid_request if error is ErrorCode.none and is_stranger else error
+        if sender.id < 0:
+            return ErrorCode.invalid_request
+        voter = self._node.voters.get(sender.id)
+        is_voter = voter is not None and (sender.directory_id is None or voter.key.matches(sender))
+        return ErrorCode.none if is_voter else ErrorCode.inconsistent_voter_set
 
     def _is_meant_for_us(self, voter: ReplicaKey) -> bool:
         return voter.id < 0 or voter.matches(self._node.local)

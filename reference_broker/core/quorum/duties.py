@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from reference_broker.core.clock import Now
 from reference_broker.core.quorum.connections import Connections
 from reference_broker.core.quorum.messages import (
-    NO_LEADER,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
@@ -135,7 +134,7 @@ class Duties:
     def _act_resigned(self, state: Resigned, now: Now) -> None:
         node = self._node
         if self._is_due(state.election_deadline_ms, now):
-            node.become_unattached(Trigger.ELECTION_TIMEOUT, state.epoch + 1, NO_LEADER, now)
+            node.leave_epoch(state, now)
             return
         request = EndQuorumEpochRequest(node.cluster_id, node.local.id, state.epoch, state.preferred_successors)
         for voter_id in sorted(state.unacknowledged):

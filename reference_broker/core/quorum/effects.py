@@ -50,4 +50,12 @@ class SnapshotInstalled:
     snapshot_id: OffsetAndEpoch
 
 
-Effect = SendRequest | SendResponse | LeaderChanged | HighWatermarkAdvanced | SnapshotInstalled
+@dataclass(frozen=True, slots=True)
+class ResponseRejected:
+    """A voter's response contradicts this node (`InconsistentMessageError`), and was dropped."""
+
+    voter_id: int
+    reason: str
+
+
+Effect = SendRequest | SendResponse | LeaderChanged | HighWatermarkAdvanced | SnapshotInstalled | ResponseRejected

@@ -4,6 +4,7 @@
 
 Rules of this file:
 - Version 1 is written (KIP-853, `QuorumStateData.json`); version 0, of a quorum with static voters, is read too.
+- What could not be read again is not written: the old file stays.
 - The file is replaced, atomically and durably, before anybody is told what it says.
 """
 
@@ -12,13 +13,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from reference_broker.core.disk import Disk
-from reference_broker.core.quorum.messages import NO_LEADER
+from reference_broker.core.quorum.messages import MAX_EPOCH, NO_LEADER
 from reference_broker.core.quorum.voters import ReplicaKey
 from reference_broker.protocol.uuids import format_uuid, parse_uuid
 
 QUORUM_STATE_FILE = "quorum-state"
 _VERSION = 1
 _NOBODY = -1
+_MAX_ID = 2**31 - 1
 _NO_DIRECTORY = UUID(int=0)
 
 
@@ -28,11 +30,16 @@ class QuorumStateFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """An epoch, its leader where that is known, and the vote given in it."""
+    """An epoch, its leader where that is known, and the vote given in it. Raises `ValueError` outside of int32."""
 
     epoch: int = 0
     leader_id: int = NO_LEADER
     voted: ReplicaKey | None = None
+
+    def __post_init__(self) -> None:
+        voted_id = _NOBODY if self.voted is None else self.voted.id
+        if not (0 <= self.epoch <= MAX_EPOCH and all(-1 <= node <= _MAX_ID for node in (self.leader_id, voted_id))):
+            raise ValueError(f"no epoch or node id: {self}")
 
 
 class ElectionStateStore:

@@ -13,9 +13,18 @@ from reference_broker.core.quorum.voters import ReplicaKey
 from reference_broker.protocol.errors import ErrorCode
 
 NO_LEADER = -1
+MAX_EPOCH = 2**31 - 1
+"""Epochs are int32 in the protocol and in every file: in the last one no election can begin."""
 UNKNOWN_HIGH_WATERMARK = -1
 UNSUPPORTED_HIGH_WATERMARK = 2**63 - 1
 """The high watermark in a fetch of a replica that does not tell it (before KIP-1166)."""
+
+
+class InconsistentMessageError(ValueError):
+    """A peer's message contradicts the protocol, or what this node knows: it is rejected, and changes nothing.
+
+    Kafka throws `IllegalStateException` here, which ends the node. A message is the peer's fault, not this node's.
+    """
 
 
 class OffsetAndEpoch(NamedTuple):

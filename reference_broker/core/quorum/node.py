@@ -10,7 +10,8 @@ Rules of this file:
   before they count towards the high watermark, a follower's before the fetch that tells of them.
 - Here are the inputs and the transitions. Requests are answered in `answers`, responses judged in `outcomes`, and after
   every input the node does what its state asks for, in `duties`. How long it waits, says `patience`.
-- Where Kafka throws because the impossible happened, so does this (`QuorumStateError`): the node must not go on.
+- A node that contradicts itself must not continue (`QuorumStateError`). A message that contradicts the node is rejected
+  (`InconsistentMessageError`): no peer can end a node. Both are exceptions in Kafka.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ from reference_broker.core.quorum.effects import (
     Effect,
     HighWatermarkAdvanced,
     LeaderChanged,
+    ResponseRejected,
     SendRequest,
     SendResponse,
     SnapshotInstalled,
@@ -34,8 +36,10 @@ from reference_broker.core.quorum.election_state import ElectionState, ElectionS
 from reference_broker.core.quorum.first_state import first_state
 from reference_broker.core.quorum.leadership import Leadership
 from reference_broker.core.quorum.messages import (
+    MAX_EPOCH,
     NO_LEADER,
     UNKNOWN_HIGH_WATERMARK,
+    InconsistentMessageError,
     OffsetAndEpoch,
     QuorumDescription,
     Request,
@@ -45,12 +49,12 @@ from reference_broker.core.quorum.outcomes import Outcomes
 from reference_broker.core.quorum.patience import Patience
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY, QuorumLog
 from reference_broker.core.quorum.states import (
+    NEVER_MS,
     Ballot,
     Candidate,
     Follower,
     Leader,
     Prospective,
-    QuorumStateError,
     Resigned,
     Role,
     State,
@@ -59,6 +63,11 @@ from reference_broker.core.quorum.states import (
     next_role,
 )
 from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
+
+_EPOCH_JUMP_MAX = 2**30
+_EPOCH_STEP_MAX = 2**10
+"""How far a peer's message may advance the epoch: freely in the first half of all epochs, by the number of elections
+that a node may have missed in the second."""
 
 
 class NotLeaderError(Exception):
@@ -98,6 +107,7 @@ class QuorumNode:
         self._store = ElectionStateStore(disk, QUORUM_LOG_DIRECTORY)
         self._effects: list[Effect] = []
         self.is_stopping = False
+        self.rejected_response: ResponseRejected | None = None
         self.deadline_ms: int | None = None
         self.random_below = random_below
         self.patience = Patience(config, random_below, is_voter=self.is_voter)
@@ -124,7 +134,13 @@ class QuorumNode:
         asked = self._duties.connections.end(request_id)
         if asked is not None:
             voter_id, request = asked
-            if not self._outcomes.judge(voter_id, request, response, now):
+            try:
+                may_continue = self._outcomes.judge(voter_id, request, response, now)
+            except InconsistentMessageError as error:
+                self.rejected_response = ResponseRejected(voter_id, str(error))
+                self._effects.append(self.rejected_response)
+                may_continue = False
+            if not may_continue:
                 self._duties.connections.back_off(voter_id, now.monotonic_ms)
         self._settle(now)
 
@@ -253,20 +269,32 @@ class QuorumNode:
         return Ballot(self.voters, self.local.id)
 
     def see_epoch(self, epoch: int, leader_id: int, now: Now) -> None:
-        """Somebody says that this epoch has begun, and who leads it if they know. A leader must be a voter."""
+        """Take over an epoch, and its leader where that is known and a voter. Kafka's `maybeTransition`.
+
+        Raises `InconsistentMessageError`, and changes nothing then.
+        """
         state = self.state
         if self.voters.get(leader_id) is None:
             leader_id = NO_LEADER
-        if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:
-            raise QuorumStateError(
-                f"node {self.local.id} is told that {leader_id} leads epoch {epoch}, which {state.leader_id} does"
-            )
-        if leader_id == self.local.id and epoch >= state.epoch and state.leader_id != leader_id:
-            raise QuorumStateError(f"node {self.local.id} is said to lead epoch {epoch}, and does not")
+        self._check_epoch_is_reachable(epoch)
+        self._check_leader_is_consistent(epoch, leader_id)
         if epoch > state.epoch and leader_id == NO_LEADER:
             self.become_unattached(Trigger.HIGHER_EPOCH, epoch, NO_LEADER, now)
         elif leader_id not in {NO_LEADER, self.local.id} and (epoch > state.epoch or self._lacks_leader_of(epoch)):
             self._become_follower(epoch, leader_id, now)
+
+    def _check_epoch_is_reachable(self, epoch: int) -> None:
+        """Keep one message from using up the epochs: an epoch in the last half is reached by elections, not at once."""
+        if epoch > min(MAX_EPOCH, max(_EPOCH_JUMP_MAX, self.state.epoch + _EPOCH_STEP_MAX)):
+            raise InconsistentMessageError(f"no elections lead from epoch {self.state.epoch} to epoch {epoch}")
+
+    def _check_leader_is_consistent(self, epoch: int, leader_id: int) -> None:
+        """Kafka's `hasConsistentLeader`: one leader per epoch, and this node only where it knows that it leads."""
+        state = self.state
+        if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:
+            raise InconsistentMessageError(f"the leader of epoch {epoch} is {state.leader_id}, not {leader_id}")
+        if leader_id == self.local.id and epoch >= state.epoch and state.leader_id != leader_id:
+            raise InconsistentMessageError(f"node {leader_id} itself does not lead epoch {epoch}")
 
     def _lacks_leader_of(self, epoch: int) -> bool:
         """Also an observer that knows its leader's id, but has heard nothing from it for long."""
@@ -290,6 +318,7 @@ class QuorumNode:
 
     def _become_candidate(self, now: Now) -> None:
         epoch = self.state.epoch + 1
+        assert epoch <= MAX_EPOCH
         candidate = Candidate(epoch, self.local, self.patience.election_deadline_ms(now), self._ballot())
         self._transition(Trigger.MAJORITY_GRANTED, candidate)
         self.count_votes(now)
@@ -315,6 +344,13 @@ class QuorumNode:
         deadline_ms = self.patience.fetch_deadline_ms(now)
         self._transition(Trigger.LEADER_FOUND, Follower(epoch, leader_id, voted, deadline_ms))
 
+    def leave_epoch(self, state: Resigned, now: Now) -> None:
+        """Wait for the leader of the next epoch. In the last one a leader that resigned could only vote twice."""
+        if state.epoch == MAX_EPOCH:
+            state.election_deadline_ms = NEVER_MS
+        else:
+            self.become_unattached(Trigger.ELECTION_TIMEOUT, state.epoch + 1, NO_LEADER, now)
+
     def become_resigned(self, now: Now) -> None:
         """Lead no more."""
         state = self.state
@@ -327,7 +363,7 @@ class QuorumNode:
     def count_votes(self, now: Now) -> None:
         """Go on if the election is won."""
         match self.state:
-            case Prospective() if self.state.ballot.is_won:
+            case Prospective() if self.state.ballot.is_won and self.state.epoch < MAX_EPOCH:
                 self._become_candidate(now)
             case Candidate() if self.state.ballot.is_won:
                 self._become_leader(self.state, now)

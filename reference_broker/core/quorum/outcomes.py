@@ -4,7 +4,7 @@ Rules of this file:
 - The epoch comes first. An answer from an older epoch is void; one from a newer epoch, or with an error that says that
   the question was asked in the wrong one, changes the state before anything else of it is believed.
 - Answers to questions of an earlier state never come here (`connections`).
-- What is false is told to the caller, who leaves that voter alone for a moment.
+- False, or an `InconsistentMessageError`, makes the node back off from that voter.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from reference_broker.core.quorum.messages import (
     EndQuorumEpochResponse,
     FetchResponse,
     FetchSnapshotResponse,
+    InconsistentMessageError,
     Request,
     Response,
     VoteResponse,
@@ -24,7 +25,6 @@ from reference_broker.core.quorum.states import (
     Candidate,
     Follower,
     Prospective,
-    QuorumStateError,
     Resigned,
 )
 from reference_broker.protocol.errors import ErrorCode
@@ -73,7 +73,7 @@ class Outcomes:
         if response.leader_id != NO_LEADER:
             node.see_epoch(epoch, response.leader_id, now)
         if error is ErrorCode.invalid_request:
-            raise QuorumStateError(f"node {node.local.id} was told INVALID_REQUEST for {request}")
+            raise InconsistentMessageError(f"INVALID_REQUEST for {type(request).__name__}")
         return error is ErrorCode.none or isinstance(response, FetchSnapshotResponse)
 
     def _vote(self, voter_id: int, response: VoteResponse, now: Now) -> None:
@@ -86,18 +86,15 @@ class Outcomes:
 
     def _follower(self) -> Follower:
         if not isinstance(self._node.state, Follower):
-            raise QuorumStateError(
-                f"node {self._node.local.id}, {self._node.state.role.value}, gets what it did not ask"
-            )
+            raise InconsistentMessageError(f"records for a node that is {self._node.state.role.value}")
         return self._node.state
 
     def _fetch(self, response: FetchResponse, now: Now) -> None:
         node, state = self._node, self._follower()
         if response.diverging is not None:
             if response.diverging.offset < node.high_watermark:
-                raise QuorumStateError(
-                    f"node {node.local.id} is to truncate to {response.diverging.offset},"
-                    f" below its high watermark {node.high_watermark}"
+                raise InconsistentMessageError(
+                    f"truncation to {response.diverging.offset}, below the high watermark {node.high_watermark}"
                 )
             node.log.truncate_to_end_of(response.diverging, now.wall_ms)
         elif response.snapshot_id is not None:
@@ -116,7 +113,9 @@ class Outcomes:
         elif response.error is not ErrorCode.none or response.snapshot_id is None:
             return False
         elif (response.snapshot_id, response.position) != (state.snapshot_id, len(state.snapshot)):
-            raise QuorumStateError(f"node {self._node.local.id} gets another piece of a snapshot than it asked for")
+            raise InconsistentMessageError(
+                f"bytes from {response.position} of snapshot {response.snapshot_id}, which were not requested"
+            )
         else:
             state.snapshot += response.data
             if len(state.snapshot) == response.size:

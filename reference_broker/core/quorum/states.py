@@ -29,7 +29,7 @@ NEVER_MS = 2**62
 
 
 class QuorumStateError(AssertionError):
-    """What the protocol rules out has happened: a defect here, or in a node that this one talks to."""
+    """A transition that the protocol rules out: a defect of this node, for a message cannot cause it."""
 
 
 class Role(Enum):

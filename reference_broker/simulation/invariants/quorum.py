@@ -15,6 +15,7 @@
 | `quorum-votes`                | votes, and pre-votes, go only to logs that are not behind; none is remembered that  |
 |                               | nobody has asked for                                                                |
 | `quorum-check-quorum`         | a leader that a majority cannot reach does not stay one                             |
+| `quorum-consistent`           | no response of a voter contradicts what a node knows, so that it has to reject it   |
 
 A voter whose disk was wiped or damaged may have forgotten a vote, or what it helped to commit: from then on a violation
 of these may be its fault (`forgetful`), and nothing that rests on the metadata can be judged any more.
@@ -139,6 +140,9 @@ class QuorumInvariants:
     def touched(self, node_id: int, node: QuorumNode, now_ms: int) -> None:
         """Something happened to a node."""
         had_end = self._ends.get(node_id, 0)
+        require(
+            node.rejected_response is None, "quorum-consistent", lambda: f"node {node_id}: {node.rejected_response}"
+        )
         self._check_epoch_and_leader(node_id, node)
         self._check_log(node_id, node)
         self._check_snapshot(node_id, node.log)

@@ -83,7 +83,7 @@ MISTAKES = (
     ("operations on settings", configs, "_check_resource", nothing),
     ("the cluster", describe_cluster, "wrong_endpoint", lambda request, _: describe_cluster_error(request)),
     ("votes", Answers, "_is_meant_for_us", everything),
-    ("epochs that begin and end", Answers, "_check_epoch", no_error),
+    ("epochs that begin and end", Answers, "_check_voter", no_error),
     ("fetches of the metadata log", Answers, "_check_leadership", no_error),
     ("a vote for a short log", QuorumLog, "is_behind_or_equal", everything),
     ("brokers that are not registered", allocate_producer_ids, "check_broker_epoch", nothing),

@@ -252,7 +252,7 @@ def test_a_leader_that_is_no_voter_is_refused(cluster, api):
     topics = [{"topic_name": "__cluster_metadata", "partitions": [partition]}]
     before = cluster.nodes[1].quorum.state
     answer = cluster.ask(1, api, 1, listener=CONTROLLER, cluster_id="cluster", topics=topics)
-    assert answer.topics[0].partitions[0].error_code is ErrorCode.invalid_request
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.inconsistent_voter_set
     cluster.run(5_000)
     assert cluster.nodes[1].quorum.state is before
 

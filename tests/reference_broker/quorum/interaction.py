@@ -14,6 +14,7 @@ from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.effects import (
     HighWatermarkAdvanced,
     LeaderChanged,
+    ResponseRejected,
     SendRequest,
     SendResponse,
     SnapshotInstalled,
@@ -98,6 +99,8 @@ class Interaction:
                     self.say(f"{node_id}: high watermark {effect.offset}")
                 case SnapshotInstalled():
                     self.say(f"{node_id}: installed snapshot {show(effect.snapshot_id)}")
+                case ResponseRejected():
+                    self.say(f"{node_id}: rejected a response of {effect.voter_id}: {effect.reason}")
 
     def deliver(self, source: int, destination: int, effect: SendRequest | SendResponse) -> None:
         self.say(f"{source}->{destination} {describe(effect)}")

@@ -276,6 +276,10 @@ def _never(*_args, **_kwargs):
     return False
 
 
+def _invalid(*_args):
+    return ErrorCode.invalid_request
+
+
 def _minority(self):
     return max(progress.end_offset for progress in self._progress.values())
 
@@ -491,6 +495,7 @@ DEFECTS = (
     Defect("not-converged", Followers, "may_join", _never, faults=6),
     Defect("answer-of-quorum", answers, "grants_vote", _never, faults=0, faulty_ms=500),
     Defect("answer-of-quorum", QuorumLog, "read", lambda *_: b"", faults=0, faulty_ms=500),
+    Defect("quorum-consistent", answers.Answers, "_check_voter", _invalid, faults=0, faulty_ms=500),
     Defect("quorum-one-leader", Ballot, "is_won", property(_always), faults=6),
     Defect("quorum-majority", Leadership, "_reached_by_majority", _minority, faults=0, faulty_ms=1_500),
     Defect(

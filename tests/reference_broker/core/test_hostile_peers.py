@@ -1,0 +1,119 @@
+"""No message of a peer ends a node or uses up the epochs, whatever it says; a restart finds what it can read."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from reference_broker.core.quorum.election_state import ElectionState
+from reference_broker.core.quorum.messages import MAX_EPOCH
+from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
+from reference_broker.simulation.cluster import CONTROLLER
+from tests.reference_broker.cluster import CLOSED, Cluster
+
+EPOCHS = (-1, 0, "current", "next", 2**30, 2**30 + 1, MAX_EPOCH - 1, MAX_EPOCH)
+SENDERS = (-1, 1, 2, 3, 9, MAX_EPOCH)
+OFFSETS = (-1, 0, 1, 2**62, 2**63 - 1)
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster(3)
+    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
+    return cluster
+
+
+def send(cluster, node_id, api, epoch, version=1, **partition):
+    """The error of the partition, or of the whole request."""
+    now = cluster.nodes[node_id].quorum.state.epoch
+    epoch_field = "replica_epoch" if api == "Vote" else "leader_epoch"
+    fields = {"partition_index": 0, epoch_field: {"current": now, "next": now + 1}.get(epoch, epoch), **partition}
+    topics = [{"topic_name": "__cluster_metadata", "partitions": [fields]}]
+    voter = {} if api == "EndQuorumEpoch" else {"voter_id": node_id}
+    response = cluster.ask(
+        node_id, api, version, listener=CONTROLLER, cluster_id="cluster", topics=topics, **voter, within_ms=5_000
+    )
+    assert response != CLOSED
+    return response.topics[0].partitions[0].error_code if response.topics else response.error_code
+
+
+def assert_the_quorum_works(cluster):
+    """It elects, commits, and does so again after a restart of every node."""
+
+    def is_led():
+        return cluster.active_controller and all(node.is_ready for node in cluster.nodes.values())
+
+    cluster.run_until(is_led, within_ms=60_000)
+    for node_id in (1, 2, 3):
+        cluster.kill(node_id)
+    for node_id in (1, 2, 3):
+        cluster.start(node_id)
+    cluster.run_until(is_led, within_ms=60_000)
+    topic = {"name": "afterwards", "num_partitions": 1, "replication_factor": 3}
+    [created] = cluster.ask(1, "CreateTopics", 7, topics=[topic], timeout=30_000, within_ms=60_000).topics
+    assert created.error_code is ErrorCode.none
+
+
+@pytest.mark.parametrize("epoch", EPOCHS)
+@pytest.mark.parametrize("api", ["BeginQuorumEpoch", "EndQuorumEpoch"])
+def test_whoever_is_said_to_lead(cluster, api, epoch):
+    for leader_id in SENDERS:
+        for node_id in (1, 2, 3):
+            send(cluster, node_id, api, epoch, leader_id=leader_id)
+    assert_the_quorum_works(cluster)
+
+
+@pytest.mark.parametrize("epoch", EPOCHS)
+@pytest.mark.parametrize("pre_vote", [True, False])
+def test_whoever_stands_for_election(cluster, epoch, pre_vote):
+    for sender in SENDERS:
+        for offset in OFFSETS:
+            for node_id in (1, 2, 3):
+                log = {"last_offset": offset, "last_offset_epoch": 0, "pre_vote": pre_vote}
+                send(cluster, node_id, "Vote", epoch, version=2, replica_id=sender, **log)
+    assert_the_quorum_works(cluster)
+
+
+def test_a_candidate_that_is_no_voter_changes_nothing(cluster):
+    before = {node_id: node.quorum.election for node_id, node in cluster.nodes.items()}
+    for node_id in (1, 2, 3):
+        error = send(cluster, node_id, "Vote", MAX_EPOCH, version=2, replica_id=77, last_offset=2**40)
+        assert error is ErrorCode.inconsistent_voter_set
+    assert {node_id: node.quorum.election for node_id, node in cluster.nodes.items()} == before
+
+
+@pytest.mark.parametrize("api", ["BeginQuorumEpoch", "EndQuorumEpoch"])
+def test_a_node_is_not_the_leader_because_a_peer_says_so(cluster, api):
+    follower = next(node_id for node_id in cluster.nodes if node_id != cluster.active_controller)
+    for epoch in ("current", "next"):
+        before = cluster.nodes[follower].quorum.state
+        assert send(cluster, follower, api, epoch, leader_id=follower) is ErrorCode.invalid_request
+        assert cluster.nodes[follower].quorum.state is before
+
+
+def test_a_second_leader_of_an_epoch_is_rejected(cluster):
+    leader = cluster.active_controller
+    follower, other = (node_id for node_id in cluster.nodes if node_id != leader)
+    assert send(cluster, follower, "BeginQuorumEpoch", "current", leader_id=other) is ErrorCode.invalid_request
+    assert cluster.nodes[follower].quorum.state.leader_id == leader
+
+
+@pytest.mark.parametrize("epoch", [MAX_EPOCH - 1, MAX_EPOCH])
+def test_a_quorum_without_epochs_left_starts_and_writes_none(epoch):
+    """As no message can bring it about any more, but an older release may have left it."""
+    cluster = Cluster(3)
+    for node_id in (1, 2, 3):
+        cluster.kill(node_id)
+        text = f'{{"leaderId":-1,"leaderEpoch":{epoch},"votedId":-1,"data_version":0}}'
+        cluster.disks[node_id].replace(f"{QUORUM_LOG_DIRECTORY}/quorum-state", text.encode())
+    for _ in range(2):
+        for node_id in (1, 2, 3):
+            cluster.start(node_id)
+        cluster.run(20_000)
+        assert {node.quorum.state.epoch for node in cluster.nodes.values()} == {MAX_EPOCH}
+        for node_id in (1, 2, 3):
+            cluster.kill(node_id)
+
+
+@pytest.mark.parametrize(("epoch", "leader"), [(2**31, -1), (-1, -1), (0, 2**31), (0, -2)])
+def test_what_the_file_could_not_say_is_no_election(epoch, leader):
+    with pytest.raises(ValueError, match="no epoch or node id"):
+        ElectionState(epoch, leader)
