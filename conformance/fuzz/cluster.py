@@ -1,0 +1,147 @@
+"""The cluster of a fuzzing session: topics to be harmed, what is known of it, and connections to every listener."""
+
+import random
+import socket
+import struct
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, Protocol
+
+from conformance.concurrent.run import HistoryRun, await_full_isr
+from conformance.concurrent.script import TopicSettings
+from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
+from conformance.fuzz.generator import FuzzRequest
+from conformance.fuzz.probe import ProbedNode
+from conformance.fuzz.world import TOPICS, WITNESS, Port, World, uuid_of
+from fixtures.clients import requests
+from fixtures.clients.messages import ApiKey
+from fixtures.clients.raw import RawClient, RawClientError
+from fixtures.targets.controls import Listener, LogDirectories, NodeAccess, ProcessSupervision
+from fixtures.targets.meta_properties import META_PROPERTIES, read_meta_properties
+from fixtures.targets.target import Target
+
+_LISTENERS: Final = {Port.CLIENT: None, Port.REPLICATION: Listener.REPLICATION, Port.CONTROLLER: Listener.CONTROLLER}
+_PARTITIONS: Final = 2
+_SEND_TIMEOUT_S: Final = 0.5
+_AWAITED_MAX: Final = 4
+"""Requests on one connection without a byte of response, after which it is given up."""
+_CONNECTIONS: Final = 2
+"""To each listener."""
+_RESET: Final = struct.pack("ii", 1, 0)
+
+
+class FuzzTarget(Target, ProcessSupervision, NodeAccess, LogDirectories, Protocol):
+    """A cluster of processes on this machine."""
+
+
+def make_topics(run: HistoryRun) -> Surroundings:
+    """Create the topics that requests name, and the witness. Raises `ScriptNotRunError`."""
+    replicas = min(3, len(run.target.nodes))
+    with run.raw_client() as admin:
+        for name, properties in TOPICS.items():
+            created = admin.create_topic(
+                name, partitions=_PARTITIONS, replication_factor=replicas, properties=properties
+            )
+            if created.error is not None:
+                raise ScriptNotRunError(f"CreateTopics of {name} returned {created.error}")
+        settings = TopicSettings(_PARTITIONS, replicas)
+        for name in TOPICS:
+            if await_full_isr(admin, name, settings, run.target.transport) is None:
+                raise ScriptNotRunError(f"{name} has no full ISR")
+        return run.make_topic(WITNESS, settings, admin)
+
+
+def discover(target: FuzzTarget) -> World:
+    """What a fuzzer is to know of a cluster with these topics."""
+    first = target.nodes[0]
+    with RawClient(first.host, first.port) as client:
+        metadata = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), [*TOPICS, WITNESS]))
+    nodes = tuple(node.id for node in target.nodes)
+    return World(
+        cluster_id=str(metadata.cluster_id),
+        nodes=nodes,
+        topic_ids={str(topic.name): topic.topic_id for topic in metadata.topics},
+        served={port: _served(target, nodes[0], port) for port in Port},
+        directory_ids=_directory_ids(target),
+    )
+
+
+def _served(target: FuzzTarget, node: int, port: Port) -> Mapping[int, tuple[int, int]]:
+    host, number = target.address(node, _LISTENERS[port])
+    with RawClient(host, number) as client:
+        return client.api_versions
+
+
+def _directory_ids(target: FuzzTarget) -> dict[int, uuid.UUID]:
+    ids = {}
+    for node in target.nodes:
+        properties = read_meta_properties(target.log_directories(node.id)[0])
+        if "directory.id" in properties:
+            ids[node.id] = uuid_of(properties["directory.id"])
+    return ids
+
+
+def probed_nodes(target: FuzzTarget) -> list[ProbedNode]:
+    """The nodes as a prober sees them."""
+    return [ProbedNode(node.id, *target.address(node.id, None), target.pid(node.id)) for node in target.nodes]
+
+
+class Connections:
+    """To each listener of each node: sends frames, drops what comes back, and opens again what was closed."""
+
+    def __init__(self, target: FuzzTarget, rng: random.Random) -> None:
+        self._target = target
+        self._rng = rng
+        self._open: dict[tuple[int, Port, int], _Connection] = {}
+
+    def send(self, request: FuzzRequest) -> None:
+        """Send it, whatever the node makes of it. A node that is not there gets nothing."""
+        place = (request.node, request.port, self._rng.randrange(_CONNECTIONS))
+        with suppress(OSError):
+            if place in self._open and not self._open[place].is_usable():
+                self._open.pop(place).close(reset=self._rng.random() < 0.5)
+            if place not in self._open:
+                self._open[place] = _Connection(self._target.address(request.node, _LISTENERS[request.port]))
+            self._open[place].send(request.data)
+            return
+        if place in self._open:
+            self._open.pop(place).close()
+
+    def close(self) -> None:
+        """Close all of them."""
+        for connection in self._open.values():
+            connection.close()
+        self._open.clear()
+
+
+class _Connection:
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._socket = socket.create_connection(address, timeout=_SEND_TIMEOUT_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._awaited = 0
+
+    def send(self, data: bytes) -> None:
+        """Raises `OSError`; of a frame that is not taken in time, too."""
+        self._awaited += 1
+        self._socket.settimeout(_SEND_TIMEOUT_S)
+        self._socket.sendall(data)
+
+    def is_usable(self) -> bool:
+        """Whether it is open and not behind; drops what has come."""
+        self._socket.settimeout(0)
+        try:
+            while received := self._socket.recv(1 << 18):
+                self._awaited = 0
+                del received
+        except BlockingIOError:
+            return self._awaited < _AWAITED_MAX
+        except OSError:
+            return False
+        return False
+
+    def close(self, *, reset: bool = False) -> None:
+        if reset:
+            with suppress(OSError):
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self._socket.close()

@@ -1,0 +1,124 @@
+"""What a fuzzing session finds: a symptom of a node, and the requests that brought it about, saved so that they can be
+sent again.
+
+A saved finding is one JSON file. Each request stands in it as its frame in hexadecimal, with the listener and the node
+that it goes to. The ids of the cluster are kept beside them, so that a new cluster's can be put in their places.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from conformance.fuzz.generator import FuzzRequest
+from conformance.fuzz.world import Port, World
+
+_FORMAT: Final = 1
+
+
+class Symptom(StrEnum):
+    """What must not happen to a node, whatever it receives."""
+
+    NODE_ENDED = "node-ended"
+    HANG = "hang"
+    LATE_RESPONSE = "late-response"
+    MEMORY = "memory"
+    TRACEBACK = "traceback"
+    NO_CONTROLLER = "no-controller"
+    """The quorum has no leader any more that would create a topic."""
+
+
+class NotAFindingError(Exception):
+    """A file holds no finding. The message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A symptom.
+
+    :ivar began_s: when it began at the latest, on the monotonic clock.
+    """
+
+    symptom: Symptom
+    node: int
+    text: str
+    began_s: float
+
+    @property
+    def signature(self) -> tuple[Symptom, str]:
+        """The same for the same fault of a broker, as far as that shows."""
+        return self.symptom, self.text if self.symptom is Symptom.TRACEBACK else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A symptom and what brought it about.
+
+    :ivar requests: the fewest that are known to; before that is tried, all that were sent in that time.
+    :ivar is_confirmed: they have shown it on a new cluster. Null: nobody tried.
+    :ivar world: of the cluster that the requests are for.
+    """
+
+    target: str
+    seed: int
+    symptom: Symptom
+    text: str
+    requests: tuple[FuzzRequest, ...]
+    world: World
+    is_confirmed: bool | None = None
+
+    @property
+    def is_violation(self) -> bool:
+        """A late response that does not happen again may be the machine's; everything else is a fact."""
+        return bool(self.is_confirmed) or self.symptom is not Symptom.LATE_RESPONSE
+
+
+def save(path: Path, finding: Finding) -> None:
+    """Write the file."""
+    data = {
+        "format": _FORMAT,
+        "target": finding.target,
+        "seed": finding.seed,
+        "symptom": str(finding.symptom),
+        "text": finding.text,
+        "is_confirmed": finding.is_confirmed,
+        "requests": [{"title": each.title, **asdict(each), "data": each.data.hex()} for each in finding.requests],
+        "cluster": finding.world.as_json(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> Finding:
+    """Read the file. Raises `NotAFindingError`."""
+    try:
+        data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] != _FORMAT:
+            raise NotAFindingError(f"{path}: format {data['format']}, this version reads {_FORMAT}")
+        return Finding(
+            target=str(data["target"]),
+            seed=int(data["seed"]),
+            symptom=Symptom(data["symptom"]),
+            text=str(data["text"]),
+            requests=tuple(map(_request, data["requests"])),
+            world=World.from_json(data["cluster"]),
+            is_confirmed=data["is_confirmed"],
+        )
+    except OSError as error:
+        raise NotAFindingError(f"{path}: {error.strerror}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise NotAFindingError(f"{path}: no finding of kafkatrial fuzz ({type(error).__name__}: {error})") from error
+
+
+def _request(data: Mapping[str, Any]) -> FuzzRequest:
+    return FuzzRequest(
+        number=int(data["number"]),
+        node=int(data["node"]),
+        port=Port(data["port"]),
+        api_key=int(data["api_key"]),
+        version=int(data["version"]),
+        data=bytes.fromhex(data["data"]),
+        notes=tuple(map(str, data["notes"])),
+    )

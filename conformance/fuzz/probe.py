@@ -1,0 +1,185 @@
+"""Whether the nodes of a cluster still respond, measured on connections of their own.
+
+A node is probed with ApiVersions and Metadata by turns. What counts is how long the node took, and not how busy this
+machine was: the time that the prober's thread and the node's threads were ready to run and had no processor
+(`schedstat` of Linux) is subtracted. Where the kernel does not count that, nothing is.
+
+The probes of a session run in a process of their own, since a fuzzer holds its interpreter for milliseconds.
+"""
+
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final, Self
+
+from fixtures.clients import requests
+from fixtures.clients.messages import ApiKey, request_schema
+from fixtures.clients.raw import RawClient, RawClientError, ResponseTimeout
+
+HANG_S: Final = 10.0
+"""A node that does not respond for this long hangs."""
+PERIOD_S: Final = 0.05
+_THREADS_MAX: Final = 8
+"""Of a node with more, no single thread's waiting says how long a response waited."""
+_REPORT_PERIOD_S: Final = 0.5
+_END_TIMEOUT_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedNode:
+    """Where to send probes, and whose process it is."""
+
+    id: int
+    host: str
+    port: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One probe.
+
+    :ivar began_s: on the monotonic clock of this machine.
+    :ivar took_s: until its response, or until it was given up.
+    :ivar starved_s: of that, how long the prober or the node waited for a processor.
+    :ivar error: why there was no response; empty where there was.
+    """
+
+    node: int
+    began_s: float
+    took_s: float
+    starved_s: float
+    error: str = ""
+
+    @property
+    def own_s(self) -> float:
+        """How long the node itself took."""
+        return max(0.0, self.took_s - self.starved_s)
+
+
+class Probe:
+    """Probes of one node, one at a time."""
+
+    def __init__(self, node: ProbedNode) -> None:
+        self._node = node
+        self._client = RawClient(node.host, node.port, client_id="probe", timeout_s=HANG_S)
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._client.close()
+
+    def sample(self) -> Sample:
+        """One request and its response. After an error, the next one connects again."""
+        starved_s, began_s = -self._starved_s(), time.monotonic()
+        error, took_s = "", 0.0
+        try:
+            self._send()
+            took_s = time.monotonic() - began_s
+        except RawClientError as failed:
+            error = str(failed)
+            took_s = time.monotonic() - began_s if isinstance(failed, ResponseTimeout) else 0.0
+            self._client.close()
+        return Sample(self._node.id, began_s, took_s, starved_s + self._starved_s(), error)
+
+    def _send(self) -> None:
+        self._count += 1
+        if self._count % 2:
+            self._client.request(request_schema(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
+        else:
+            self._client.request(requests.metadata(request_schema(ApiKey.METADATA, 9), []))
+
+    def _starved_s(self) -> float:
+        """How long this thread and the node's have waited for a processor, ever."""
+        own = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
+        tasks = list(Path(f"/proc/{self._node.pid}/task").glob("*/schedstat"))
+        return _run_delay_s(own) + (sum(map(_run_delay_s, tasks)) if len(tasks) <= _THREADS_MAX else 0.0)
+
+
+def _run_delay_s(schedstat: Path) -> float:
+    try:
+        return int(schedstat.read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+@dataclass(slots=True)
+class Responses:
+    """What all probes of a session came to."""
+
+    count: int = 0
+    slowest_s: float = 0.0
+    """As the prober saw it."""
+    slowest_own_s: float = 0.0
+
+
+class Probing:
+    """Probes of all nodes in a process of its own, while the context lasts.
+
+    :param bound_s: within which a node has to respond; slower samples are kept for `late`.
+    """
+
+    def __init__(self, nodes: Sequence[ProbedNode], bound_s: float) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._results, self._sink = context.Pipe(duplex=False)
+        self._process = context.Process(target=_probe_all, args=(tuple(nodes), bound_s, self._sink), daemon=True)
+        self.responses = Responses()
+
+    def __enter__(self) -> Self:
+        self._process.start()
+        self._sink.close()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._process.kill()
+        self._process.join(_END_TIMEOUT_S)
+        self._results.close()
+
+    def late(self) -> list[Sample]:
+        """The samples above the bound since the last call."""
+        samples: list[Sample] = []
+        while self._results.poll():
+            responses, newest = self._results.recv()
+            self.responses.count += responses.count
+            self.responses.slowest_s = max(self.responses.slowest_s, responses.slowest_s)
+            self.responses.slowest_own_s = max(self.responses.slowest_own_s, responses.slowest_own_s)
+            samples += newest
+        return samples
+
+
+def _probe_all(nodes: Sequence[ProbedNode], bound_s: float, results: Connection) -> None:
+    """The process: a thread for each node, and reports until the other end is gone."""
+    lock = threading.Lock()
+    responses, late = Responses(), list[Sample]()
+
+    def probe(node: ProbedNode) -> None:
+        with Probe(node) as each:
+            while True:
+                sample = each.sample()
+                with lock:
+                    responses.count += not sample.error
+                    responses.slowest_s = max(responses.slowest_s, sample.took_s)
+                    responses.slowest_own_s = max(responses.slowest_own_s, sample.own_s)
+                    if sample.own_s > bound_s:
+                        late.append(sample)
+                time.sleep(PERIOD_S)
+
+    for node in nodes:
+        threading.Thread(target=probe, args=(node,), daemon=True).start()
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(_REPORT_PERIOD_S)
+        with lock:
+            newest, late = late, []
+            counted, responses = responses, Responses()
+        try:
+            results.send((counted, newest))
+        except OSError:
+            return

@@ -1,0 +1,148 @@
+"""What a fuzzer must not send, because a correct cluster would do it: destroy the witness, or remove its own brokers.
+
+A peer on a replication or controller listener is trusted. A request that a broker may send in another broker's name,
+with the right ids, has its effect in Kafka too, and proves nothing. So every frame is decoded as a broker decodes it,
+after all mutations, and left out if it
+
+- changes the witness topic, its records or its configuration;
+- names a broker of the cluster where brokers register, send heartbeats, are unregistered or change the quorum's voters;
+- fetches as a follower in the name of a broker, which moves a high watermark past records that nobody replicated;
+- alters the configuration of brokers, or elects an unclean leader of everything;
+- ends the epochs of the quorum: a vote for a voter, or a leader that is one, in an epoch that leaves no next one;
+- creates more partitions than a small cluster holds and fewer than Kafka rejects, or topics without end;
+- deletes the topics that the other requests are about.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from conformance.fuzz.wire import UndecodableError, decode
+from conformance.fuzz.world import NEW_TOPICS, TOPICS, WITNESS, World
+
+Rule = Callable[[Mapping[str, Any], World], bool]
+"""Whether a decoded request may be sent."""
+
+PARTITIONS_MAX: Final = 32
+"""Partitions that one request may create."""
+PARTITIONS_REJECTED: Final = 10_000
+"""Above this, Kafka creates none (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`)."""
+EPOCHS_LEFT_MIN: Final = 1_000_000
+_INT32_MAX: Final = 2**31 - 1
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_ENVELOPE: Final = 58
+_UNCLEAN: Final = 1
+_BROKER, _BROKER_LOGGER = 4, 8
+_NODE_NAMES: Final = ("broker_id", "voter_id", "controller_id")
+
+
+def is_permitted(frame: bytes, world: World) -> bool:
+    """Whether a frame, without its size, may be sent. What cannot be decoded changes nothing, and may."""
+    api_key = int.from_bytes(frame[:2], "big", signed=True)
+    if api_key not in _RULES and api_key != _ENVELOPE:
+        return True
+    try:
+        request = decode(frame)
+    except UndecodableError:
+        return True
+    if request is None:
+        return True
+    if api_key == _ENVELOPE:
+        return is_permitted(request["request_data"], world)
+    return all(rule(request, world) for rule in _RULES[api_key])
+
+
+def _spares_witness(request: Mapping[str, Any], world: World) -> bool:
+    return not any(leaf in (WITNESS, world.topic_ids[WITNESS]) for _, leaf in _leaves(request))
+
+
+def _deletes_only_new_topics(request: Mapping[str, Any], world: World) -> bool:
+    """The topics that requests name stay: without them, most requests would be rejected by the first comparison."""
+    kept = {*TOPICS, *world.topic_ids.values()}
+    return not any(leaf in kept for _, leaf in _leaves(request) if isinstance(leaf, str | UUID))
+
+
+def _spares_nodes(request: Mapping[str, Any], world: World) -> bool:
+    return not any(name in _NODE_NAMES and leaf in world.nodes for name, leaf in _leaves(request))
+
+
+def _is_no_follower(request: Mapping[str, Any], world: World) -> bool:
+    return not any(name == "replica_id" and leaf in world.nodes for name, leaf in _leaves(request))
+
+
+def _alters_no_broker(request: Mapping[str, Any], world: World) -> bool:
+    brokers = {"", *map(str, world.nodes)}
+    return not any(
+        resource["resource_type"] in {_BROKER, _BROKER_LOGGER} and resource["resource_name"].strip() in brokers
+        for resource in request["resources"]
+    )
+
+
+def _elects_cleanly(request: Mapping[str, Any], world: World) -> bool:
+    return request.get("election_type", 0) != _UNCLEAN or (
+        request["topic_partitions"] is not None and _spares_witness(request, world)
+    )
+
+
+def _leaves_epochs(request: Mapping[str, Any], world: World) -> bool:
+    """A vote or a leader of the quorum that is a voter may come with a higher epoch, but not with the last ones."""
+    leaves = list(_leaves(request))
+    names_voter = any(name in {"leader_id", "replica_id", "candidate_id"} and leaf in world.nodes for name, leaf in leaves)
+    epochs = (leaf for name, leaf in leaves if name in {"leader_epoch", "replica_epoch", "candidate_epoch"})
+    return not names_voter or all(epoch < _INT32_MAX - EPOCHS_LEFT_MIN for epoch in epochs)
+
+
+def _creates_few_topics(request: Mapping[str, Any], world: World) -> bool:
+    if any(_LEGAL_NAME.fullmatch(topic["name"]) and topic["name"] not in NEW_TOPICS for topic in request["topics"]):
+        return False
+    return _is_few(sum(max(topic["num_partitions"], len(topic["assignments"]), 1) for topic in request["topics"]))
+
+
+def _creates_few_partitions(request: Mapping[str, Any], world: World) -> bool:
+    return all(_is_few(topic["count"]) for topic in request["topics"])
+
+
+def _is_few(partitions: int) -> bool:
+    return partitions <= PARTITIONS_MAX or partitions > PARTITIONS_REJECTED
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Every primitive value with the name of its field."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, name)
+    else:
+        yield name, value
+
+
+_RULES: Final[Mapping[int, tuple[Rule, ...]]] = {
+    0: (_spares_witness,),  # Produce
+    1: (_is_no_follower,),  # Fetch
+    19: (_creates_few_topics,),  # CreateTopics
+    20: (_spares_witness, _deletes_only_new_topics),  # DeleteTopics
+    21: (_spares_witness,),  # DeleteRecords
+    24: (_spares_witness,),  # AddPartitionsToTxn
+    27: (_spares_witness,),  # WriteTxnMarkers
+    33: (_spares_witness, _alters_no_broker),  # AlterConfigs
+    37: (_spares_witness, _creates_few_partitions),  # CreatePartitions
+    43: (_elects_cleanly,),  # ElectLeaders
+    44: (_spares_witness, _alters_no_broker),  # IncrementalAlterConfigs
+    45: (_spares_witness,),  # AlterPartitionReassignments
+    52: (_leaves_epochs,),  # Vote
+    53: (_leaves_epochs,),  # BeginQuorumEpoch
+    54: (_leaves_epochs,),  # EndQuorumEpoch
+    56: (_spares_witness, _spares_nodes),  # AlterPartition
+    62: (_spares_nodes,),  # BrokerRegistration
+    63: (_spares_nodes,),  # BrokerHeartbeat
+    64: (_spares_nodes,),  # UnregisterBroker
+    67: (_spares_nodes,),  # AllocateProducerIds
+    70: (_spares_nodes,),  # ControllerRegistration
+    73: (_spares_nodes,),  # AssignReplicasToDirs
+    80: (_spares_nodes,),  # AddRaftVoter
+    81: (_spares_nodes,),  # RemoveRaftVoter
+    82: (_spares_nodes,),  # UpdateRaftVoter
+}

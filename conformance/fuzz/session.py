@@ -1,0 +1,217 @@
+"""One fuzzing session: a cluster is sent requests from a seed, while clients write to a topic that none of them names.
+
+Every node has to go on: it runs, responds to others within the bound, keeps its memory within the limit and prints no
+traceback. In the end the quorum creates a topic, and every record that was acknowledged, before and during the
+session, is read back and judged with the whole history.
+"""
+
+import random
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from conformance.concurrent.actors import Actor, actor_of
+from conformance.concurrent.replica_reads import record_replicas
+from conformance.concurrent.run import HistoryRun, run_phase
+from conformance.concurrent.script import AwaitOutcomes, Client, Consumer, Phase, PipelinedProducer, TopicSettings, Trickle
+from conformance.concurrent.surroundings import Surroundings
+from conformance.fuzz.cluster import Connections, FuzzTarget, discover, make_topics, probed_nodes
+from conformance.fuzz.finding import Finding, Observed, Symptom
+from conformance.fuzz.generator import FuzzRequest, Generator
+from conformance.fuzz.health import Health, Limits
+from conformance.fuzz.probe import Probing, Responses
+from conformance.fuzz.world import World
+from fixtures.clients.raw import RawClientError
+from fixtures.targets.target import TargetError
+from linearizability.check import judge_history
+from linearizability.history.reader import open_history
+from linearizability.history.validate import validate
+from linearizability.judgement import Judgement
+
+REMEMBERED: Final = 2_000
+"""Requests that are kept, as the ones that may have brought a symptom about."""
+SUSPECTED_S: Final = 3.0
+"""How long before a symptom its cause is looked for."""
+CONTROLLER_TIMEOUT_S: Final = 60.0
+_OBSERVE_PERIOD_S: Final = 0.1
+_PROGRESS_PERIOD_S: Final = 1.0
+_WITNESSES: Final[tuple[Client, ...]] = (
+    PipelinedProducer(
+        partition=0, in_flight_max=1, faulty=(Trickle(pause_ms=20, records_max=10**9), AwaitOutcomes())
+    ),
+    PipelinedProducer(
+        partition=1, in_flight_max=1, linger_ms=5, faulty=(Trickle(pause_ms=50, records_max=10**9), AwaitOutcomes())
+    ),
+    Consumer(),
+)
+"""One request in flight each: librdkafka resends more than that after OUT_OF_ORDER_SEQUENCE_NUMBER."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """A session so far."""
+
+    sent: int = 0
+    apis: Counter[int] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    responses: Responses = field(default_factory=Responses)
+    memory_bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReport:
+    """What a session came to.
+
+    :ivar judgement: on the history of the clients; null where the cluster could not be read any more.
+    """
+
+    progress: Progress
+    judgement: Judgement | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """What a session is to do.
+
+    :ivar findings_max: after this number of findings the session ends; null: it lasts for its whole time.
+    """
+
+    seed: int
+    seconds: float
+    limits: Limits
+    findings_max: int | None = 1
+
+
+def run_session(
+    target: FuzzTarget, run_dir: Path, plan: SessionPlan, report: Callable[[Progress], None] = lambda _: None
+) -> SessionReport:
+    """Fuzz a started cluster. The history of its clients stays in `run_dir`.
+
+    Raises `ScriptNotRunError` if the topics cannot be created.
+    """
+    with HistoryRun(target, run_dir, plan.seed) as run:
+        surroundings = make_topics(run)
+        fuzzing = Fuzzing(target, surroundings, plan, report)
+        _run_beside_clients(fuzzing, surroundings)
+        fuzzing.await_controller()
+        with run.raw_client() as admin:
+            run.drain(surroundings, TopicSettings(len(surroundings.replicas), min(3, len(target.nodes))), admin)
+        record_replicas(surroundings)
+    history = open_history(run_dir)
+    validate(history)
+    return SessionReport(fuzzing.progress, judge_history(history))
+
+
+def _run_beside_clients(fuzzing: "Fuzzing", surroundings: Surroundings) -> None:
+    actors: list[Actor] = []
+    try:
+        actors += (actor_of(client, surroundings) for client in _WITNESSES)
+        run_phase(Phase.FAULTY, actors, [fuzzing], surroundings.target.stage)
+    finally:
+        fuzzing.cancel()
+        for actor in actors:
+            actor.close()
+
+
+class Fuzzing:
+    """The requests of a session, as the injection of a phase: it lasts until the time is over."""
+
+    def __init__(
+        self, target: FuzzTarget, surroundings: Surroundings, plan: SessionPlan, report: Callable[[Progress], None]
+    ) -> None:
+        self._target = target
+        self._surroundings = surroundings
+        self._plan = plan
+        self._report = report
+        self._world: World = discover(target)
+        self._generator = Generator(plan.seed, self._world)
+        self._health = Health(target, plan.limits)
+        self._newest: deque[tuple[float, FuzzRequest]] = deque(maxlen=REMEMBERED)
+        self._seen: set[tuple[Symptom, str]] = set()
+        self._cancelled = target.stage.event()
+        self.progress = Progress()
+
+    def await_hold(self) -> None:
+        """Nothing holds from the beginning."""
+
+    def cancel(self) -> None:
+        """Send nothing more."""
+        self._cancelled.set()
+        self._surroundings.moved.set()
+
+    def __call__(self) -> None:
+        connections = Connections(self._target, random.Random(self._plan.seed))
+        try:
+            with Probing(probed_nodes(self._target), self._plan.limits.response_s) as probing:
+                self.progress.responses = probing.responses
+                self._send_all(connections, probing)
+        finally:
+            connections.close()
+            self.cancel()
+
+    def _send_all(self, connections: Connections, probing: Probing) -> None:
+        began_s = observed_s = reported_s = time.monotonic()
+        for request in self._generator.requests():
+            now_s = time.monotonic()
+            self.progress.seconds = now_s - began_s
+            if now_s - observed_s > _OBSERVE_PERIOD_S:
+                observed_s = now_s
+                self._take_note(self._health.observe(probing.late()))
+                if self._is_over():
+                    break
+            if now_s - reported_s > _PROGRESS_PERIOD_S:
+                reported_s = now_s
+                self._report(self.progress)
+            self._newest.append((now_s, request))
+            connections.send(request)
+            self.progress.sent += 1
+            self.progress.apis[request.api_key] += 1
+
+    def _is_over(self) -> bool:
+        findings_max = self._plan.findings_max
+        enough = findings_max is not None and len(self.progress.findings) >= findings_max
+        return enough or self._cancelled.is_set() or self.progress.seconds > self._plan.seconds
+
+    def _take_note(self, observed: Iterator[Observed]) -> None:
+        self.progress.memory_bytes = self._health.largest_bytes
+        for each in observed:
+            if each.signature not in self._seen:
+                self._seen.add(each.signature)
+                self._add(each, self._suspects(each))
+                self._report(self.progress)
+            if each.symptom is Symptom.NODE_ENDED:
+                self._target.restart(each.node)
+
+    def _suspects(self, observed: Observed) -> tuple[FuzzRequest, ...]:
+        return tuple(request for sent_s, request in self._newest if sent_s > observed.began_s - SUSPECTED_S)
+
+    def _add(self, observed: Observed, requests: tuple[FuzzRequest, ...]) -> None:
+        self.progress.findings.append(
+            Finding(self._target.name, self._plan.seed, observed.symptom, observed.text, requests, self._world)
+        )
+
+    def await_controller(self) -> None:
+        """A topic has to be created before the time-out; else that is a finding of the session's last requests."""
+        if not has_controller(self._surroundings, CONTROLLER_TIMEOUT_S):
+            text = f"no topic was created within {CONTROLLER_TIMEOUT_S:.0f} s after the last request"
+            observed = Observed(Symptom.NO_CONTROLLER, 0, text, 0.0)
+            self._add(observed, tuple(request for _, request in self._newest if request.port == "controller"))
+
+
+def has_controller(surroundings: Surroundings, timeout_s: float) -> bool:
+    """Whether the quorum has a leader that creates a topic within the time-out."""
+    target = surroundings.target
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        for node in target.nodes:
+            with surroundings.raw_client(node.id, timeout_s=5.0) as admin:
+                created = admin.create_topic(surroundings.new_topic(), replication_factor=1, timeout_ms=3_000)
+                if created.error is None:
+                    return True
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.5)

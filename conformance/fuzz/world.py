@@ -1,0 +1,87 @@
+"""What a fuzzer knows of the cluster that it sends requests to: names, ids and epochs, and which versions are served.
+
+A frame that was sent to one cluster names ids that another one does not have. `translated` puts the ids of the other
+in their places, so that a saved request can be sent to a new cluster.
+"""
+
+import base64
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Port(StrEnum):
+    """The listeners of a node."""
+
+    CLIENT = "client"
+    REPLICATION = "replication"
+    CONTROLLER = "controller"
+
+
+TOPICS: Mapping[str, Mapping[str, str]] = {
+    "fuzz-plain": {},
+    "fuzz-recompressed": {"compression.type": "zstd"},
+    "fuzz-gzipped": {"compression.type": "gzip"},
+    "fuzz-compacted": {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"},
+}
+"""Topics that requests name, by their configurations. They may come to any harm."""
+NEW_TOPICS = ("fuzz-new-1", "fuzz-new-2", "fuzz-new-3", "n" * 249)
+"""Topics that requests may create and delete."""
+WITNESS = "witness-of-the-fuzzing"
+"""The topic whose acknowledged records have to be there at the end: no request that changes anything names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One cluster.
+
+    :ivar nodes: node ids.
+    :ivar topic_ids: of `TOPICS` and of the witness.
+    :ivar served: lowest and highest version by API key, as each listener advertises them.
+    """
+
+    cluster_id: str
+    nodes: tuple[int, ...]
+    topic_ids: Mapping[str, uuid.UUID]
+    served: Mapping[Port, Mapping[int, tuple[int, int]]]
+    directory_ids: Mapping[int, uuid.UUID] = field(default_factory=dict)
+
+    def translated(self, frame: bytes, other: "World") -> bytes:
+        """The frame with the other cluster's ids in the places of this one's. Sizes stay."""
+        theirs = other._ids()
+        for name, ours in self._ids().items():
+            frame = frame.replace(ours, theirs.get(name, ours))
+        return frame
+
+    def _ids(self) -> dict[str, bytes]:
+        """By a name that is the same in every cluster."""
+        topics = {f"topic {name}": topic_id.bytes for name, topic_id in self.topic_ids.items()}
+        directories = {f"directory {node}": directory.bytes for node, directory in self.directory_ids.items()}
+        return {"cluster": self.cluster_id.encode(), **topics, **directories}
+
+    def as_json(self) -> dict[str, Any]:
+        """For a saved request."""
+        return {
+            "cluster_id": self.cluster_id,
+            "nodes": list(self.nodes),
+            "topic_ids": {name: str(topic_id) for name, topic_id in self.topic_ids.items()},
+            "directory_ids": {str(node): str(directory) for node, directory in self.directory_ids.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "World":
+        """What `as_json` wrote; nothing is known of versions. Raises `KeyError`, `TypeError` or `ValueError`."""
+        return cls(
+            cluster_id=str(data["cluster_id"]),
+            nodes=tuple(int(node) for node in data["nodes"]),
+            topic_ids={str(name): uuid.UUID(topic_id) for name, topic_id in data["topic_ids"].items()},
+            served={},
+            directory_ids={int(node): uuid.UUID(directory) for node, directory in data["directory_ids"].items()},
+        )
+
+
+def uuid_of(text: str) -> uuid.UUID:
+    """An id in Kafka's form, 22 characters of base64, as `meta.properties` has it."""
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))

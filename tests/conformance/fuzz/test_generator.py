@@ -1,0 +1,183 @@
+"""The generator of requests: all APIs and versions, the same from a seed, and nothing that a correct cluster would obey."""
+
+import itertools
+import random
+import uuid
+
+import pytest
+from kio.index import load_request_schema
+from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
+
+from conformance.fuzz import mutations
+from conformance.fuzz.batches import BOMB_BYTES_MAX, bomb
+from conformance.fuzz.generator import Generator, Port
+from conformance.fuzz.protection import is_permitted
+from conformance.fuzz.values import Values
+from conformance.fuzz.wire import Choices, Role, decode, encode, known_apis, request_struct
+from conformance.fuzz.world import TOPICS, WITNESS, World
+from fixtures.clients.record_batch import Compression, decode_batches
+from tests.reference_broker.requests import request
+
+WORLD = World(
+    cluster_id="AAAAAAAAAAAAAAAAAAAAAA",
+    nodes=(1, 2, 3),
+    topic_ids={name: uuid.UUID(int=1000 + number) for number, name in enumerate([*TOPICS, WITNESS])},
+    served={port: {key: (0, 20) for key, _ in known_apis()} for port in Port},
+    directory_ids={node: uuid.UUID(int=2000 + node) for node in (1, 2, 3)},
+)
+OTHER = World(
+    cluster_id="BBBBBBBBBBBBBBBBBBBBBB",
+    nodes=(1, 2, 3),
+    topic_ids={name: uuid.UUID(int=5000 + number) for number, name in enumerate([*TOPICS, WITNESS])},
+    served=WORLD.served,
+    directory_ids={node: uuid.UUID(int=6000 + node) for node in (1, 2, 3)},
+)
+
+
+def parts_of(rng, key, version):
+    values = Values(rng, WORLD, False, lambda: b"")
+    return list(encode(request_struct(key, version), Choices(values.choose, values.count, values.is_present)))
+
+
+def frame_of(message):
+    header = message.__header_schema__(
+        request_api_key=message.__api_key__, request_api_version=message.__version__, correlation_id=1, client_id="t"
+    )
+    from io import BytesIO
+
+    buffer = BytesIO()
+    entity_writer(type(header))(buffer, header)
+    entity_writer(type(message))(buffer, message)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(("key", "version"), known_apis(), ids=str)
+def test_what_is_encoded_is_a_request_as_kio_reads_it(key, version):
+    """kio rejects what its types cannot hold, surrogates and enormous durations; the bytes have to fit all the same."""
+    rng = random.Random(f"{key}/{version}")
+    read = 0
+    for _ in range(8):
+        body = b"".join(part.data for part in parts_of(rng, key, version))
+        header = b"\x00" * 8 + b"\xff\xff" + (b"\x00" if request_struct(key, version).is_flexible else b"")
+        header = key.to_bytes(2, "big") + version.to_bytes(2, "big") + header[4:]
+        assert decode(header + body) is not None
+        try:
+            _, size = entity_reader(load_request_schema(key, version))(body, 0)
+        except (SerialError, ValueError, OverflowError):
+            continue
+        read += 1
+        assert size == len(body)
+    assert read
+
+
+def test_a_cycle_has_every_api_and_version_on_every_listener():
+    generator = Generator(7, WORLD)
+    made = [generator.request(number) for number in range(generator.cycle_size)]
+    assert {(each.port, each.api_key, each.version) for each in made} == {
+        (port, *api) for port in Port for api in known_apis()
+    }
+    assert {each.node for each in made} == {1, 2, 3}
+    assert 0.2 < sum(not each.notes for each in made) / len(made) < 0.5
+
+
+def test_a_number_of_a_seed_is_one_request_in_whatever_order():
+    first = list(itertools.islice(Generator(3, WORLD).requests(), 300))
+    assert [Generator(3, WORLD).request(number) for number in range(299, -1, -1)] == first[::-1]
+    assert [Generator(4, WORLD).request(number).data for number in range(300)] != [each.data for each in first]
+
+
+def test_a_frame_for_another_cluster_is_what_the_seed_has_for_that():
+    ours, theirs = Generator(5, WORLD), Generator(5, OTHER)
+    intact = [number for number in range(500) if not ours.request(number).notes]
+    assert [WORLD.translated(ours.request(number).data, OTHER) for number in intact] == [
+        theirs.request(number).data for number in intact
+    ]
+    assert any(ours.request(number).data != theirs.request(number).data for number in intact)
+
+
+@pytest.mark.parametrize("mutation", sorted(set(mutations.BODY_MUTATIONS), key=str), ids=lambda each: each.__name__)
+def test_every_mutation_changes_something(mutation):
+    changed = 0
+    for number, (key, version) in enumerate(known_apis()):
+        rng = random.Random(number)
+        parts = parts_of(rng, key, version)
+        before = b"".join(part.data for part in parts)
+        note = mutation(rng, parts)
+        changed += bool(note) and b"".join(part.data for part in parts) != before
+    assert changed > 50
+
+
+def test_a_repeated_element_is_counted():
+    for number, (key, version) in enumerate(known_apis()):
+        rng = random.Random(number)
+        parts = parts_of(rng, key, version)
+        note = mutations.repeat_element(rng, parts)
+        if note:
+            flexible = request_struct(key, version).is_flexible
+            header = key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\0\0\0\1\xff\xff" + b"\0" * flexible
+            assert decode(header + b"".join(part.data for part in parts)) is not None
+    assert any(part.role is Role.COUNT for part in parts_of(random.Random(1), 3, 12))
+
+
+@pytest.mark.parametrize("compression", list(Compression)[1:])
+def test_a_bomb_is_small_and_valid(compression):
+    batch = bomb(compression, 8 * 1024 * 1024)
+    assert len(batch) <= BOMB_BYTES_MAX
+    ((record,),) = (each.records for each in decode_batches(batch))
+    assert record.value == bytes(len(record.value))
+    assert len(record.value) > 5 * len(batch)
+
+
+WITNESS_ID = WORLD.topic_ids[WITNESS]
+LEGAL = [
+    request("DeleteTopics", 5, topic_names=("fuzz-new-1",)),
+    request("CreateTopics", 7, topics=[{"name": "fuzz-new-1", "num_partitions": 2}]),
+    request("CreatePartitions", 3, topics=[{"name": "fuzz-plain", "count": 2_000_000_000}]),
+    request("UnregisterBroker", 0, broker_id=77),
+    request("Metadata", 12, topics=[{"name": WITNESS}]),
+    request("Vote", 2, topics=[{"partitions": [{"replica_epoch": 2**31 - 1, "replica_id": 77}]}]),
+    request("BeginQuorumEpoch", 1, topics=[{"partitions": [{"leader_epoch": 3, "leader_id": 1}]}]),
+    request("Fetch", 12, replica_id=-1, topics=[{"topic": WITNESS}]),
+]
+ILLEGAL = [
+    request("DeleteTopics", 5, topic_names=("fuzz-new-1", WITNESS)),
+    request("DeleteTopics", 6, topics=[{"topic_id": WITNESS_ID}]),
+    request("DeleteTopics", 5, topic_names=("fuzz-plain",)),
+    request("CreateTopics", 7, topics=[{"name": "another", "num_partitions": 2}]),
+    request("CreateTopics", 7, topics=[{"name": "fuzz-new-1", "num_partitions": 5000}]),
+    request("CreatePartitions", 3, topics=[{"name": "fuzz-plain", "count": 5000}]),
+    request("CreatePartitions", 3, topics=[{"name": WITNESS, "count": 3}]),
+    request("Produce", 9, topic_data=[{"name": WITNESS}]),
+    request("Produce", 13, topic_data=[{"topic_id": WITNESS_ID}]),
+    request("DeleteRecords", 2, topics=[{"name": WITNESS}]),
+    request("UnregisterBroker", 0, broker_id=2),
+    request("BrokerHeartbeat", 2, broker_id=1),
+    request("Fetch", 12, replica_id=2),
+    request("Fetch", 17, replica_state={"replica_id": 2}),
+    request("ElectLeaders", 2, election_type=1, topic_partitions=None),
+    request("AlterConfigs", 2, resources=[{"resource_type": 4, "resource_name": ""}]),
+    request("IncrementalAlterConfigs", 1, resources=[{"resource_type": 4, "resource_name": "2"}]),
+    request("IncrementalAlterConfigs", 1, resources=[{"resource_type": 2, "resource_name": WITNESS}]),
+    request("Vote", 2, topics=[{"partitions": [{"replica_epoch": 2**31 - 1, "replica_id": 3}]}]),
+    request("BeginQuorumEpoch", 1, topics=[{"partitions": [{"leader_epoch": 2**31 - 1, "leader_id": 1}]}]),
+]
+
+
+@pytest.mark.parametrize("message", LEGAL, ids=lambda each: type(each).__name__)
+def test_a_request_that_can_harm_nothing_is_sent(message):
+    assert is_permitted(frame_of(message), WORLD)
+
+
+@pytest.mark.parametrize("message", ILLEGAL, ids=lambda each: type(each).__name__)
+def test_a_request_that_a_correct_cluster_would_obey_is_not(message):
+    frame = frame_of(message)
+    assert not is_permitted(frame, WORLD)
+    assert not is_permitted(frame + b"bytes at the end", WORLD)
+    assert not is_permitted(frame_of(request("Envelope", 0, request_data=frame)), WORLD)
+
+
+def test_no_request_of_some_seeds_is_one_that_is_not_permitted():
+    for seed in range(3):
+        for each in itertools.islice(Generator(seed, WORLD).requests(), 500):
+            assert is_permitted(each.data[4:], WORLD)
