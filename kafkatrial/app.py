@@ -14,6 +14,7 @@ from kafkatrial.commands.check import check
 from kafkatrial.commands.collect import collect
 from kafkatrial.commands.doctor import doctor
 from kafkatrial.commands.export import export
+from kafkatrial.commands.fuzz import fuzz
 from kafkatrial.commands.nightly import nightly
 from kafkatrial.commands.report import report
 from kafkatrial.commands.requirements import requirements
@@ -53,6 +54,7 @@ def _build_app() -> typer.Typer:
     app.command()(run)
     app.command()(chaos)
     app.command()(nightly)
+    app.command()(fuzz)
     app.command()(simulate)
     app.command()(sensitivity)
     app.command()(check)

@@ -36,6 +36,7 @@ KNOWN_ERRORS = {
     "chaos.defects.registry.UnknownDefectError": ExitCode.USAGE,
     "chaos.live.findings.UnknownFindingError": ExitCode.USAGE,
     "chaos.live.failure.NotAFailureError": ExitCode.USAGE,
+    "conformance.fuzz.finding.NotAFindingError": ExitCode.USAGE,
     "chaos.simulation.saved.SavedFailureError": ExitCode.USAGE,
     "conformance.concurrent.surroundings.ScriptNotRunError": ExitCode.INTERNAL,
     "chaos.simulation.workers.WorkerError": ExitCode.INTERNAL,

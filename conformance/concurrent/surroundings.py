@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from conformance.concurrent.moves import Role
 from conformance.concurrent.script import Send, Trickle
@@ -86,4 +87,4 @@ class Surroundings:
 
     def until_moved(self, step: Trickle) -> Iterator[int]:
         """Counts the records of a trickle."""
-        return (number for number in range(step.records_max) if not self.moved.is_set())
+        return takewhile(lambda _: not self.moved.is_set(), range(step.records_max))

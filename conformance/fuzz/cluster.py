@@ -16,9 +16,9 @@ from conformance.fuzz.probe import ProbedNode
 from conformance.fuzz.world import TOPICS, WITNESS, Port, World, uuid_of
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey
-from fixtures.clients.raw import RawClient, RawClientError
+from fixtures.clients.raw import RawClient
 from fixtures.targets.controls import Listener, LogDirectories, NodeAccess, ProcessSupervision
-from fixtures.targets.meta_properties import META_PROPERTIES, read_meta_properties
+from fixtures.targets.meta_properties import read_meta_properties
 from fixtures.targets.target import Target
 
 _LISTENERS: Final = {Port.CLIENT: None, Port.REPLICATION: Listener.REPLICATION, Port.CONTROLLER: Listener.CONTROLLER}
@@ -82,6 +82,11 @@ def _directory_ids(target: FuzzTarget) -> dict[int, uuid.UUID]:
     return ids
 
 
+def address_of(target: FuzzTarget, request: FuzzRequest) -> tuple[str, int]:
+    """Where a request is to be sent."""
+    return target.address(request.node, _LISTENERS[request.port])
+
+
 def probed_nodes(target: FuzzTarget) -> list[ProbedNode]:
     """The nodes as a prober sees them."""
     return [ProbedNode(node.id, *target.address(node.id, None), target.pid(node.id)) for node in target.nodes]
@@ -102,7 +107,7 @@ class Connections:
             if place in self._open and not self._open[place].is_usable():
                 self._open.pop(place).close(reset=self._rng.random() < 0.5)
             if place not in self._open:
-                self._open[place] = _Connection(self._target.address(request.node, _LISTENERS[request.port]))
+                self._open[place] = _Connection(address_of(self._target, request))
             self._open[place].send(request.data)
             return
         if place in self._open:

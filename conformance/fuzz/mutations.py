@@ -15,7 +15,13 @@ ELEMENTS_BYTES_MAX: Final = 1024 * 1024
 """The size to which a repeated element may grow."""
 _LENGTHS: Final = (-2, -1, 0, 1, 127, 128, 32767, 32768, 65535, 100_000_000, 2**31 - 2, 2**31 - 1)
 _REPEATS: Final = (10, 10, 10, 100, 100, 1000, 10_000)
-_VARINTS: Final = (b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\xff\x01", b"\x80\x80\x80\x80\x00", b"\x80")
+_VARINTS: Final = (
+    b"\xff\xff\xff\xff\x0f",
+    b"\xff\xff\xff\xff\x07",
+    b"\xff\xff\xff\xff\xff\x01",
+    b"\x80\x80\x80\x80\x00",
+    b"\x80",
+)
 _MANY_TAGS: Final = varint(10_000) + b"".join(varint(1000 + tag) + b"\x00" for tag in range(10_000))
 _BYTES: Final = (0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF)
 _API_KEYS: Final = (-1, 4, 5, 6, 7, 93, 1000, 32767, -32768)

@@ -88,7 +88,9 @@ def _elects_cleanly(request: Mapping[str, Any], world: World) -> bool:
 def _leaves_epochs(request: Mapping[str, Any], world: World) -> bool:
     """A vote or a leader of the quorum that is a voter may come with a higher epoch, but not with the last ones."""
     leaves = list(_leaves(request))
-    names_voter = any(name in {"leader_id", "replica_id", "candidate_id"} and leaf in world.nodes for name, leaf in leaves)
+    names_voter = any(
+        name in {"leader_id", "replica_id", "candidate_id"} and leaf in world.nodes for name, leaf in leaves
+    )
     epochs = (leaf for name, leaf in leaves if name in {"leader_epoch", "replica_epoch", "candidate_epoch"})
     return not names_voter or all(epoch < _INT32_MAX - EPOCHS_LEFT_MIN for epoch in epochs)
 

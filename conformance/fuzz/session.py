@@ -16,7 +16,15 @@ from typing import Final
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
-from conformance.concurrent.script import AwaitOutcomes, Client, Consumer, Phase, PipelinedProducer, TopicSettings, Trickle
+from conformance.concurrent.script import (
+    AwaitOutcomes,
+    Client,
+    Consumer,
+    Phase,
+    PipelinedProducer,
+    TopicSettings,
+    Trickle,
+)
 from conformance.concurrent.surroundings import Surroundings
 from conformance.fuzz.cluster import Connections, FuzzTarget, discover, make_topics, probed_nodes
 from conformance.fuzz.finding import Finding, Observed, Symptom
@@ -24,7 +32,6 @@ from conformance.fuzz.generator import FuzzRequest, Generator
 from conformance.fuzz.health import Health, Limits
 from conformance.fuzz.probe import Probing, Responses
 from conformance.fuzz.world import World
-from fixtures.clients.raw import RawClientError
 from fixtures.targets.target import TargetError
 from linearizability.check import judge_history
 from linearizability.history.reader import open_history
@@ -39,9 +46,7 @@ CONTROLLER_TIMEOUT_S: Final = 60.0
 _OBSERVE_PERIOD_S: Final = 0.1
 _PROGRESS_PERIOD_S: Final = 1.0
 _WITNESSES: Final[tuple[Client, ...]] = (
-    PipelinedProducer(
-        partition=0, in_flight_max=1, faulty=(Trickle(pause_ms=20, records_max=10**9), AwaitOutcomes())
-    ),
+    PipelinedProducer(partition=0, in_flight_max=1, faulty=(Trickle(pause_ms=20, records_max=10**9), AwaitOutcomes())),
     PipelinedProducer(
         partition=1, in_flight_max=1, linger_ms=5, faulty=(Trickle(pause_ms=50, records_max=10**9), AwaitOutcomes())
     ),
@@ -66,11 +71,11 @@ class Progress:
 class SessionReport:
     """What a session came to.
 
-    :ivar judgement: on the history of the clients; null where the cluster could not be read any more.
+    :ivar judgement: on the history of the clients.
     """
 
     progress: Progress
-    judgement: Judgement | None
+    judgement: Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +189,14 @@ class Fuzzing:
                 self._add(each, self._suspects(each))
                 self._report(self.progress)
             if each.symptom is Symptom.NODE_ENDED:
-                self._target.restart(each.node)
+                self._restart(each.node)
+
+    def _restart(self, node: int) -> None:
+        """Start a node that ended; where it does not start again, nothing more can be learned."""
+        try:
+            self._target.restart(node)
+        except TargetError:
+            self.cancel()
 
     def _suspects(self, observed: Observed) -> tuple[FuzzRequest, ...]:
         return tuple(request for sent_s, request in self._newest if sent_s > observed.began_s - SUSPECTED_S)

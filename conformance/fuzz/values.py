@@ -21,10 +21,31 @@ PHANTOM_NODES: Final = (-2147483648, -2, -1, 0, 77, 1000, 2147483647)
 _LIMIT_SHARE: Final = 0.25
 _RANDOM_SHARE: Final = 0.05
 _FLOATS: Final = (0.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e308, 5e-324)
-_SPECIAL_TOPICS: Final = ("", ".", "..", "__consumer_offsets", "__transaction_state", "__cluster_metadata", "nul\x00", "é\ud800")
+_SPECIAL_TOPICS: Final = (
+    "",
+    ".",
+    "..",
+    "__consumer_offsets",
+    "__transaction_state",
+    "__cluster_metadata",
+    "nul\x00",
+    "é\ud800",
+)
 _GROUPS: Final = ("fuzz-group", "fuzz-group-2", "", "nul\x00")
 _TRANSACTIONS: Final = ("fuzz-transaction", "fuzz-transaction-2", "")
-_STRINGS: Final = ("", "fuzz", "range", "consumer", "0", "-1", "localhost", "é\U0001f600", "nul\x00", "%s%n", "../../etc")
+_STRINGS: Final = (
+    "",
+    "fuzz",
+    "range",
+    "consumer",
+    "0",
+    "-1",
+    "localhost",
+    "é\U0001f600",
+    "nul\x00",
+    "%s%n",
+    "../../etc",
+)
 _CONFIGS: Final = (
     "retention.ms",
     "compression.type",
@@ -35,7 +56,18 @@ _CONFIGS: Final = (
     "no.such.config",
     "",
 )
-_CONFIG_VALUES: Final = ("-1", "0", "1", "zstd", "compact", "delete", "9223372036854775807", "9223372036854775808", "NaN", "")
+_CONFIG_VALUES: Final = (
+    "-1",
+    "0",
+    "1",
+    "zstd",
+    "compact",
+    "delete",
+    "9223372036854775807",
+    "9223372036854775808",
+    "NaN",
+    "",
+)
 _RESERVED_UUIDS: Final = (uuid.UUID(int=0), uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=2**128 - 1))
 _PARTITION_COUNTS: Final = (-2147483648, -1, 0, 1, 2, 3, 4, 10_001, 2_000_000_000, 2147483647)
 

@@ -34,6 +34,7 @@ FIXED: Mapping[str, struct.Struct] = {
 """Types of a fixed size. Durations are numbers of milliseconds here, whatever kio makes of them."""
 HEADER = struct.Struct(">hhi")
 """API key, version and correlation id."""
+_LEGACY_STRING_BYTES_MAX = 32767
 _NULL_STRUCT = b"\xff"
 
 
@@ -232,6 +233,8 @@ def _encode_element(
         return
     data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
     wide = is_wide(Role.LENGTH, field.kafka_type)
+    if data is not None and not (flexible or wide):
+        data = data[:_LEGACY_STRING_BYTES_MAX]
     size = -1 if data is None else len(data)
     length = length_bytes(size, compact=flexible, wide=wide)
     yield Part(Role.LENGTH, path, length, field.kafka_type, flexible)

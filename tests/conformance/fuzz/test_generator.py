@@ -1,4 +1,4 @@
-"""The generator of requests: all APIs and versions, the same from a seed, and nothing that a correct cluster would obey."""
+"""The generator of requests: all APIs and versions, the same from a seed, nothing that harms a correct cluster."""
 
 import itertools
 import random

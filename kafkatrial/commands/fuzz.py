@@ -1,0 +1,57 @@
+"""`kafkatrial fuzz`: well-formed and broken requests of every API and version, sent to every listener of a cluster."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kafkatrial.exit_codes import ExitCode
+
+DEFAULT_MINUTES = 1.0
+
+
+def fuzz(  # noqa: PLR0917  a parameter is an option
+    target: Annotated[
+        str, typer.Option(metavar="KIND[:VERSION]", help="Cluster of three nodes to send requests to.")
+    ] = "reference",
+    minutes: Annotated[
+        float | None, typer.Option(metavar="M", help="Number of minutes to send requests for (default: 1).")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Number of seconds to send requests for, instead of minutes.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Seed of the requests (default: a random one).")
+    ] = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Continue after a finding instead of ending the session.")
+    ] = False,
+    shrink_minutes: Annotated[
+        float,
+        typer.Option(min=0, metavar="M", help="Time to reduce a finding to the fewest requests; 0: do not try."),
+    ] = 5.0,
+    response_ms: Annotated[
+        float | None,
+        typer.Option(min=1, metavar="MS", help="Bound for responses on other connections (default: by target)."),
+    ] = None,
+    memory_mb: Annotated[
+        float | None,
+        typer.Option(min=1, metavar="MB", help="Bound for the resident memory of a node (default: by target)."),
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Send the requests of a saved finding to a new cluster, and nothing else."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run directory (default: .kafkatrial/fuzz/<time>-<seed>).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> ExitCode:
+    """Send broken requests to every listener of a cluster, and check that its nodes and records survive them."""
+    from kafkatrial.fuzzing import Bounds, Choices, FuzzCommand, plan_fuzzing, replay_finding
+
+    bounds = Bounds(response_ms, memory_mb)
+    if replay is not None:
+        return replay_finding(replay, bounds)
+    choices = Choices(target, minutes, seconds, seed, keep_going, shrink_minutes, bounds, out)
+    return FuzzCommand(plan_fuzzing(choices), as_json=as_json).run()

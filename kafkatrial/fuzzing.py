@@ -1,0 +1,244 @@
+"""One fuzzing session from its command line to its summary and its saved findings."""
+
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import chaos.targets  # noqa: F401  registers the target `defective`
+from conformance.fuzz.cluster import FuzzTarget
+from conformance.fuzz.finding import Finding, load, save
+from conformance.fuzz.health import Limits, limits_of
+from conformance.fuzz.session import Progress, SessionPlan, SessionReport, run_session
+from conformance.fuzz.shrinking import Replays
+from fixtures.clients.messages import api_name
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.controls import NodeAccess, ProcessSupervision
+from fixtures.targets.target import UnknownTargetError
+from kafkatrial.console import show, stdout_console
+from kafkatrial.errors import UsageError, complain
+from kafkatrial.exit_codes import ExitCode
+from kafkatrial.interruption import interruptible
+from kafkatrial.run_directory import make_run_directory
+from linearizability.judgement import Verdict, in_report_order
+
+FUZZ = Path(".kafkatrial") / "fuzz"
+SUMMARY_NAME = "summary.json"
+NODES = 3
+_DEFAULT_SECONDS = 60.0
+_SEED_BITS = 32
+_PROGRESS_PERIOD_S = 10.0
+_TITLES_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the command line says of limits; null: the target's own."""
+
+    response_ms: float | None = None
+    memory_mb: float | None = None
+
+    def applied_to(self, limits: Limits) -> Limits:
+        """The limits with these in the place of the target's."""
+        return Limits(
+            limits.response_s if self.response_ms is None else self.response_ms / 1000,
+            limits.memory_bytes if self.memory_mb is None else int(self.memory_mb * 1_000_000),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The command line."""
+
+    target: str
+    minutes: float | None
+    seconds: float | None
+    seed: int | None
+    keep_going: bool
+    shrink_minutes: float
+    bounds: Bounds
+    out: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class FuzzPlan:
+    """Everything that was chosen or generated, checked, with nothing started."""
+
+    target: str
+    session: SessionPlan
+    shrink_s: float
+    out: Path
+
+
+def plan_fuzzing(choices: Choices) -> FuzzPlan:
+    """Check every choice before anything starts.
+
+    Raises:
+        UsageError: a choice is wrong.
+        UnknownTargetError: there is no such target, or requests to its listeners are not possible.
+    """
+    if choices.minutes is not None and choices.seconds is not None:
+        raise UsageError("--minutes and --seconds name the same time; give one of them")
+    seconds = _DEFAULT_SECONDS if choices.minutes is None else choices.minutes * 60
+    seconds = seconds if choices.seconds is None else choices.seconds
+    if not 0 < seconds < float("inf"):
+        raise UsageError(f"--minutes, --seconds: {seconds:g} seconds is no time to send requests for")
+    limits = choices.bounds.applied_to(limits_of(new_cluster(choices.target).kind))
+    now = datetime.now().astimezone()
+    seed = secrets.randbits(_SEED_BITS) if choices.seed is None else choices.seed
+    out = make_run_directory(choices.out or FUZZ / f"{now:%Y%m%dT%H%M%S}-{seed}", now=now, seed=seed)
+    session = SessionPlan(seed, seconds, limits, None if choices.keep_going else 1)
+    return FuzzPlan(choices.target, session, choices.shrink_minutes * 60, out)
+
+
+def new_cluster(name: str, work_dir: Path | None = None) -> FuzzTarget:
+    """A cluster of three nodes, not started. Raises `UnknownTargetError`."""
+    if name.partition(":")[0] == "bootstrap":
+        raise UnknownTargetError(f"{name}: an existing cluster is not fuzzed; use reference or apache-kafka")
+    target = parse_target(name, NODES, work_dir=work_dir, mesh=False)
+    if not isinstance(target, ProcessSupervision) or not isinstance(target, NodeAccess):
+        raise UnknownTargetError(f"{name}: only clusters of processes are fuzzed; use reference or apache-kafka")
+    return target  # type: ignore[return-value]  # a cluster of processes has log directories too
+
+
+class FuzzCommand:
+    """Runs a plan. `run` returns the exit code; history, findings and summary stay in the run directory."""
+
+    def __init__(self, plan: FuzzPlan, *, as_json: bool) -> None:
+        self._plan = plan
+        self._as_json = as_json
+        self._console = stdout_console(quiet=as_json)
+        self._reported_s = 0.0
+        self._reported = 0
+
+    def run(self) -> ExitCode:
+        """Run to the end, or until an interruption."""
+        plan = self._plan
+        self._print(f"seed {plan.session.seed} on {plan.target}, for {plan.session.seconds:g} seconds")
+        with interruptible():
+            try:
+                report = self._session()
+                findings = [self._shrunk(number, each) for number, each in enumerate(report.progress.findings, 1)]
+            except KeyboardInterrupt:
+                complain(f"interrupted; the cluster is stopped, and the history so far is in {plan.out}")
+                return ExitCode.INTERRUPTED
+        code = exit_code_of(report, findings)
+        summary = _summary(plan, report, findings, code)
+        (plan.out / SUMMARY_NAME).write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+        if self._as_json:
+            print(json.dumps(summary))  # noqa: T201  the command's output
+        else:
+            self._conclude(report, code)
+        return code
+
+    def _session(self) -> SessionReport:
+        cluster = new_cluster(self._plan.target, self._plan.out / "cluster")
+        with cluster:
+            return run_session(cluster, self._plan.out / "run", self._plan.session, self._note)
+
+    def _note(self, progress: Progress) -> None:
+        is_due = progress.seconds - self._reported_s >= _PROGRESS_PERIOD_S
+        if is_due or len(progress.findings) > self._reported:
+            self._reported_s = progress.seconds
+            self._print(f"  {progress.seconds:.0f} s: {_figures(progress)}")
+        for finding in progress.findings[self._reported :]:
+            self._print(f"  {finding.symptom}: {finding.text}")
+        self._reported = len(progress.findings)
+
+    def _shrunk(self, number: int, finding: Finding) -> Finding:
+        """The finding with the fewest requests, saved."""
+        plan = self._plan
+        path = plan.out / "findings" / f"{number}-{finding.symptom}.json"
+        save(path, finding)  # before it is tried, which may be interrupted
+        if plan.shrink_s:
+            self._print(f"looking for the cause of {finding.symptom} among {len(finding.requests)} requests")
+            deadline_s = time.monotonic() + plan.shrink_s
+            started = lambda directory: new_cluster(plan.target, directory)  # noqa: E731
+            replays = Replays(finding, started, plan.session.limits, deadline_s)
+            finding = replays.smallest()
+            save(path, finding)
+        self._print(_told(finding, path))
+        return finding
+
+    def _conclude(self, report: SessionReport, code: ExitCode) -> None:
+        judgement = report.judgement
+        self._print(f"{_figures(report.progress)}; {judgement.records:,} records judged: {judgement.verdict}")
+        for anomaly in in_report_order(judgement.anomalies):
+            self._print(f"  {anomaly.verdict}: {anomaly.name} ({anomaly.count}); {anomaly.evidence[0].text}")
+        plan = self._plan
+        options = f"--target {plan.target} --seed {plan.session.seed} --seconds {plan.session.seconds:g}"
+        self._print(f"seed {plan.session.seed} (kafkatrial fuzz {options}), history in {plan.out}: {code.meaning}")
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def exit_code_of(report: SessionReport, findings: list[Finding]) -> ExitCode:
+    """Violation where a node or a record was lost; inconclusive where that cannot be told."""
+    verdict = report.judgement.verdict
+    if verdict is Verdict.VIOLATION or any(finding.is_violation for finding in findings):
+        return ExitCode.VIOLATION
+    if verdict is Verdict.UNKNOWN or findings:
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.OK
+
+
+def replay_finding(file: Path, bounds: Bounds) -> ExitCode:
+    """Send the requests of a saved finding to a new cluster. Raises `NotAFindingError`."""
+    finding = load(file)
+    limits = bounds.applied_to(limits_of(new_cluster(finding.target).kind))
+    console: Console = stdout_console()
+    with interruptible():
+        started = lambda directory: new_cluster(finding.target, directory)  # noqa: E731
+        place = Replays(finding, started, limits, 0.0).showing(finding.requests)
+    shown = "does not show this time (fixed, or flaky)" if place is None else f"shows after request {place + 1}"
+    show(console, f"{finding.target}: {finding.symptom} {shown} of {len(finding.requests)}")
+    return ExitCode.OK if place is None else ExitCode.VIOLATION
+
+
+def _figures(progress: Progress) -> str:
+    responses = progress.responses
+    return (
+        f"{progress.sent:,} requests of {len(progress.apis)} APIs; {responses.count:,} probes, the slowest took "
+        f"{responses.slowest_own_s * 1000:.0f} ms; {progress.memory_bytes / 1e6:.0f} MB at most"
+    )
+
+
+def _told(finding: Finding, path: Path) -> str:
+    standing = {None: "not tried again", True: "shown again", False: "not shown again"}[finding.is_confirmed]
+    titles = [f"  {request.title}\n    {request.data[:64].hex()}" for request in finding.requests[:_TITLES_MAX]]
+    more = len(finding.requests) - len(titles)
+    rest = [f"  and {more} more"] if more else []
+    head = f"{finding.symptom} on {finding.target} ({standing}): {finding.text}"
+    return "\n".join([head, *titles, *rest, f"kafkatrial fuzz --replay {path}"])
+
+
+def _summary(plan: FuzzPlan, report: SessionReport, findings: list[Finding], code: ExitCode) -> Mapping[str, Any]:
+    progress = report.progress
+    return {
+        "target": plan.target,
+        "seed": plan.session.seed,
+        "seconds": progress.seconds,
+        "requests": progress.sent,
+        "requests_by_api": {api_name(key): count for key, count in sorted(progress.apis.items())},
+        "probes": progress.responses.count,
+        "slowest_response_ms": round(progress.responses.slowest_own_s * 1000, 3),
+        "memory_bytes": progress.memory_bytes,
+        "findings": [
+            {
+                "symptom": str(finding.symptom),
+                "text": finding.text,
+                "is_confirmed": finding.is_confirmed,
+                "requests": [request.title for request in finding.requests],
+            }
+            for finding in findings
+        ],
+        "judgement": report.judgement.as_json(),
+        "exit_code": int(code),
+    }
