@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import chaos.targets  # noqa: F401  registers the simulation, which is refused by its name
 from chaos.live.campaign import NothingRunsError, Plan, run_chaos
+from chaos.live.events import ChaosStarted, RoundJudged, RoundNotRun
 from chaos.live.failure import load, shows, told
 from chaos.live.fault_kinds import KINDS
 from chaos.live.findings import finding
@@ -30,11 +31,11 @@ from kafkatrial.errors import UsageError, complain
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
 from kafkatrial.run_directory import make_run_directory
+from kafkatrial.saved_histories import SUMMARY_FILE
 from linearizability.history.run import RUN_FILE
 
 CHAOS = Path(".kafkatrial") / "chaos"
 FAILURES = CHAOS / "failures"
-SUMMARY_NAME = "summary.json"
 _SEED_BITS = 32
 _TARGETS = ("reference", "apache-kafka")
 
@@ -127,6 +128,8 @@ class Breaking:
 
             def tell(event: Event) -> None:
                 results.handle(event)
+                if isinstance(event, ChaosStarted | RoundJudged | RoundNotRun):
+                    self._write_summary()  # so that a session that is killed leaves how far it got
                 progress.handle(event, results)
                 companions.handle(event)
 
@@ -136,12 +139,18 @@ class Breaking:
                 complain(self._interrupted())
             except NothingRunsError as error:
                 complain(str(error))
-        (self._plan.out / SUMMARY_NAME).write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
+        self._write_summary()
         if self._as_json:
             print(json.dumps(results.as_json()))  # noqa: T201  the command's output
         else:
             show(self._console, render_chaos(results, self._plan))
         return ExitCode.INTERNAL if companions.failed and not results.exit_code else results.exit_code
+
+    def _write_summary(self) -> None:
+        path = self._plan.out / SUMMARY_FILE
+        draft = path.with_suffix(".json.new")
+        draft.write_text(json.dumps(self._results.as_json(), indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
 
     def _interrupted(self) -> str:
         if not any(self._plan.out.glob(f"*/{RUN_FILE}")):

@@ -27,14 +27,15 @@ class ChaosResults:
     lost: Counter[tuple[str, int]] = field(default_factory=Counter)
     """By target and acks."""
     seed: int = 0
+    rounds_max: int | None = None
     seconds: float = 0.0
     complete: bool = False
 
     def handle(self, event: Event) -> None:
         """Take note of an event."""
         match event:
-            case ChaosStarted(seed=seed):
-                self.seed = seed
+            case ChaosStarted():
+                self.seed, self.rounds_max = event.seed, event.rounds_max
             case RoundJudged(run_dir=run_dir) if SHRINKING in run_dir:
                 self.shrinking_runs += 1
             case RoundJudged():
@@ -98,6 +99,7 @@ class ChaosResults:
             "verdict": {ExitCode.VIOLATION: "violation", ExitCode.OK: "ok"}.get(self.exit_code, "unknown"),
             "complete": self.complete,
             "seed": self.seed,
+            "rounds_max": self.rounds_max,
             "seconds": round(self.seconds, 1),
             "acknowledged": self.acknowledged,
             "faults": dict(sorted(self.faults.items())),

@@ -7,13 +7,16 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from rich.text import Text
+
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import CommandError, UsageError
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
 from kafkatrial.run_directory import make_report_directory
-from kafkatrial.saved_histories import EXIT_CODES, Spark, combine, histories_in
+from kafkatrial.saved_histories import EXIT_CODES, Spark, combine, histories_in, unfinished_reasons
 from kafkatrial.spark_progress import spark_progress
+from linearizability.history.run import RUN_FILE
 from reports.jobs.engine import Engine
 from reports.jobs.report import Judge, Progress, Report, make_report, write_tables
 from reports.runs_page import FILE_NAME, runs_page
@@ -39,6 +42,7 @@ def report_runs(
     raises, each in one line. Nothing is left behind then, but Spark's log where Spark broke down.
     """
     run_dirs = _runs_in(directories)
+    unfinished = [reason for directory in directories for reason in unfinished_reasons(directory)]
     with interruptible(), _draft(out) as (place, draft):
         scratch = draft / "scratch"
         with spark_progress(doing="starting") as tell:
@@ -48,8 +52,16 @@ def report_runs(
             tell("writing the report")
             _write(made, draft / "whole", place)
     show(stdout_console(), render_report(made, place))
+    show_unfinished(unfinished)
     judgements = {run.name: judgement for run, judgement in zip(made.runs, made.judgements, strict=True)}
-    return EXIT_CODES[combine(judgements).verdict]
+    return EXIT_CODES[combine(judgements, unfinished).verdict]
+
+
+def show_unfinished(reasons: Sequence[str]) -> None:
+    """Print why histories are missing."""
+    console = stdout_console()
+    for reason in reasons:
+        show(console, Text(f"unknown because {reason}", "yellow"))
 
 
 def _runs_in(directories: Sequence[Path]) -> dict[Path, str]:
@@ -63,6 +75,8 @@ def _runs_in(directories: Sequence[Path]) -> dict[Path, str]:
             if path.resolve() in found:
                 raise UsageError(f"{path}: named twice")
             found[path.resolve()] = name.removeprefix(_HISTORIES)
+    if not found:
+        raise UsageError(f"{directories[0]}: nothing to report: it holds no {RUN_FILE}")
     return found
 
 

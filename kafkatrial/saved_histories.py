@@ -2,25 +2,30 @@
 
 A directory in the public format holds one history, and is judged as it is. A run of ours holds one per requirement and
 target, one of chaos one per round; its judgement adds their counts up and names the history in each piece of evidence.
+Where such a run was interrupted or killed, the requirements and rounds that are missing make it unknown at best.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 from linearizability.history.errors import HistoryError
+from linearizability.history.files import read_bounded
 from linearizability.history.run import RUN_FILE
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Judgement, Verdict
 from linearizability.verify import Budget
 from reports import results
 
-_OF_CHAOS = "summary.json"
-"""What a run of chaos leaves beside the histories of its rounds."""
+SUMMARY_FILE = "summary.json"
+"""Summary of a chaos session, beside the histories of its rounds."""
+_ROUND_GLOB = "*-*/" + RUN_FILE
 
 EXIT_CODES = {
     Verdict.OK: ExitCode.OK,
@@ -57,12 +62,62 @@ def histories_in(directory: Path) -> dict[str, Path]:
     if (directory / RUN_FILE).exists():
         return {"": directory}
     inside: dict[str, Path] = {}
-    if any((directory / name).exists() for name in (results.FILE_NAME, _OF_CHAOS)):
+    if _is_summarised(directory) or _rounds_in(directory):
         found = sorted(path.parent for path in directory.rglob(RUN_FILE))
         inside = {str(path.relative_to(directory)): path for path in found}
-    if not inside:
+    if not inside and not unfinished_reasons(directory):
         raise UsageError(f"{directory}: not a run directory: it holds no {RUN_FILE}")
     return inside
+
+
+def unfinished_reasons(directory: Path) -> tuple[str, ...]:
+    """Why the histories in a directory are not all that its command was to write; empty if they are.
+
+    A history says for itself whether it is finished. This is about those that were never begun.
+    """
+    if (directory / RUN_FILE).exists():
+        return ()
+    if _is_summarised(directory):
+        of_run, of_chaos = _object_in(directory / results.FILE_NAME), _object_in(directory / SUMMARY_FILE)
+        return (*_unjudged_requirements(of_run), *_missing_rounds(of_chaos))
+    return (f"unfinished: the chaos session was killed before it wrote {SUMMARY_FILE}",) if _rounds_in(directory) else ()
+
+
+def _is_summarised(directory: Path) -> bool:
+    return any((directory / name).exists() for name in (results.FILE_NAME, SUMMARY_FILE))
+
+
+def _rounds_in(directory: Path) -> list[Path]:
+    """The rounds of a chaos session: each is in a directory named after the target and the seed of its run.json."""
+    return [path.parent for path in directory.glob(_ROUND_GLOB) if _is_round(path)]
+
+
+def _is_round(run_file: Path) -> bool:
+    run = _object_in(run_file)
+    return run_file.parent.name == f"{str(run.get('target')).replace(':', '-')}-{run.get('seed')}"
+
+
+def _unjudged_requirements(run: Mapping[str, Any]) -> tuple[str, ...]:
+    if run.get("complete") is not False:
+        return ()
+    outcomes, requirements, targets = (run.get(name) or () for name in ("outcomes", "requirements", "targets"))
+    return (results.unfinished_text(len(outcomes), len(requirements) * len(targets)),)
+
+
+def _missing_rounds(summary: Mapping[str, Any]) -> tuple[str, ...]:
+    if summary.get("complete") is not False:
+        return ()
+    judged, planned = len(summary.get("rounds") or ()), summary.get("rounds_max")
+    return (f"unfinished: {judged}{f' of {planned}' if planned else ''} rounds judged",)
+
+
+def _object_in(path: Path) -> Mapping[str, Any]:
+    """The JSON object in a file; empty if there is none to be read."""
+    try:
+        document = json.loads(read_bounded(path))
+    except (HistoryError, OSError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def judge_each(
@@ -109,9 +164,9 @@ def _judging(model: str | None, budget: Budget | None, spark: Spark | None) -> I
         yield partial(judge_with_spark, tell=tell)
 
 
-def combine(judgements: Mapping[str, Judgement]) -> Judgement:
-    """One judgement over one or several histories; that of a single one unchanged."""
-    if len(judgements) == 1:
+def combine(judgements: Mapping[str, Judgement], unfinished: Sequence[str] = ()) -> Judgement:
+    """One judgement over any number of histories, `unfinished` if there should be more; a single one's is unchanged."""
+    if len(judgements) == 1 and not unfinished:
         return next(iter(judgements.values()))
     found: dict[tuple[str, Verdict], Anomaly] = {}
     for history, judgement in judgements.items():
@@ -124,7 +179,10 @@ def combine(judgements: Mapping[str, Judgement]) -> Judgement:
         operations=sum(judgement.operations for judgement in judgements.values()),
         records=sum(judgement.records for judgement in judgements.values()),
         anomalies=tuple(found.values()),
-        reasons=tuple(f"{name}: {reason}" for name, judgement in judgements.items() for reason in judgement.reasons),
+        reasons=(
+            *unfinished,
+            *(f"{name}: {reason}" for name, judgement in judgements.items() for reason in judgement.reasons),
+        ),
     )
 
 

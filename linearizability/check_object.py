@@ -11,6 +11,7 @@ faults the anomalies allow what this does not.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,7 +79,8 @@ def judge_kafka_object(history: History, name: str, budget: Budget | None = None
     if name not in KAFKA_OBJECTS:
         known = ", ".join(KAFKA_OBJECTS)
         raise NotARunError(f"{history.run_dir}: a Kafka history shows no {name}; it is judged by {known}, or without")
-    return KAFKA_OBJECTS[name](history, budget or Budget())
+    judgement = KAFKA_OBJECTS[name](history, budget or Budget())
+    return replace(judgement, reasons=(*history.run.unfinished_reasons, *judgement.reasons))
 
 
 def _judge_logs(history: History, budget: Budget, *, linearizable: bool) -> Judgement:

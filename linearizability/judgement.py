@@ -66,6 +66,7 @@ class Judgement:
             "verdict": str(self.verdict),
             "operations": self.operations,
             "records": self.records,
+            "reasons": list(self.reasons),
             "anomalies": [_anomaly_json(anomaly) for anomaly in in_report_order(self.anomalies)],
         }
 

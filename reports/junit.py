@@ -2,7 +2,8 @@
 
 A violation is a `failure`, an unknown an `error` (something is wrong that is no verdict), what does not apply is
 `skipped` with its reason. An expected violation passes, with a property that says so; one that did not happen fails,
-because the expectations file is stale.
+because the expectations file is stale. What a run that was interrupted did not reach is an `error`: to leave it out
+would show an unfinished run as passed.
 """
 
 from pathlib import Path
@@ -35,12 +36,13 @@ def write_junit(results: Results, run_dir: Path) -> Path:
 
 def _suite(results: Results, target: TargetInfo) -> ET.Element:
     outcomes = [outcome for outcome in results.outcomes if outcome.target == target.name]
-    elements = [_RESULT_ELEMENTS.get(outcome.standing) for outcome in outcomes]
+    unjudged = [requirement for requirement, other in results.unjudged if other is target]
+    elements = [_RESULT_ELEMENTS.get(outcome.standing) for outcome in outcomes] + ["error"] * len(unjudged)
     suite = ET.Element(
         "testsuite",
         name=f"kafkatrial.{target.name}",
         timestamp=results.started_at,
-        tests=str(len(outcomes)),
+        tests=str(len(elements)),
         failures=str(elements.count("failure")),
         errors=str(elements.count("error")),
         skipped=str(elements.count("skipped")),
@@ -50,16 +52,15 @@ def _suite(results: Results, target: TargetInfo) -> ET.Element:
     _properties(suite, [*facts.items(), *((f"version.{name}", value) for name, value in target.versions.items())])
     for outcome in outcomes:
         suite.append(_case(outcome, results.requirement(outcome.requirement), results.seed))
+    for requirement in unjudged:
+        case = _test_case(requirement, target.name, seconds=0.0)
+        ET.SubElement(case, "error", message=f"not run; {results.unfinished}", type=str(Standing.UNKNOWN))
+        suite.append(case)
     return suite
 
 
 def _case(outcome: Outcome, requirement: RequirementInfo, seed: int) -> ET.Element:
-    case = ET.Element(
-        "testcase",
-        classname=f"{outcome.target}.{requirement.area}",
-        name=outcome.requirement,
-        time=f"{outcome.seconds:.3f}",
-    )
+    case = _test_case(requirement, outcome.target, outcome.seconds)
     facts = [("seed", str(seed)), ("target", outcome.target), ("level", requirement.level)]
     facts += [("source", " ".join(filter(None, (source.title, source.url)))) for source in requirement.sources]
     if outcome.standing is Standing.EXPECTED:
@@ -73,6 +74,11 @@ def _case(outcome: Outcome, requirement: RequirementInfo, seed: int) -> ET.Eleme
             result.set("type", str(outcome.standing))
             result.text = printable(as_text(render_finding(outcome, requirement)))
     return case
+
+
+def _test_case(requirement: RequirementInfo, target: str, seconds: float) -> ET.Element:
+    classname = f"{target}.{requirement.area}"
+    return ET.Element("testcase", classname=classname, name=requirement.id, time=f"{seconds:.3f}")
 
 
 def _properties(parent: ET.Element, facts: list[tuple[str, str]]) -> None:

@@ -163,9 +163,27 @@ class Results:
                 if order[outcome.target] < order.get(difference.other_target, len(order)):
                     yield outcome, difference
 
+    @property
+    def unjudged(self) -> tuple[tuple[RequirementInfo, TargetInfo], ...]:
+        """What the run ended before, whether or not it was to get there; empty for one that ended by itself."""
+        if self.complete:
+            return ()
+        judged = {(outcome.requirement, outcome.target) for outcome in self.outcomes}
+        return tuple((r, t) for t in self.targets for r in self.requirements if (r.id, t.name) not in judged)
+
+    @property
+    def unfinished(self) -> str:
+        """How far a run got that did not end by itself; empty if it did."""
+        return "" if self.complete else unfinished_text(len(self.outcomes), len(self.targets) * len(self.requirements))
+
     def concluded(self, exit_code: int, conclusion: str) -> "Results":
         """The same results with the run's end written in."""
         return replace(self, exit_code=exit_code, conclusion=conclusion)
+
+
+def unfinished_text(judged: int, planned: int) -> str:
+    """How far a run got: one verdict for each requirement and target is planned."""
+    return f"unfinished: {judged} of {planned} requirements judged"
 
 
 class ResultsError(Exception):

@@ -161,7 +161,7 @@ def _footer(results: Results, run_dir: Path) -> RenderableType:
         Text(f"{count} {standing}", CELLS[standing][1]) for standing, count in results.counts().items()
     )
     if not results.complete:
-        counts.append("  (the run did not get to its end)" if counts else "it ended before the first verdict", "yellow")
+        counts.append("  ·  " if counts else "").append(results.unfinished, "yellow")
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")

@@ -64,7 +64,16 @@ def check(
     ] = None,
 ) -> ExitCode:
     """Judge a saved history again."""
-    from kafkatrial.saved_histories import EXIT_CODES, Spark, combine, histories_in, judge_each, spark_settings
+    from kafkatrial.reporting import show_unfinished
+    from kafkatrial.saved_histories import (
+        EXIT_CODES,
+        Spark,
+        combine,
+        histories_in,
+        judge_each,
+        spark_settings,
+        unfinished_reasons,
+    )
     from linearizability.verify import Budget
 
     budget = Budget(steps=step_limit, time_s=time_limit_s, memory_mb=memory_limit_mb)
@@ -84,12 +93,14 @@ def check(
         judgements = judge_each(histories, spark=spark)
     else:
         judgements = judge_each(histories, model, budget)
-    combined = combine(judgements)
+    unfinished = unfinished_reasons(history)
+    combined = combine(judgements, unfinished)
     if as_json:
         typer.echo(json.dumps(combined.as_json()))
     else:
         for name, judgement in judgements.items():
             _show(name, judgement)
+        show_unfinished(unfinished)
     if picture is not None:
         from kafkatrial.pictures import picture_histories
 

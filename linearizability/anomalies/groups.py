@@ -1,6 +1,6 @@
 """What the operations of a run say of consumer groups: who left or was fenced, whose offsets were deleted, who shares.
 
-Reduced from batches of `operations`, few rows in all; part of every shard's context.
+Reduced from batches of `operations`, and the signs of life from those of `assignments`, few rows in all; part of every shard's context.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ class Groups:
     shared: frozenset[str | None] = frozenset()
     """Share groups, whose members own partitions together."""
     last_seen_ns: Mapping[int, int] = field(default_factory=dict)
-    """Per process, when its last operation was invoked or returned."""
+    """Per process, its last sign of life: an operation invoked or returned, a partition assigned, revoked or lost."""
 
     def may_be_deleted(self, group: str) -> bool:
         """Whether a missing offset of a group may be gone on request."""
@@ -56,13 +56,18 @@ def groups_of(table: pa.Table) -> Groups:
     gone = pc.or_(pc.is_in(table["error"], value_set=_FENCED), pc.is_in(table["f"], value_set=_LEAVES))
     deletes = pc.and_(pc.match_substring_regex(table["f"], DELETES_OFFSETS), pc.not_equal(table["outcome"], "fail"))
     seen = pa.table([table["process"], pc.coalesce(table["complete_ns"], table["invoke_ns"])], names=["process", "at"])
-    last = seen.group_by("process", use_threads=False).aggregate([("at", "max")])
     return Groups(
         departures=tuple(_departure(row) for row in table.filter(gone).to_pylist()),
         deleted=frozenset(table["group"].filter(deletes).to_pylist()),
         shared=frozenset(table["group"].filter(pc.match_substring_regex(table["f"], _SHARES)).to_pylist()),
-        last_seen_ns=dict(zip(last["process"].to_pylist(), last["at_max"].to_pylist(), strict=True)),
+        last_seen_ns=last_seen_ns(seen, "at"),
     )
+
+
+def last_seen_ns(table: pa.Table, when: str) -> dict[int, int]:
+    """Per process, the latest time in the column `when`."""
+    last = table.group_by("process", use_threads=False).aggregate([(when, "max")])
+    return dict(zip(last["process"].to_pylist(), last[f"{when}_max"].to_pylist(), strict=True))
 
 
 def merge_groups(groups: Iterable[Groups]) -> Groups:

@@ -17,7 +17,7 @@ from linearizability.anomalies.columns import Int64s
 from linearizability.anomalies.context import Context, Deletion, LogStartRequest
 from linearizability.anomalies.faults import NEVER_NS, faults_from_rows
 from linearizability.anomalies.finding import Finding, merge_findings
-from linearizability.anomalies.groups import GROUP_FIELDS, Groups, groups_of, merge_groups
+from linearizability.anomalies.groups import GROUP_FIELDS, Groups, groups_of, last_seen_ns, merge_groups
 from linearizability.anomalies.producers import TRANSACTIONAL_FIELDS, TRANSACTIONAL_ROWS, transactional_rows
 from linearizability.anomalies.settings import Settings
 from linearizability.anomalies.transactions import FENCING_ROWS, TRANSACTION_ROWS, transactions_from_rows
@@ -79,7 +79,7 @@ def summarise(name: str, table: pa.Table) -> Summary:
         return Summary(records=table.num_rows, reads=reads, topic_ids=topic_ids)
     if name == "assignments":
         moves = tuple(zip(table["process"].to_pylist(), table["at_ns"].to_pylist(), strict=True))
-        return Summary(topic_ids=topic_ids, moves=moves)
+        return Summary(topic_ids=topic_ids, moves=moves, groups=Groups(last_seen_ns=last_seen_ns(table, "at_ns")))
     return Summary(positions=table.num_rows if name == "positions" else 0, topic_ids=topic_ids)
 
 
@@ -138,9 +138,9 @@ def _by_process(pairs: Iterable[tuple[int, int]]) -> dict[int, Int64s]:
     return {process: np.array(sorted(own), np.int64) for process, own in numbers.items()}
 
 
-def judgement_of(summary: Summary, findings: Iterable[Finding]) -> Judgement:
-    """The judgement on a run. Where nothing was read there is nothing to judge by, whatever else is in it."""
-    reasons = []
+def judgement_of(run: RunInfo, summary: Summary, findings: Iterable[Finding]) -> Judgement:
+    """The judgement on a run. Without its end, or without a read, what is missing may be what breaks a promise."""
+    reasons = list(run.unfinished_reasons)
     if not summary.operations and not summary.records:
         reasons.append("the history is empty")
     elif not summary.reads:

@@ -6,10 +6,13 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.schema import COLUMNS, SCHEMAS
 
+ROWS_PER_BYTE_MAX: Final = 10_000
+"""Rows are unlike each other by their op_id, fault_id or time: delta encoding and zstd reach some hundred a byte."""
 _UNKNOWN: Final = {
     name: {column.name: column.unknown for column in columns if column.unknown is not None}
     for name, columns in COLUMNS.items()
@@ -28,6 +31,21 @@ def check_schema(name: str, path: Path, found: pa.Schema) -> None:
         given = found.field(places[0]).type
         if not _stands_for(given, wanted.type):
             raise HistoryError(f"{path}: table {name}: column {wanted.name} is of type {given}, not {wanted.type}")
+
+
+def check_row_count(path: Path, footer: pq.FileMetaData, bytes_held: int) -> None:
+    """Raise HistoryError where a footer's number of rows contradicts itself, or cannot be true for the file's size.
+
+    Work is planned by this number, before a row is read.
+    """
+    in_groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
+    if footer.num_rows != in_groups:
+        what = f"claims {footer.num_rows} rows, and its row groups {in_groups}"
+    elif footer.num_rows > bytes_held * ROWS_PER_BYTE_MAX:
+        what = f"claims {footer.num_rows} rows, more than {bytes_held} bytes can hold"
+    else:
+        return
+    raise HistoryError(f"{path}: not a readable Parquet file: its footer {what}")
 
 
 def has_types_of(schema: pa.Schema, found: pa.Schema) -> bool:

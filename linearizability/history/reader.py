@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from linearizability.history import layout
-from linearizability.history.conform import check_schema, conform, has_types_of, without_unknown
+from linearizability.history.conform import check_row_count, check_schema, conform, has_types_of, without_unknown
 from linearizability.history.errors import HistoryError, NotARunError, one_line
+from linearizability.history.files import check_regular
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS, empty_table
 
@@ -131,8 +132,11 @@ def _without(table: pa.Table, key: str, others: pa.Table) -> pa.Table:
 
 
 def _footer(path: Path) -> pa.Schema:
+    bytes_held = check_regular(path)
     try:
-        return pq.read_schema(path)
+        metadata = pq.read_metadata(path)
+        check_row_count(path, metadata, bytes_held)
+        return metadata.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from None
 
@@ -142,12 +146,18 @@ def _read(name: str, path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
     try:
         # Not pq.read_table: it takes `NAME=VALUE` folders above the file for columns.
         with pq.ParquetFile(path) as file:
+            claimed = file.metadata.num_rows
             for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
                 table = pa.Table.from_batches([batch]).select(list(columns))
                 yield conform(name, path, table, first_row)
                 first_row += batch.num_rows
+                if first_row > claimed:
+                    break
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from None
+    if first_row != claimed:
+        held = f"more than {claimed}" if first_row > claimed else str(first_row)
+        raise HistoryError(f"{path}: table {name}: its footer claims {claimed} rows, and it holds {held}")
 
 
 def _broken(path: Path, error: Exception) -> HistoryError:

@@ -6,12 +6,14 @@ where a wrong value would change a verdict.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from linearizability.history.errors import HistoryError, NotARunError
+from linearizability.history.files import read_bounded
 from linearizability.history.schema import FORMAT
 
 RUN_FILE: Final = "run.json"
@@ -65,6 +67,15 @@ class RunInfo:
             complete=read.flag("complete"),
         )
 
+    @property
+    def unfinished_reasons(self) -> tuple[str, ...]:
+        """Why a history of this run cannot be ok: empty if the run ended by itself.
+
+        A part of a history shows the violations that it holds. It shows neither the reads nor the acknowledgements that
+        would have come, so that the absence of a violation proves nothing.
+        """
+        return () if self.complete else ("the history is unfinished: the run did not end by itself (`complete`)",)
+
     def document(self) -> dict[str, Any]:
         """The members of `run.json`, for `json.dumps`."""
         fields = asdict(self)
@@ -81,12 +92,10 @@ class RunInfo:
 def _load(run_dir: Path, path: Path) -> dict[str, Any]:
     if not run_dir.is_dir():
         raise NotARunError(f"{run_dir}: no such directory" if not run_dir.exists() else f"{run_dir}: not a directory")
+    if not os.path.lexists(path):
+        raise NotARunError(f"{run_dir}: not a run directory: it has no {RUN_FILE}")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise NotARunError(f"{run_dir}: not a run directory: it has no {RUN_FILE}") from None
-    except OSError as error:
-        raise HistoryError(f"{path}: cannot be read: {error.strerror}") from None
+        document = json.loads(read_bounded(path).decode())
     except (ValueError, RecursionError) as error:
         raise HistoryError(f"{path}: not JSON: {error}") from None
     if not isinstance(document, dict):

@@ -75,7 +75,7 @@ def judge_layout(history: History, layout: Layout, run: Run) -> Judgement:
     own = Summary(records=layout.records, reads=layout.reads, positions=layout.positions, topic_ids=ids)
     summary = merge_summaries([*run([partial(_summarise, history, share) for share in shares]), own])
     context = _decided(layout, context_of(history.run, settings, summary), run)
-    return judgement_of(summary, judge_run(_shards(layout, context, run), summary.transactional, context))
+    return judgement_of(history.run, summary, judge_run(_shards(layout, context, run), summary.transactional, context))
 
 
 def _summarise(history: History, pieces: list[Piece]) -> Summary:

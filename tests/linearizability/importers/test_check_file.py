@@ -94,6 +94,7 @@ def test_a_register(tmp_path):
         "verdict": "violation",
         "operations": 3,
         "records": 0,
+        "reasons": [],
         "anomalies": [
             {
                 "name": "not-linearizable",
