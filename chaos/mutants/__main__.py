@@ -1,6 +1,7 @@
 """`python -m chaos.mutants`: how many plausible mistakes in the core the simulation sees.
 
     python -m chaos.mutants --count 200 --seed 1 --seconds 30 --json mutants.json
+    python -m chaos.mutants --rules omissions --count 100 --seed 3
 
 A sample of mutants is drawn from the seed and each is put on trial; the score by file is printed, and the survivors.
 """
@@ -17,6 +18,7 @@ from rich.console import Console
 from chaos.mutants.attempts import names
 from chaos.mutants.mutations import Mutant
 from chaos.mutants.report import killers, load_survivors, score, table_by_file, table_of_survivors
+from chaos.mutants.rules import CLASSIC, RULES
 from chaos.mutants.sample import all_mutants, draw
 from chaos.mutants.touches import Touch, in_order_for, measure
 from chaos.mutants.trial import Verdict, try_mutant
@@ -32,12 +34,16 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the trials. Returns 0, or 1 where the clean core does not survive."""
     options = _parser().parse_args(words)
     console = Console(width=None if sys.stdout.isatty() else 200)
-    mutants = [mutant for mutant in all_mutants(ROOT) if mutant.module.startswith(options.module)]
+    mutants = [
+        mutant for mutant in all_mutants(ROOT, rules=RULES[options.rules]) if mutant.module.startswith(options.module)
+    ]
     drawn = draw(mutants, options.count, options.seed)
     if options.survivors_of is not None:
         survived = {row["id"] for row in json.loads(options.survivors_of.read_text()) if not row["killed_by"]}
         drawn = [mutant for mutant in drawn if mutant.id in survived]
-    console.print(f"{len(drawn)} of {len(mutants)} mutants, seed {options.seed}, {options.seconds:g} s each")
+    console.print(
+        f"{len(drawn)} of {len(mutants)} mutants by rules {options.rules}, seed {options.seed}, {options.seconds:g} s each"
+    )
     touches = _touches(console, drawn)
     killed_by, _, scripts = try_mutant(None, [touch.name for touch in touches], CLEAN_SECONDS)
     if killed_by:
@@ -60,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m chaos.mutants", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=200, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--rules", choices=sorted(RULES), default=CLASSIC.name, help="set of mutation operators")
     parser.add_argument("--seconds", type=float, default=30.0, help="for each mutant")
     parser.add_argument("--workers", type=int, default=2, help="how many at once")
     parser.add_argument("--module", default="reference_broker.core", help="only of modules that begin so")

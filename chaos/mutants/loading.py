@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from chaos.mutants.mutations import Mutant, mutated
+from chaos.mutants.mutations import Mutant, source_of
 
 
 class _MutantLoader(importlib.machinery.SourceFileLoader):
@@ -19,7 +19,7 @@ class _MutantLoader(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         """Compile the mutant, past every cache."""
         source = Path(self.path).read_text()
-        code: CodeType = compile(mutated(source, self._mutant.number), self.path, "exec")
+        code: CodeType = compile(source_of(self._mutant, source), self.path, "exec")
         return code
 
 

@@ -9,18 +9,19 @@ from hashlib import blake2b
 from pathlib import Path
 
 from chaos.mutants.mutations import Mutant, mutants_of
+from chaos.mutants.rules import CLASSIC, Rules
 
 PACKAGE = "reference_broker.core"
 
 
-def all_mutants(root: Path, package: str = PACKAGE) -> Iterator[Mutant]:
-    """Every mutant of a package, by module and place.
+def all_mutants(root: Path, package: str = PACKAGE, rules: Rules = CLASSIC) -> Iterator[Mutant]:
+    """Every mutant of a package by a set of rules, by module and place.
 
     :param root: the directory that holds `reference_broker`.
     """
     for path in sorted((root / Path(*package.split("."))).rglob("*.py")):
         module = ".".join(path.relative_to(root).with_suffix("").parts)
-        yield from mutants_of(module, path.read_text())
+        yield from mutants_of(module, path.read_text(), rules)
 
 
 def draw(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:

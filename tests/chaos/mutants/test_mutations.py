@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.mutants.mutations import mutants_of, mutated
+from chaos.mutants.mutations import mutants_of, mutated, source_of
 from chaos.mutants.report import SURVIVORS, Survivor, load_survivors, score
+from chaos.mutants.rules import CLASSIC, OMISSIONS, RULES
 from chaos.mutants.sample import all_mutants, draw
 from chaos.mutants.trial import Verdict
 
@@ -33,8 +34,14 @@ SOURCE = textwrap.dedent('''
 ''')
 
 
-def changes():
-    return {(mutant.before, mutant.after) for mutant in mutants_of("module", SOURCE)}
+def changes(source=SOURCE, rules=CLASSIC):
+    return {(mutant.before, mutant.after) for mutant in mutants_of("module", source, rules)}
+
+
+def omissions(body):
+    """What the second set of rules makes of a function's body: operator, before and after."""
+    source = "def f(self):\n" + textwrap.indent(textwrap.dedent(body).strip(), "    ")
+    return {(mutant.operator, mutant.before, mutant.after) for mutant in mutants_of("module", source, OMISSIONS)}
 
 
 def test_each_operator_makes_its_mistake():
@@ -55,12 +62,98 @@ def test_each_operator_makes_its_mistake():
     }
 
 
-def test_a_mutant_differs_in_one_place_and_can_be_compiled():
+@pytest.mark.parametrize("body", ["return 1", "raise KeyError", "continue", "break"])
+def test_a_guard_is_dropped(body):
+    guard = f"if self.closed: {body}"
+    found = omissions(f"for _ in self.parts:\n    if self.closed:\n        {body}\n    self.append()")
+    assert ("drop-guard", guard, "") in found
+    assert ("negate-condition", "self.closed", "not self.closed") in found
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "self.count = 0",
+        "self.count += 1",
+        "self.flush()",
+        "del self.parts[0]",
+        "yield self.count",
+        "if self.closed: self.flush()",
+        "for part in self.parts: self.flush(part)",
+    ],
+)
+def test_a_statement_that_is_there_for_its_effect_is_dropped(statement):
+    assert ("drop-statement", statement, "") in omissions(statement)
+
+
+def test_a_local_name_is_not_dropped_nor_is_what_a_function_returns():
+    assert omissions("count = self.count\nreturn count") == set()
+
+
+def test_a_branch_is_dropped():
+    found = omissions("if self.closed:\n    self.a()\nelif self.open:\n    self.b()")
+    assert ("drop-statement", "if self.open: self.b()", "") in found
+    assert (
+        "drop-else",
+        "if self.closed: self.a() elif self.open: self.b()",
+        "if self.closed: self.a()",
+    ) in found
+
+
+def test_each_case_of_a_match_is_dropped_and_its_guard():
+    found = omissions("match self.state:\n    case 1 if self.open:\n        self.a()\n    case _:\n        self.b()")
+    text = "match self.state: case 1 if self.open: self.a() case _: self.b()"
+    assert ("drop-case", text, "match self.state: case _: self.b()") in found
+    assert ("drop-case", text, "match self.state: case 1 if self.open: self.a()") in found
+    assert ("drop-filter", "self.open", "True") in found
+    assert omissions("match self.state:\n    case _:\n        pass") == set()
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("a and b or c", {("drop-operand", rest) for rest in ("a", "b", "c", "a and b")}),
+        ("min(a, b)", {("other-end", "max(a, b)"), ("drop-bound", "a"), ("drop-bound", "b")}),
+        ("max(parts, default=0)", {("other-end", "min(parts, default=0)")}),
+        ("a + b", {("drop-term", "a")}),
+        ("'text' + b", set()),
+        ("a[b:c]", {("slice", "b + 1:c"), ("slice", "b:c - 1")}),
+        ("a[:]", set()),
+        ("[b for b in a if b.open]", {("drop-filter", "True")}),
+        ("a if b else c", {("negate-condition", "not b")}),
+        ("any(a)", set()),
+    ],
+)  # fmt: skip
+def test_part_of_an_expression_is_dropped(expression, expected):
+    found = {(operator, after) for operator, _, after in omissions(f"x = {expression}")}
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("predicate", "negated"),
+    [
+        ("a < b", "a >= b"),
+        ("a == b", "a != b"),
+        ("not a", "a"),
+        ("a < b < c", "not a < b < c"),
+        ("a in b", "a not in b"),
+    ],
+)
+def test_a_predicate_is_negated(predicate, negated):
+    assert ("negate-predicate", f"return {predicate}", f"return {negated}") in omissions(f"return {predicate}")
+    assert ("negate-condition", predicate, negated) in omissions(f"if {predicate}:\n    pass")
+
+
+@pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+def test_a_mutant_differs_in_one_place_and_can_be_compiled(rules):
     original = ast.unparse(ast.parse(SOURCE))
-    for mutant in mutants_of("module", SOURCE):
-        text = ast.unparse(mutated(SOURCE, mutant.number))
+    mutants = mutants_of("module", SOURCE, rules)
+    assert mutants
+    for mutant in mutants:
+        text = ast.unparse(source_of(mutant, SOURCE))
         compile(text, "module", "exec")
         assert text != original
+        assert text == ast.unparse(mutated(SOURCE, mutant.number, rules))
 
 
 def test_the_core_has_thousands_and_a_seed_draws_the_same():
@@ -69,6 +162,13 @@ def test_the_core_has_thousands_and_a_seed_draws_the_same():
     assert len({mutant.id for mutant in mutants}) == len(mutants)
     assert draw(mutants, 200, 1) == draw(list(all_mutants(ROOT)), 200, 1)
     assert draw(mutants, 200, 1) != draw(mutants, 200, 2)
+
+
+def test_a_set_of_rules_has_a_sample_of_its_own_and_no_id_of_another():
+    ids = {name: {mutant.id for mutant in all_mutants(ROOT, rules=rules)} for name, rules in RULES.items()}
+    assert min(map(len, ids.values())) > 4000
+    assert not ids["classic"] & ids["omissions"]
+    assert {mutant.rules for mutant in all_mutants(ROOT)} == {"classic"}
 
 
 def test_a_process_that_installs_a_mutant_runs_it():
@@ -106,7 +206,7 @@ def test_what_nobody_has_looked_at_is_a_hole():
 
 
 def test_every_survivor_on_record_is_a_mutant_of_this_source():
-    known = {mutant.id for mutant in all_mutants(ROOT)}
+    known = {mutant.id for rules in RULES.values() for mutant in all_mutants(ROOT, rules=rules)}
     for id_, survivor in load_survivors(SURVIVORS).items():
         assert id_ in known
         assert survivor.verdict in {"equivalent", "hole"}
