@@ -41,9 +41,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.survivors_of is not None:
         survived = {row["id"] for row in json.loads(options.survivors_of.read_text()) if not row["killed_by"]}
         drawn = [mutant for mutant in drawn if mutant.id in survived]
-    console.print(
-        f"{len(drawn)} of {len(mutants)} mutants by rules {options.rules}, seed {options.seed}, {options.seconds:g} s each"
-    )
+    of = f"{len(mutants)} mutants by {options.rules} rules"
+    console.print(f"{len(drawn)} of {of}, seed {options.seed}, {options.seconds:g} s each")
     touches = _touches(console, drawn)
     killed_by, _, scripts = try_mutant(None, [touch.name for touch in touches], CLEAN_SECONDS)
     if killed_by:
