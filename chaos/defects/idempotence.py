@@ -20,7 +20,7 @@ _append = PartitionLog.append
 _append_as_follower = PartitionLog.append_as_follower
 _check_sequence = Producers.check_sequence
 _note = Producers.note
-_restore_producers = PartitionLog._restore_producers
+_rebuild_producer_state = PartitionLog._rebuild_producer_state
 _snapshot = Producers.snapshot
 
 
@@ -119,14 +119,14 @@ def note_producers_on_the_leader_only(self: PartitionLog, records: Bytes, *, lea
         state.batches.extend(batches[producer_id])
 
 
-@_seeds(PartitionLog, "_restore_producers", "lost-write", "producers-fit-log", source="KAFKA-12153")
-def keep_producers_when_truncating(self: PartitionLog) -> None:
+@_seeds(PartitionLog, "_rebuild_producer_state", "lost-write", "producers-fit-log", source="KAFKA-12153")
+def keep_producers_when_truncating(self: PartitionLog, now_ms: int) -> None:
     """The state of producers stays as it is when the log is cut.
 
     A batch that was cut off counts as written: sent again, it is acknowledged and not appended.
     """
     if not self.producers._states:
-        _restore_producers(self)
+        _rebuild_producer_state(self, now_ms)
 
 
 @_seeds(Producers, "expire", "producers-fit-log", "duplicate", source="KAFKA-9144")

@@ -64,11 +64,13 @@ def keep_epochs_beyond_the_recovered_end(self: PartitionLog, recovered: list[tup
     self.epochs.truncate_from_start(self.log_start_offset)
 
 
-@_seeds(PartitionLog, "_restore_producers", "producers-fit-log", "duplicate", "producer-order", source="KAFKA-5435")
-def forget_producers_behind_the_snapshot(self: PartitionLog) -> None:
+@_seeds(
+    PartitionLog, "_rebuild_producer_state", "producers-fit-log", "duplicate", "producer-order", source="KAFKA-5435"
+)
+def forget_producers_behind_the_snapshot(self: PartitionLog, now_ms: int) -> None:
     """The state of producers is that of the last snapshot; batches behind it are not read.
 
     After a crash a batch that is sent again is written again.
     """
     self.producers.clear()
-    self._snapshots.restore(self.producers, self.log_end_offset)
+    self._snapshots.restore(self.producers, self.log_start_offset, self.log_end_offset)

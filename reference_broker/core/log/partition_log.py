@@ -104,8 +104,9 @@ class PartitionLog:
         self.log_start_offset = max(log_start_offset, self._segments[0].base_offset)
         self.recovery_point = self.log_end_offset if clean else min(recovery_point, self.log_end_offset)
         self._restore_epochs(recovered)
-        self._restore_producers()
-        self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+        if not clean:
+            self._recover_producer_state(recovery_point, now_ms)
+        self._rebuild_producer_state(now_ms)
 
     def _loader(self, now_ms: int) -> SegmentLoader:
         return SegmentLoader(self._disk, self.directory, self.config.index_interval_bytes, now_ms)
@@ -123,13 +124,33 @@ class PartitionLog:
         self.epochs.restore([*known, *recovered])
         self.epochs.truncate_from_start(self.log_start_offset)
 
-    def _restore_producers(self) -> None:
-        """From the latest snapshot, which after a clean stop says all, and the batches behind it."""
+    def _recover_producer_state(self, recovery_point: int, now_ms: int) -> None:
+        """Take the snapshots that `LogLoader.recoverSegment` takes: at the end of each segment that was recovered.
+
+        The last one is at the log end. So after a crash only the last batch of each producer is recognised, whether or
+        not a segment was rolled before. Older snapshots of that part of the log may be of batches that were lost.
+        """
+        self._snapshots.delete_above(self._segments[self._segment_number(recovery_point)].base_offset)
+        self._rebuild_producer_state(now_ms)
+
+    def _rebuild_producer_state(self, now_ms: int) -> None:
+        """Load the latest snapshot and the batches behind it, and take snapshots as `UnifiedLog.rebuildProducerState`."""
         self.producers.clear()
-        snapshot_offset = self._snapshots.restore(self.producers, self.log_end_offset)
-        for header in self._headers(max(snapshot_offset, self.log_start_offset)):
-            if header.producer_id != NO_PRODUCER_ID and not header.is_control:
-                self.producers.note(header)
+        from_offset = self._snapshots.restore(self.producers, self.log_start_offset, self.log_end_offset)
+        self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+        taken: list[str] = []
+        for segment in self._segments[self._segment_number(from_offset) :]:
+            if segment.base_offset > from_offset:
+                taken += self._take_snapshot(segment.base_offset)
+            for header in segment.headers(max(from_offset, segment.base_offset)):
+                if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+                    self.producers.note(header)
+        taken += self._take_snapshot(self.log_end_offset)
+        if taken:
+            self._disk.flush(*taken)
+
+    def _take_snapshot(self, offset: int) -> list[str]:
+        return self._snapshots.take(self.producers, offset, self.log_start_offset)
 
     def _headers(self, from_offset: int) -> Iterator[BatchHeader]:
         for segment in self._segments[self._segment_number(from_offset) :]:
@@ -145,7 +166,7 @@ class PartitionLog:
         The last entry of its time index, and a snapshot of the producers.
         """
         self._segments[-1].close()
-        snapshot = self._snapshots.take(self.producers, self.log_end_offset)
+        snapshot = self._take_snapshot(self.log_end_offset)
         return [*self._take_unflushed(with_active_indexes=True), *snapshot]
 
     # What it holds
@@ -376,8 +397,7 @@ class PartitionLog:
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
         self.epochs.truncate_from_end(self.log_end_offset)
-        self._snapshots.delete_above(self.log_end_offset)
-        self._restore_producers()
+        self._rebuild_producer_state(now_ms)
 
     def begin_again_at(self, offset: int, now_ms: int) -> None:
         """Drop everything; the next record has this offset. A replica does so that the leader's log start overtook."""

@@ -1,8 +1,10 @@
-"""The `.snapshot` files of a log: what its producers had written up to the offset in the name (KIP-98).
+"""The producer snapshots of a log: the files of `ProducerStateManager` (KIP-98).
 
 Rules of this file:
-- One is taken when a segment is rolled and on a clean stop: only the batches behind the last one are read again.
-- A damaged one, or one beyond the end of the log, is removed and the one before it serves.
+- One is taken where a segment is rolled, at each segment that is loaded from its batches, at the end of a log that was
+  loaded or truncated, and on a clean stop: only the batches behind the last one are read again.
+- A damaged one, or one outside the log, is deleted and the one before it is loaded.
+- Where a clean stop has left none, the batches are read. Kafka takes that for an upgrade and knows no producer then.
 """
 
 from reference_broker.core.disk import Disk
@@ -24,21 +26,22 @@ class ProducerSnapshots:
         stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
-    def take(self, producers: Producers, offset: int) -> list[str]:
-        """Write down what the producers are at an offset, unless that is known; the path, for the caller to flush."""
-        if not offset or offset in self.offsets():
+    def take(self, producers: Producers, offset: int, log_start_offset: int) -> list[str]:
+        """Write the state at an offset, unless a snapshot of it exists; return the path, for the caller to flush."""
+        if offset <= log_start_offset or self._disk.exists(self._path(offset)):
             return []
         self._disk.write(self._path(offset), producers.snapshot())
         return [self._path(offset)]
 
-    def restore(self, producers: Producers, log_end_offset: int) -> int:
-        """Put the producers into the state of the latest good snapshot; its offset, 0 where there is none."""
+    def restore(self, producers: Producers, log_start_offset: int, log_end_offset: int) -> int:
+        """Load the latest good snapshot and return its offset; without one, load nothing and return the log start."""
         for offset in reversed(self.offsets()):
             path = self._path(offset)
-            if offset <= log_end_offset and producers.load(self._disk.read(path, 0, self._disk.size(path))):
+            is_inside = log_start_offset < offset <= log_end_offset
+            if is_inside and producers.load(self._disk.read(path, 0, self._disk.size(path))):
                 return offset
             self._disk.delete(path)
-        return 0
+        return log_start_offset
 
     def delete_below(self, offset: int) -> None:
         """Remove those that no segment needs any more."""

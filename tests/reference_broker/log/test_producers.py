@@ -105,20 +105,75 @@ def test_a_clean_restart_remembers_the_last_batch_alone(log):
     assert log.send(3) == 3
 
 
-def test_after_a_crash_the_batches_are_read_again(log):
+@pytest.mark.parametrize("rolls", [False, True])
+def test_a_crash_remembers_the_last_batch_alone_whether_or_not_a_segment_was_rolled(log, rolls):
+    """As Apache Kafka 3.9.2 and 4.3.1 do: recovery takes a snapshot at the end of each segment, which holds no more."""
     for sequence in range(7):
         log.send(sequence)
+        if rolls and sequence == 5:
+            log.log.roll(NOW_MS)
     log.restart(clean=False)
-    assert [log.send(sequence) for sequence in range(2, 8)] == [2, 3, 4, 5, 6, 7]
+    assert [log.send(sequence) for sequence in (4, 5, 6, 7)] == [*["OUT_OF_ORDER_SEQUENCE_NUMBER"] * 2, 6, 7]
 
 
-def test_a_snapshot_on_roll_is_where_a_crash_begins_to_read(log):
+def test_what_is_appended_after_a_restart_is_remembered_again(log):
+    for sequence in range(3):
+        log.send(sequence)
+    log.restart(clean=False)
+    for sequence in range(3, 6):
+        log.send(sequence)
+    assert [log.send(sequence) for sequence in range(1, 6)] == ["OUT_OF_ORDER_SEQUENCE_NUMBER", 2, 3, 4, 5]
+
+
+def test_recovery_leaves_a_snapshot_at_the_end_of_each_segment(log):
+    for sequence in range(6):
+        log.send(sequence)
+        if sequence in {1, 3}:
+            log.log.roll(NOW_MS)
+    for offset in (2, 4):
+        log.disk.delete(f"{DIRECTORY}/{offset:020d}.snapshot")
+    log.restart(clean=False)
+    names = sorted(name for name in log.disk.list(DIRECTORY) if name.endswith(".snapshot"))
+    assert names == [f"{offset:020d}.snapshot" for offset in (2, 4, 6)]
+
+
+def test_a_snapshot_of_batches_that_a_crash_took_is_not_loaded(log):
+    """A snapshot above the recovery point may be of batches that were lost and replaced by others."""
+    for sequence in range(3):
+        log.send(sequence)
+    stale = Producing()
+    stale.send(40, 3)
+    stale.log.close()
+    path = f"{DIRECTORY}/{3:020d}.snapshot"
+    log.disk.replace(path, bytes(stale.disk.files[path]))
+    log.restart(clean=False)
+    assert log.send(3) == 3
+
+
+def test_a_producer_whose_batches_are_all_below_the_log_start_is_unknown_after_a_restart(log):
+    """A snapshot at the log start or below is not loaded (`ProducerStateManager.truncateAndReload`)."""
     for sequence in range(3):
         log.send(sequence)
     log.log.roll(NOW_MS)
-    log.send(3)
-    log.restart(clean=False)
-    assert [log.send(sequence) for sequence in (1, 2, 3, 4)] == ["OUT_OF_ORDER_SEQUENCE_NUMBER", 2, 3, 4]
+    log.send(0, producer_id=6)
+    log.log.delete_records_before(3)
+    log.log.delete_below_start()
+    log.log.close()
+    log.log = PartitionLog.open(log.disk, DIRECTORY, log.config, NOW_MS, clean=True, log_start_offset=3)
+    assert log.send(9) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    log.log.close()
+    log.disk.delete(f"{DIRECTORY}/{4:020d}.snapshot")
+    log.log = PartitionLog.open(log.disk, DIRECTORY, log.config, NOW_MS, clean=True, log_start_offset=3)
+    assert log.send(9) == 4
+
+
+def test_a_follower_that_truncates_remembers_what_the_snapshot_and_the_batches_behind_it_have(log):
+    for sequence in range(6):
+        log.send(sequence)
+        if sequence == 2:
+            log.log.roll(NOW_MS)
+    log.log.truncate_to(5, NOW_MS)
+    assert [log.send(sequence) for sequence in (1, 2, 3, 4, 5)] == ["OUT_OF_ORDER_SEQUENCE_NUMBER", 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0\1\0\0\0\0\0\0\0\1", None])

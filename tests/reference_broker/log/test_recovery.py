@@ -99,7 +99,8 @@ def test_segments_behind_a_torn_one_go():
     del disk.files[path(0)][-1:]
     check_agrees(crashed(disk), disk, len(BATCHES) - 1)
     assert not disk.exists(path(LAST_OFFSETS[-1] + 1, ".index"))
-    assert [name for name in disk.list(DIRECTORY) if name.endswith(".snapshot")] == []
+    snapshots = [name for name in disk.list(DIRECTORY) if name.endswith(".snapshot")]
+    assert snapshots == [f"{LAST_OFFSETS[-2] + 1:020d}.snapshot"]
 
 
 def test_below_the_recovery_point_nothing_is_read_again():
@@ -164,6 +165,7 @@ def test_files_that_no_segment_owns_go():
         f"{0:020d}.index",
         f"{0:020d}.log",
         f"{0:020d}.timeindex",
+        f"{LAST_OFFSETS[-1] + 1:020d}.snapshot",
         "leader-epoch-checkpoint",
         "partition.metadata",
     ]
