@@ -4,6 +4,7 @@ Each command is a function in a module of its own under `commands/`, and imports
 """
 
 import os
+from typing import Annotated
 
 import typer
 
@@ -28,6 +29,8 @@ from kafkatrial.errors import complain
 from kafkatrial.exit_codes import ExitCode
 
 _CLICK_INTERRUPTED = 130
+_ARGPARSE = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+"""Pass every word on: the command has a parser of its own."""
 
 
 def run_command(words: list[str]) -> ExitCode:
@@ -66,9 +69,28 @@ def _build_app() -> typer.Typer:
     app.add_typer(targets_app, name="targets")
     app.command()(doctor)
     app.command()(requirements)
-    app.command(help=broker.SUMMARY)(_listed_broker)
+    app.command("broker", help=broker.SUMMARY, context_settings=_ARGPARSE)(_broker)
+    app.callback()(_options)
     return app
 
 
-def _listed_broker() -> None:
-    """For the list of commands alone: `kafkatrial.__main__` runs `broker` without Typer."""
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from kafkatrial.versions import version_lines
+
+        typer.echo("\n".join(version_lines()))
+        raise typer.Exit
+
+
+def _options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options before the command."""
+
+
+def _broker(context: typer.Context) -> ExitCode:
+    """Run `broker` with its own parser, as `kafkatrial.__main__` does without loading Typer."""
+    return broker.run_broker(context.args)

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 
 from pydantic import TypeAdapter
 
 from conformance.events import Event, RequirementJudged, RunEnded, TargetStarted, TargetStarting
 from conformance.requirements.requirement import Requirement
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.versions import own_version
 from reports.results import Outcome, RequirementInfo, Results, Source, Standing, TargetInfo
 
 _OUTCOME = TypeAdapter(Outcome)
@@ -74,11 +74,3 @@ def outcome_of(event: RequirementJudged) -> Outcome:
 def _info(requirement: Requirement) -> RequirementInfo:
     sources = tuple(Source(source.title, source.url) for source in requirement.sources)
     return RequirementInfo(requirement.id, str(requirement.level), requirement.text, sources)
-
-
-def own_version() -> str:
-    """Version of the installed distribution."""
-    try:
-        return version("kafkatrial")
-    except PackageNotFoundError:
-        return "unknown"

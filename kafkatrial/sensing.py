@@ -19,13 +19,13 @@ from chaos.sensitivity import (
 )
 from chaos.simulation.counterexample import program_of
 from conformance.events import Event
-from kafkatrial.collector import own_version
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
 from kafkatrial.sensitivity_progress import sensitivity_progress
 from kafkatrial.sensitivity_tables import render_list, render_sensitivity
+from kafkatrial.versions import own_version
 from reports.sensitivity import DefectRow, FalseAlarmRow, Sensitivity, write_sensitivity
 
 JSON_NAME = "sensitivity.json"

@@ -6,8 +6,10 @@ changes from run to run (times, the temporary directory) is replaced by a word.
 
 import json
 import os
+import platform
 import re
 import signal
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,8 @@ from conformance.events import (
 from conformance.requirements.requirement import Level, Requirement, Source
 from fixtures.targets.target import NotInstalledError, TargetError
 from kafkatrial.__main__ import exit_code
+from kafkatrial.app import run_command
+from kafkatrial.commands.broker import run_broker
 from linearizability.judgement import Anomaly, Evidence, Judgement, Verdict
 from reports.results import read_results
 
@@ -434,7 +438,41 @@ def test_export_of_what_it_cannot(command, words, message):
     assert err.startswith(f"kafkatrial: {message}")
 
 
-def test_help_lists_every_command(command):
+COMMANDS = (
+    *("run", "chaos", "nightly", "simulate", "sensitivity", "check", "report", "export", "collect", "spark-job"),
+    *("synthesize", "doctor", "requirements", "broker", "targets"),
+)
+
+
+def test_help_lists_every_command_by_the_name_that_runs_it(command):
     code, out, _ = command()
+    listed = re.findall(r"^│ (\S+)", out.partition("Commands")[2], re.MULTILINE)
     assert code == 0
-    assert all(name in out for name in ("run", "check", "export", "targets", "requirements", "broker"))
+    assert tuple(listed) == COMMANDS
+
+
+def test_completion_offers_every_command_by_the_name_that_runs_it(capsys, monkeypatch):
+    monkeypatch.setenv("_KAFKATRIAL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "kafkatrial ")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    with pytest.raises(SystemExit):
+        run_command([])
+    assert tuple(capsys.readouterr().out.split()) == COMMANDS
+
+
+def test_broker_has_the_same_help_with_typer_and_without(capsys):
+    """`kafkatrial.__main__` goes past Typer, which lists the command and completes its name."""
+    helps = []
+    for run in (run_broker, lambda words: run_command(["broker", *words])):
+        with pytest.raises(SystemExit):
+            run(["--help"])
+        helps.append(capsys.readouterr().out)
+    assert helps[0] == helps[1]
+    assert helps[0].startswith("usage: kafkatrial broker")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--version", "run"]])
+def test_the_version_is_the_distribution_s(command, words):
+    code, out, err = command(*words)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"kafkatrial {version('kafkatrial')}\nPython {platform.python_version()}, confluent-kafka ")
