@@ -1,44 +1,86 @@
 """A cluster in a child process, driven over its control interface: `kafkatrial broker` for a test in Python.
 
-Imports nothing but the standard library, because it lives in the process of a user's tests.
+Imports little but the standard library, because it lives in the process of a user's tests.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Self
 from urllib.error import HTTPError
+from urllib.parse import quote
 from urllib.request import ProxyHandler, Request, build_opener
 
+from kafkatrial.environment import CONTROL_TOKEN
+
 _STOP_TIMEOUT_S = 30
-_REQUEST_TIMEOUT_S = 120
-"""A restarted JVM takes a while to serve."""
+_REQUEST_TIMEOUT_S = 300
+"""Restarted JVMs take a while to serve."""
 
 
 class ClusterError(Exception):
-    """The cluster did not start, or refused what it was asked. The message is one line."""
+    """The cluster did not start, or did not carry out a request. The message is one line.
+
+    :ivar status: of the control interface's response; null where there was none.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
-    """One broker. `state`: running, paused, killed or shut down."""
+    """One broker.
+
+    :ivar state: running, paused, killed, shut down, or ended, if its process ended by itself.
+    :ivar action: that is in progress on it; null: none.
+    :ivar exit_status: of its process, as a shell reports it; null while it runs.
+    :ivar reason: the line of its log that tells why it ended by itself.
+    """
 
     id: int
     host: str
     port: int
     state: str
+    action: str | None
+    exit_status: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPartition:
+    """One partition, as the broker with the highest leader epoch describes it.
+
+    :ivar leader: null while no node leads it whose process runs.
+    """
+
+    topic: str
+    partition: int
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
 
 
 class KafkaCluster:
-    """A running cluster. A context manager: leaving it stops the cluster."""
+    """A running cluster. A context manager: leaving it stops the cluster.
 
-    def __init__(self, process: "subprocess.Popen[str]", bootstrap_servers: str, control_url: str) -> None:
+    A node is given by its id or by its role: `controller`, `leader:TOPIC:PARTITION` or `follower:TOPIC:PARTITION`.
+    """
+
+    def __init__(
+        self, process: "subprocess.Popen[str]", bootstrap_servers: str, control_url: str, token: str | None = None
+    ) -> None:
         self._process = process
         self._opener = build_opener(ProxyHandler({}))
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.bootstrap_servers = bootstrap_servers
         """`host:port,host:port`, for the setting `bootstrap.servers`."""
         self.control_url = control_url
@@ -66,43 +108,70 @@ class KafkaCluster:
                 errors.seek(0)
                 lines = errors.read().strip().splitlines() or ["kafkatrial broker ended and said nothing"]
                 raise ClusterError(lines[-1])
-        return cls(process, bootstrap_servers, control_url)
+        return cls(process, bootstrap_servers, control_url, os.environ.get(CONTROL_TOKEN))
 
     @property
     def nodes(self) -> tuple[ClusterNode, ...]:
         """The brokers, by ascending id, as they are now."""
-        described: Any = self._ask("GET", "/cluster")["nodes"]
+        described: Any = self._request("GET", "/cluster")["nodes"]
         return tuple(ClusterNode(**node) for node in described)
 
-    def kill(self, node: int) -> None:
-        """SIGKILL."""
-        self._ask("POST", f"/nodes/{node}/kill")
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Return the id of a partition's leader; wait for an election if need be."""
+        return self._node_id(f"leader:{topic}:{partition}")
 
-    def shut_down(self, node: int) -> None:
-        """SIGTERM: the node hands over what it leads; returns when its process has ended."""
-        self._ask("POST", f"/nodes/{node}/shutdown")
+    def follower(self, topic: str, partition: int = 0) -> int:
+        """Return the id of a follower in a partition's ISR, the lowest of several; wait for one if need be."""
+        return self._node_id(f"follower:{topic}:{partition}")
+
+    def controller(self) -> int:
+        """Return the id of the active controller; wait for an election if need be."""
+        return self._node_id("controller")
+
+    def partition(self, topic: str, partition: int = 0) -> ClusterPartition:
+        """Describe a partition as it is now."""
+        described: Any = self._request("GET", f"/topics/{quote(topic, safe='')}/partitions/{partition}")
+        replicas, isr = tuple(described.pop("replicas")), tuple(described.pop("isr"))
+        return ClusterPartition(**described, replicas=replicas, isr=isr)
+
+    def kill(self, node: int | str) -> None:
+        """SIGKILL."""
+        self._act(node, "kill")
+
+    def shut_down(self, node: int | str) -> None:
+        """SIGTERM: the node hands over what it leads; return when its process has ended."""
+        self._act(node, "shutdown")
 
     def restart(self, node: int) -> None:
-        """Start a node that was killed or shut down, with the same disk; returns once it serves."""
-        self._ask("POST", f"/nodes/{node}/restart")
+        """Start a node that is down, with the same disk; return once it serves."""
+        self._act(node, "restart")
 
     @contextmanager
-    def pause(self, node: int) -> Iterator[None]:
-        """SIGSTOP inside the context, SIGCONT when it is left."""
-        self._ask("POST", f"/nodes/{node}/pause")
+    def pause(self, node: int | str) -> Iterator[int]:
+        """SIGSTOP inside the context, SIGCONT when it is left, unless the pause is over by then. Yields the node id."""
+        paused = self._act(node, "pause")
+        try:
+            yield paused
+        finally:
+            with _over():
+                self._act(paused, "resume")
+
+    @contextmanager
+    def cut(self, source: int | str, destination: int | str) -> Iterator[None]:
+        """Black-hole what `source` (a node, or `client`) sends to `destination`, until the context is left."""
+        link = self._request("POST", f"/links/{_quoted(source)}/{_quoted(destination)}/cut")
         try:
             yield
         finally:
-            self._ask("POST", f"/nodes/{node}/resume")
+            with _over():
+                self._request("DELETE", f"/links/{link['source']}/{link['destination']}/cut")
 
-    @contextmanager
-    def cut(self, source: int | str, destination: int) -> Iterator[None]:
-        """Black-hole what `source` (a node id, or `client`) sends to `destination`, inside the context."""
-        self._ask("POST", f"/links/{source}/{destination}/cut")
-        try:
-            yield
-        finally:
-            self._ask("DELETE", f"/links/{source}/{destination}/cut")
+    def restore(self) -> None:
+        """End every fault and restart every node that is down; return once each replica is in sync.
+
+        Topics, records and groups stay.
+        """
+        self._request("POST", "/restore")
 
     def stop(self) -> None:
         """End the cluster. Idempotent."""
@@ -122,14 +191,36 @@ class KafkaCluster:
     def __exit__(self, *exc_info: object) -> None:
         self.stop()
 
-    def _ask(self, method: str, path: str) -> Mapping[str, object]:
-        request = Request(self.control_url + path, method=method)  # noqa: S310  always http on loopback
+    def _node_id(self, reference: str) -> int:
+        node: Any = self._request("GET", f"/nodes/{_quoted(reference)}")["id"]
+        return int(node)
+
+    def _act(self, node: int | str, action: str) -> int:
+        acted_on: Any = self._request("POST", f"/nodes/{_quoted(node)}/{action}")["node"]
+        return int(acted_on)
+
+    def _request(self, method: str, path: str) -> Mapping[str, object]:
+        request = Request(self.control_url + path, method=method, headers=self._headers)  # noqa: S310  http on loopback
         try:
             with self._opener.open(request, timeout=_REQUEST_TIMEOUT_S) as response:
-                answer: Mapping[str, object] = json.load(response)
-                return answer
+                content: Mapping[str, object] = json.load(response)
+                return content
         except HTTPError as error:
             with error:
-                raise ClusterError(json.load(error)["error"]) from None
+                raise ClusterError(json.load(error)["error"], error.code) from None
         except OSError as error:
-            raise ClusterError(f"the cluster's control interface does not answer: {error}") from error
+            raise ClusterError(f"no response from the cluster's control interface: {error}") from error
+
+
+def _quoted(node: int | str) -> str:
+    return quote(str(node), safe=":")
+
+
+@contextmanager
+def _over() -> Iterator[None]:
+    """Pass over the conflict with a fault that is over: its node was killed, or everything restored."""
+    try:
+        yield
+    except ClusterError as error:
+        if error.status != HTTPStatus.CONFLICT:
+            raise

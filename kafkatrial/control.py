@@ -1,105 +1,332 @@
-"""The control interface of `kafkatrial broker`: break a cluster on command, over HTTP on loopback, from any language.
+"""Control of a running cluster: faults of its nodes and links, and what is in force (`kafkatrial broker`).
 
-    GET    /cluster                              nodes, their states, cuts
-    POST   /nodes/ID/{kill,shutdown,restart,pause,resume}
-    POST   /links/SOURCE/DESTINATION/cut         SOURCE is a node id, or `client`
-    DELETE /links/SOURCE/DESTINATION/cut
-    POST   /stop
-
-Answers are JSON; an error is `{"error": LINE}`. docs/control-interface.md is the reference. `Control` keeps the state
-and knows no HTTP; requests come in on threads, and it serves one at a time.
+`Control` holds the state and knows no HTTP (`control_server.py` serves it). Every method may be called from any thread.
+An action claims its node or link for as long as it takes, so that nothing else waits for it: a second action on the
+same node or link conflicts, and what only reads the state returns at once.
 """
 
-import json
 import re
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from enum import StrEnum
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TypeAlias
 
-from fixtures.targets.controls import LinkControl, ProcessControl
-from fixtures.targets.target import Target, TargetError
+from fixtures.targets.controls import ExitStatuses, LinkControl, ProcessControl
+from fixtures.targets.target import Node, Target, TargetError
 
 CLIENT = "client"
+CONTROLLER = "controller"
+READY_TIMEOUT_S = 90.0
+ROLE_TIMEOUT_S = 30.0
+"""For an election: a leader that was killed is fenced when its session is over, which takes Kafka nine seconds."""
+TOPIC_TIMEOUT_S = 5.0
+"""For brokers to learn of a topic that was just created."""
 _POLL_S = 0.05
-"""How soon the server notices that it is to stop."""
+_SHOWN_MAX = 60
+_NODE_ID_MAX = 2**31 - 1
+_NODE_ID = re.compile(r"[0-9]{1,10}")
+_ROLE = re.compile(r"(?P<role>leader|follower):(?P<topic>[^:]+):(?P<partition>[^:]+)")
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+"""As in Kafka's `org.apache.kafka.common.internals.Topic`."""
+
+Source: TypeAlias = int | str
+Link: TypeAlias = tuple[Source, int]
 
 
 class NodeState(StrEnum):
-    """What we did to a node last."""
+    """State of a node: the last action on it, unless its process has ended since."""
 
     RUNNING = "running"
     PAUSED = "paused"
     KILLED = "killed"
     SHUT_DOWN = "shut down"
+    ENDED = "ended"
+    """Its process ended, and no action of ours ended it."""
+
+
+_DOWN = frozenset({NodeState.KILLED, NodeState.SHUT_DOWN, NodeState.ENDED})
+_ALLOWED: Mapping[str, frozenset[NodeState]] = {
+    "kill": frozenset({NodeState.RUNNING, NodeState.PAUSED}),
+    "shutdown": frozenset({NodeState.RUNNING}),
+    "restart": _DOWN,
+    "pause": frozenset({NodeState.RUNNING}),
+    "resume": frozenset({NodeState.PAUSED}),
+}
+"""The states from which each action is possible."""
+ACTIONS = tuple(_ALLOWED)
 
 
 class ControlError(Exception):
-    """A request that cannot be done; the message is one line."""
-
-    def __init__(self, status: HTTPStatus, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+    """A request that is not carried out; the message is one line."""
 
 
-_ALLOWED = {
-    "kill": {NodeState.RUNNING, NodeState.PAUSED},
-    "shutdown": {NodeState.RUNNING},
-    "restart": {NodeState.KILLED, NodeState.SHUT_DOWN},
-    "pause": {NodeState.RUNNING},
-    "resume": {NodeState.PAUSED},
-}
-"""The states from which a node can be made to do something."""
+class InvalidRequestError(ControlError):
+    """The request names something that cannot be: a node id beyond 32 bits, an invalid topic name."""
+
+
+class NotFoundError(ControlError):
+    """There is no such node, link, topic or partition."""
+
+
+class ConflictError(ControlError):
+    """The node or link is in another state, or another action on it is in progress."""
+
+
+class UnsupportedError(ControlError):
+    """The target cannot do this."""
+
+
+class StoppingError(ControlError):
+    """The cluster is being stopped."""
+
+
+def await_whole(target: Target, raise_if_ended: Callable[[], None]) -> None:
+    """Return once every node takes part in a write with `acks=all`, and every partition has a full ISR.
+
+    Raises:
+        TargetError: it takes longer than `READY_TIMEOUT_S`.
+    """
+    from fixtures.targets.readiness import await_full_isr, await_ready
+
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    await_ready(target.bootstrap_servers, len(target.nodes), READY_TIMEOUT_S, raise_if_ended)
+    await_full_isr(target.bootstrap_servers, deadline - time.monotonic(), raise_if_ended)
 
 
 class Control:
-    """A started target, and what was done to it."""
+    """A started target, and the faults in force."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, await_whole: Callable[[Target, Callable[[], None]], None] = await_whole) -> None:
+        """Take control of a target.
+
+        Args:
+            target: started already.
+            await_whole: waits until the target serves with every node, once all faults are over.
+        """
         self._target = target
+        self._await_whole = await_whole
         self._states = {node.id: NodeState.RUNNING for node in target.nodes}
         self._paused: dict[int, AbstractContextManager[None]] = {}
-        self._cuts: dict[tuple[int | str, int], AbstractContextManager[None]] = {}
-        self._lock = threading.Lock()
-        self._stopping = False
+        self._cuts: dict[Link, AbstractContextManager[None]] = {}
+        self._claims: dict[int | Link, str] = {}
+        self._changed = threading.Condition()
+        """Guards all of the above and below; never held while the target does something."""
+        self._restoring = False
+        self._has_been_disturbed = False
+        self._is_closing = False
         self.stop_requested = threading.Event()
-        """Set once the answer to `POST /stop` has gone out."""
+
+    # --- what is
 
     def cluster(self) -> dict[str, object]:
-        """Everything there is to know."""
-        with self._lock:
-            nodes = [
-                {"id": node.id, "host": node.host, "port": node.port, "state": self._states[node.id]}
-                for node in self._target.nodes
-            ]
+        """Describe the target, its nodes and the links that are cut."""
+        with self._changed:
+            ended = self._note_ended()
             return {
                 "target": self._target.name,
                 "bootstrap_servers": self._target.bootstrap_servers,
                 "capabilities": sorted(map(str, self._target.capabilities)),
-                "nodes": nodes,
+                "nodes": [self._describe(node, ended) for node in self._target.nodes],
                 "cuts": [{"source": source, "destination": destination} for source, destination in self._cuts],
             }
 
-    def act_on_node(self, node: int, action: str) -> dict[str, object]:
-        """kill, shutdown, restart, pause or resume; returns the node's new state."""
-        with self._lock:
-            self._know(node)
-            if not isinstance(self._target, ProcessControl):
-                raise self._cannot("control its processes")
-            state = self._states[node]
+    def node(self, reference: int | str) -> dict[str, object]:
+        """Describe one node, by its id or role."""
+        node_id = self.resolve(reference)
+        with self._changed:
+            ended = self._note_ended()
+            return next(self._describe(node, ended) for node in self._target.nodes if node.id == node_id)
+
+    def partition(self, topic: str, partition: int | str) -> dict[str, object]:
+        """Describe a partition as the broker of the highest leader epoch sees it; `leader` is null where none runs."""
+        from kafkatrial.roles import find_partition
+
+        found = find_partition(self._reachable(), *_topic_partition(topic, str(partition)))
+        if found is None:
+            raise NotFoundError(f"no broker knows partition {partition} of topic {topic}")
+        return {
+            "topic": topic,
+            "partition": int(partition),
+            "leader": self._running_leader(found.leader),
+            "leader_epoch": found.leader_epoch,
+            "replicas": [*found.replicas],
+            "isr": [*found.isr],
+        }
+
+    def resolve(self, reference: int | str) -> int:
+        """Return the node id that a reference stands for.
+
+        Args:
+            reference: a node id, `controller` (the active one), `leader:TOPIC:PARTITION`, or
+                `follower:TOPIC:PARTITION` (the follower of the lowest id that is in the ISR). Waits for an election.
+        """
+        text = str(reference)
+        if _NODE_ID.fullmatch(text) and int(text) <= _NODE_ID_MAX:
+            return self._known(int(text))
+        if text == CONTROLLER:
+            return self._await_role(self._find_controller, "the cluster has no active controller")
+        role = _ROLE.fullmatch(text)
+        if role is None:
+            raise InvalidRequestError(
+                f"{_shown(text)} is no node: a node is an id from 0 to {_NODE_ID_MAX}, controller,"
+                " leader:TOPIC:PARTITION or follower:TOPIC:PARTITION"
+            )
+        topic, partition = _topic_partition(role["topic"], role["partition"])
+        find = self._find_leader if role["role"] == "leader" else self._find_follower
+        missing = "leader" if role["role"] == "leader" else "follower in its ISR"
+        return self._await_role(lambda: find(topic, partition), f"partition {topic}-{partition} has no {missing}")
+
+    # --- what is done to it
+
+    def act_on_node(self, reference: int | str, action: str) -> dict[str, object]:
+        """Kill, shut down, restart, pause or resume a node; return its new state."""
+        processes = self._processes()
+        node = self.resolve(reference)
+        with self._claim_node(node, action):
+            state = self._act(processes, node, action)
+            with self._changed:
+                self._states[node] = state
+        return {"node": node, "state": state}
+
+    def cut(self, source: int | str, destination: int | str) -> dict[str, object]:
+        """Cut one directed link until it is healed."""
+        link = self._link(source, destination)
+        if not isinstance(self._target, LinkControl):
+            raise UnsupportedError(f"{self._target.name} cannot cut links")
+        with self._claim(link, "cut"):
+            if link in self._cuts:
+                raise ConflictError(f"{_name(link)} is already cut")
+            cut = self._target.cut(*link)
+            cut.__enter__()
+            with self._changed:
+                self._cuts[link] = cut
+        return {"source": link[0], "destination": link[1], "cut": True}
+
+    def heal(self, source: int | str, destination: int | str) -> dict[str, object]:
+        """End the cut of a link."""
+        link = self._link(source, destination)
+        with self._claim(link, "heal"):
+            with self._changed:
+                cut = self._cuts.pop(link, None)
+            if cut is None:
+                raise ConflictError(f"{_name(link)} is not cut")
+            cut.__exit__(None, None, None)
+        return {"source": link[0], "destination": link[1], "cut": False}
+
+    def restore(self) -> dict[str, object]:
+        """End every fault, restart every node that is down, and wait until the cluster is as it was when it started.
+
+        Waits for actions that are in progress; returns at once where nothing has happened since the last time.
+        """
+        with self._alone():
+            with self._changed:
+                paused, cuts = sorted(self._paused), [*self._cuts]
+                down = [node for node, state in self._states.items() if state in _DOWN]
+            if not (self._has_been_disturbed or down):
+                return {"resumed": [], "healed": [], "restarted": []}
+            self.heal_all()
+            for node in down:
+                self._processes().restart(node)
+                with self._changed:
+                    self._states[node] = NodeState.RUNNING
+            self._await_whole(self._target, self._raise_if_ended)
+            self._has_been_disturbed = False
+        return {
+            "resumed": paused,
+            "healed": [{"source": source, "destination": destination} for source, destination in cuts],
+            "restarted": down,
+        }
+
+    def heal_all(self) -> None:
+        """Resume every node and heal every link."""
+        with ExitStack() as healing, self._changed:
+            for context in (*self._paused.values(), *self._cuts.values()):
+                healing.push(context)
+            for node in self._paused:
+                self._states[node] = NodeState.RUNNING
+            self._paused.clear()
+            self._cuts.clear()
+
+    def stop(self) -> None:
+        """Let the command end."""
+        self.stop_requested.set()
+
+    def close(self) -> None:
+        """Accept no further actions, and end every fault, so that a node can shut down."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        self.heal_all()
+
+    # --- claims
+
+    @contextmanager
+    def _claim(self, key: int | Link, action: str) -> Iterator[None]:
+        """Keep other actions off a node or link. An error that the stopping of the cluster causes is reported as such.
+
+        Raises:
+            ConflictError: another action on it is in progress.
+        """
+        with self._changed:
+            self._raise_if_closing()
+            if self._restoring or key in self._claims:
+                other = "restore" if self._restoring else self._claims[key]
+                raise ConflictError(f"{_name(key)}: {other} is in progress")
+            self._claims[key] = action
+            self._has_been_disturbed = True
+        try:
+            yield
+        except ControlError:
+            raise
+        except Exception:
+            self._raise_if_closing()
+            raise
+        finally:
+            with self._changed:
+                del self._claims[key]
+                self._changed.notify_all()
+
+    @contextmanager
+    def _claim_node(self, node: int, action: str) -> Iterator[None]:
+        with self._claim(node, action):
+            with self._changed:
+                self._note_ended(of_claimed=node)
+                state = self._states[node]
             if state not in _ALLOWED[action]:
-                raise ControlError(HTTPStatus.CONFLICT, f"node {node} is {state}: it cannot be asked to {action}")
-            self._states[node] = self._act(self._target, node, action)
-            return {"node": node, "state": self._states[node]}
+                raise ConflictError(f"node {node} is {state}: {action} is not possible")
+            yield
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Claim everything, once no action is in progress."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closing or not (self._restoring or self._claims))
+            self._raise_if_closing()
+            self._note_ended()
+            self._restoring = True
+        try:
+            yield
+        except Exception:
+            self._raise_if_closing()
+            raise
+        finally:
+            with self._changed:
+                self._restoring = False
+                self._changed.notify_all()
+
+    def _raise_if_closing(self) -> None:
+        if self._is_closing:
+            raise StoppingError("the cluster is being stopped")
+
+    # --- nodes
 
     def _act(self, processes: ProcessControl, node: int, action: str) -> NodeState:
         match action:
             case "kill":
                 processes.kill(node)
-                self._paused.pop(node, None)
+                self._take_pause(node)
                 return NodeState.KILLED
             case "shutdown":
                 processes.shut_down(node)
@@ -109,170 +336,138 @@ class Control:
             case "pause":
                 pause = processes.pause(node)
                 pause.__enter__()
-                self._paused[node] = pause
+                with self._changed:
+                    self._paused[node] = pause
                 return NodeState.PAUSED
             case _:
-                self._paused.pop(node).__exit__(None, None, None)
+                if (taken := self._take_pause(node)) is not None:
+                    taken.__exit__(None, None, None)
         return NodeState.RUNNING
 
-    def cut(self, source: int | str, destination: int) -> dict[str, object]:
-        """Cut one directed link until it is healed."""
-        with self._lock:
-            self._know_link(source, destination)
-            if not isinstance(self._target, LinkControl):
-                raise self._cannot("cut links")
-            if (source, destination) in self._cuts:
-                raise ControlError(HTTPStatus.CONFLICT, f"the link {source}->{destination} is already cut")
-            cut = self._target.cut(source, destination)
-            cut.__enter__()
-            self._cuts[source, destination] = cut
-            return {"source": source, "destination": destination, "cut": True}
+    def _take_pause(self, node: int) -> AbstractContextManager[None] | None:
+        with self._changed:
+            return self._paused.pop(node, None)
 
-    def heal(self, source: int | str, destination: int) -> dict[str, object]:
-        """Undo a cut."""
-        with self._lock:
-            self._know_link(source, destination)
-            cut = self._cuts.pop((source, destination), None)
-            if cut is None:
-                raise ControlError(HTTPStatus.CONFLICT, f"the link {source}->{destination} is not cut")
-            cut.__exit__(None, None, None)
-            return {"source": source, "destination": destination, "cut": False}
+    def _note_ended(self, of_claimed: int | None = None) -> Mapping[int, str]:
+        """Record which nodes ended by themselves; return the last line of the log of each process that has ended.
 
-    def stop(self) -> dict[str, object]:
-        """Ask the command to end, which it does once `answered` was called."""
-        self._stopping = True
-        return {"stopping": True}
+        A claimed node is left to the action that claimed it, which passes its own.
+        """
+        ended = self._target.ended_nodes() if isinstance(self._target, ProcessControl) else {}
+        for node in ended:
+            is_busy = self._restoring or node in self._claims
+            if self._states[node] not in _DOWN and (node == of_claimed or not is_busy):
+                self._states[node] = NodeState.ENDED
+                self._paused.pop(node, None)
+        return ended
 
-    def answered(self) -> None:
-        """The answer has gone out."""
-        if self._stopping:
-            self.stop_requested.set()
+    def _describe(self, node: Node, ended: Mapping[int, str]) -> dict[str, object]:
+        state = self._states[node.id]
+        statuses = self._target.exit_statuses() if isinstance(self._target, ExitStatuses) else {}
+        is_ended = state is NodeState.ENDED
+        return {
+            "id": node.id,
+            "host": node.host,
+            "port": node.port,
+            "state": state,
+            "action": self._claims.get(node.id) or ("restore" if self._restoring else None),
+            "exit_status": statuses.get(node.id) if state in _DOWN else None,
+            "reason": ended.get(node.id) if is_ended else None,
+        }
 
-    def heal_all(self) -> None:
-        """Resume and heal everything, so that a stopping cluster can say goodbye."""
-        with self._lock, ExitStack() as stack:
-            for context in (*self._paused.values(), *self._cuts.values()):
-                stack.push(context)
-            self._paused.clear()
-            self._cuts.clear()
+    def _raise_if_ended(self) -> None:
+        with self._changed:
+            self._raise_if_closing()
+            ended = self._target.ended_nodes() if isinstance(self._target, ProcessControl) else {}
+        for node, reason in ended.items():
+            raise TargetError(f"node {node} ended by itself: {reason}")
 
-    def _know(self, node: int) -> None:
+    def _known(self, node: int) -> int:
         if node not in self._states:
-            known = ", ".join(map(str, self._states))
-            raise ControlError(HTTPStatus.NOT_FOUND, f"no node {node}; there are {known}")
+            raise NotFoundError(f"no node {node}; there are {', '.join(map(str, self._states))}")
+        return node
 
-    def _know_link(self, source: int | str, destination: int) -> None:
-        if source != CLIENT:
-            self._know(int(source))
-        self._know(destination)
-        if source == destination:
-            raise ControlError(HTTPStatus.NOT_FOUND, f"node {source} has no link to itself")
+    def _processes(self) -> ProcessControl:
+        if not isinstance(self._target, ProcessControl):
+            raise UnsupportedError(f"{self._target.name} cannot control its processes")
+        return self._target
 
-    def _cannot(self, what: str) -> ControlError:
-        return ControlError(HTTPStatus.NOT_IMPLEMENTED, f"{self._target.name} cannot {what}")
+    def _link(self, source: int | str, destination: int | str) -> Link:
+        link = (CLIENT if source == CLIENT else self.resolve(source), self.resolve(destination))
+        if link[0] == link[1]:
+            raise NotFoundError(f"node {link[0]} has no link to itself")
+        return link
 
+    # --- roles
 
-Route = Callable[[Control, Mapping[str, str]], dict[str, object]]
+    def _reachable(self) -> Sequence[Node]:
+        """Return the nodes that can respond to a client."""
+        with self._changed:
+            self._note_ended()
+            return [
+                node
+                for node in self._target.nodes
+                if self._states[node.id] is NodeState.RUNNING and (CLIENT, node.id) not in self._cuts
+            ]
 
-_ROUTES: tuple[tuple[str, re.Pattern[str], Route], ...] = (
-    ("GET", re.compile(r"/cluster"), lambda control, _: control.cluster()),
-    ("POST", re.compile(r"/stop"), lambda control, _: control.stop()),
-    (
-        "POST",
-        re.compile(r"/nodes/(?P<node>\d+)/(?P<action>kill|shutdown|restart|pause|resume)"),
-        lambda control, path: control.act_on_node(int(path["node"]), path["action"]),
-    ),
-    (
-        "POST",
-        re.compile(r"/links/(?P<source>\d+|client)/(?P<destination>\d+)/cut"),
-        lambda control, path: control.cut(_source(path["source"]), int(path["destination"])),
-    ),
-    (
-        "DELETE",
-        re.compile(r"/links/(?P<source>\d+|client)/(?P<destination>\d+)/cut"),
-        lambda control, path: control.heal(_source(path["source"]), int(path["destination"])),
-    ),
-)
+    def _running_leader(self, leader: int | None) -> int | None:
+        """Return a leader unless its process is gone: until its session is over, brokers still name it."""
+        with self._changed:
+            self._note_ended()
+            return leader if leader is not None and self._states.get(leader) not in _DOWN else None
 
+    def _find_leader(self, topic: str, partition: int) -> int | None:
+        leader = self.partition(topic, partition)["leader"]
+        assert leader is None or isinstance(leader, int)
+        return leader
 
-def _source(text: str) -> int | str:
-    return CLIENT if text == CLIENT else int(text)
+    def _find_follower(self, topic: str, partition: int) -> int | None:
+        from kafkatrial.roles import find_partition
 
+        found = find_partition(self._reachable(), topic, partition)
+        if found is None:
+            raise NotFoundError(f"no broker knows partition {partition} of topic {topic}")
+        if self._running_leader(found.leader) is None:
+            return None
+        with self._changed:
+            followers = {*found.isr} - {found.leader}
+            return min((node for node in followers if self._states.get(node) not in _DOWN), default=None)
 
-def answer(control: Control, method: str, path: str) -> dict[str, object]:
-    """Find the route and do it.
+    def _find_controller(self) -> int | None:
+        from kafkatrial.roles import find_controller
 
-    Raises:
-        ControlError: there is no such route, or it cannot be done.
-        TargetError: the cluster did not do it.
-    """
-    matching = [(verb, found, route) for verb, pattern, route in _ROUTES if (found := pattern.fullmatch(path))]
-    for verb, found, route in matching:
-        if verb == method:
-            return route(control, found.groupdict())
-    if matching:
-        allowed = ", ".join(verb for verb, _, _ in matching)
-        raise ControlError(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} {path}: the method is {allowed}")
-    raise ControlError(HTTPStatus.NOT_FOUND, f"{method} {path}: no such resource; see docs/control-interface.md")
+        return self._running_leader(find_controller(self._reachable()))
 
-
-class ControlServer(ThreadingHTTPServer):
-    """Serves a `Control` on a free port of 127.0.0.1, on threads of its own."""
-
-    daemon_threads = True
-
-    def __init__(self, control: Control) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.control = control
-        threading.Thread(target=self.serve_forever, args=(_POLL_S,), name="control", daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        """Where it is served."""
-        return f"http://127.0.0.1:{self.server_port}"
+    def _await_role(self, find: Callable[[], int | None], missing: str) -> int:
+        """Return the node once there is one. An unknown topic may be one that brokers are about to learn of."""
+        began = time.monotonic()
+        while True:
+            try:
+                node = find()
+            except NotFoundError:
+                node = None
+                if time.monotonic() - began > TOPIC_TIMEOUT_S:
+                    raise
+            if node is not None:
+                return self._known(node)
+            if time.monotonic() - began > ROLE_TIMEOUT_S:
+                raise ConflictError(missing)
+            self._raise_if_closing()
+            time.sleep(_POLL_S)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: ControlServer
-    protocol_version = "HTTP/1.1"
-    timeout = 30
-    wbufsize = -1  # an answer is one packet
+def _topic_partition(topic: str, partition: str) -> tuple[str, int]:
+    if not _TOPIC.fullmatch(topic):
+        raise InvalidRequestError(f"{_shown(topic)} is not a topic name")
+    if not _NODE_ID.fullmatch(partition) or int(partition) > _NODE_ID_MAX:
+        raise InvalidRequestError(f"{_shown(partition)} is not a partition, 0 to {_NODE_ID_MAX}")
+    return topic, int(partition)
 
-    def _handle(self) -> None:
-        try:
-            self._refuse_strangers()
-            self.rfile.read(self._body_size())
-            self._send(HTTPStatus.OK, answer(self.server.control, self.command, self.path))
-        except ControlError as error:
-            self._send(error.status, {"error": str(error)})
-        except TargetError as error:
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": str(error)})
-        self.server.control.answered()
 
-    do_GET = do_POST = do_DELETE = _handle  # noqa: N815  http.server's names
+def _name(key: int | Link) -> str:
+    return f"node {key}" if isinstance(key, int) else f"the link {key[0]}->{key[1]}"
 
-    def _refuse_strangers(self) -> None:
-        """A web page that a browser on this machine shows must not stop a broker: it cannot forge this header."""
-        host = (self.headers.get("Host") or "").rpartition(":")[0]
-        if host not in {"127.0.0.1", "localhost"} or "Origin" in self.headers:
-            raise ControlError(HTTPStatus.FORBIDDEN, "only a client on this machine may control the cluster")
 
-    def _body_size(self) -> int:
-        """Bytes that are of no use here, and must be gone before the connection's next request."""
-        text = self.headers.get("Content-Length") or "0"
-        if not text.isdecimal():
-            self.close_connection = True
-            raise ControlError(HTTPStatus.BAD_REQUEST, f"Content-Length is {text!r}, not a number of bytes")
-        return int(text)
-
-    def _send(self, status: HTTPStatus, body: Mapping[str, object]) -> None:
-        data = json.dumps(body).encode() + b"\n"
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-        self.wfile.flush()
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  http.server's name
-        """Standard error is for errors."""
+def _shown(text: str) -> str:
+    """Return a value for an error: escaped, and of a length for one line."""
+    return repr(text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…")

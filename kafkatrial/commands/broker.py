@@ -7,12 +7,16 @@ everything on the way to that line is imported only if it is needed.
 import argparse
 import contextlib
 import os
+import re
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
+from kafkatrial.environment import CONTROL_TOKEN
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 
@@ -42,6 +46,7 @@ def run_broker(words: Sequence[str]) -> ExitCode:
 
 
 def _keep_up(options: argparse.Namespace) -> None:
+    token = _control_token(options)
     import chaos.targets  # noqa: F401 - registers the target `simulation`, so that it is not called unknown
     from fixtures.targets.catalogue import parse_target
     from kafkatrial.interruption import interruptible
@@ -51,20 +56,34 @@ def _keep_up(options: argparse.Namespace) -> None:
     target = parse_target(
         options.target, options.nodes, properties=_PROPERTIES, work_dir=options.data, port=options.port
     )
-    with interruptible(), target as cluster:
-        from kafkatrial.control import Control, ControlServer
+    # Half a second of imports, while the nodes start.
+    threading.Thread(target=import_module, args=("kafkatrial.control_server",), daemon=True).start()
+    with interruptible(), target as cluster, ExitStack() as ending:
+        from kafkatrial.control import Control
+        from kafkatrial.control_server import ControlServer
 
         control = Control(cluster)
-        server = ControlServer(control)
+        server = ControlServer(control, token)
+        ending.callback(server.close)
+        ending.callback(cluster.stop)  # also a node that a restart under way has just launched
+        ending.callback(server.close)
+        ending.callback(control.close)
         sys.stdout.write(f"{cluster.bootstrap_servers}\ncontrol {server.url}\n")
         sys.stdout.flush()
         if options.exit_with_stdin:
             threading.Thread(target=_await_end_of_stdin, args=(control.stop_requested,), daemon=True).start()
-        try:
-            control.stop_requested.wait()
-        finally:
-            server.shutdown()
-            control.heal_all()
+        control.stop_requested.wait()
+
+
+def _control_token(options: argparse.Namespace) -> str | None:
+    """Return the token of the command line, or else of the environment, where other users cannot see it."""
+    token: str | None = options.control_token
+    where = "--control-token"
+    if token is None:
+        token, where = os.environ.get(CONTROL_TOKEN), f"environment variable {CONTROL_TOKEN}"
+    if token is not None and not re.fullmatch(r"[!-~]+", token):
+        raise UsageError(f"{where}: a token is printable ASCII characters without spaces, at least one")
+    return token
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--nodes", type=_at_least_one, metavar="N", help="brokers [3]")
     parser.add_argument("--data", type=Path, metavar="DIR", help="keep logs and data here [a temporary directory]")
     parser.add_argument("--port", type=_port, metavar="N", help="that clients connect to [a free one]")
+    parser.add_argument(
+        "--control-token", metavar="TOKEN", help=f"that requests to the control interface carry [${CONTROL_TOKEN}]"
+    )
     parser.add_argument("--exit-with-stdin", action="store_true", help="end when standard input does, as a parent dies")
     return parser
 

@@ -20,18 +20,26 @@ class RememberingTarget:
 
     def __init__(self) -> None:
         self.done: list[str] = []
+        self.ended: dict[int, int] = {}
+        """Exit statuses of processes that have ended, by whatever."""
 
     def kill(self, node: int) -> None:
         self.done.append(f"kill {node}")
+        self.ended[node] = 137
 
     def shut_down(self, node: int) -> None:
         self.done.append(f"shut down {node}")
+        self.ended[node] = 0
 
     def ended_nodes(self) -> dict[int, str]:
-        return {}
+        return {node: f"last line of {node}" for node in self.ended}
+
+    def exit_statuses(self) -> dict[int, int | None]:
+        return {**self.ended}
 
     def restart(self, node: int) -> None:
         self.done.append(f"restart {node}")
+        self.ended.pop(node, None)
 
     @contextmanager
     def pause(self, node: int) -> Iterator[None]:

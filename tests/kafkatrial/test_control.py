@@ -1,33 +1,79 @@
-"""The control interface over real HTTP, on a target that remembers what it was asked."""
+"""The control interface over HTTP, on a target that remembers what it was asked to do."""
 
 import http.client
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
 from fixtures.targets.target import TargetError
-from kafkatrial.control import Control, ControlServer
+from kafkatrial import roles
+from kafkatrial.control import Control, StoppingError
+from kafkatrial.control_server import ControlServer
+from kafkatrial.roles import PartitionMetadata
+
+TIMEOUT_S = 60
 
 
 @pytest.fixture
-def server(target):
-    server = ControlServer(Control(target))
-    yield server
-    server.shutdown()
-    server.server_close()
+def control(target):
+    return Control(target, lambda target, raise_if_ended: target.done.append("whole"))
 
 
 @pytest.fixture
-def ask(server):
-    def ask(method, path, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
-        connection.request(method, path, headers=headers or {})
+def request_to():
+    def request_to(url, method, path, headers=None, body=None):
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=TIMEOUT_S)
+        connection.request(method, path, body, headers or {})
         response = connection.getresponse()
-        body = json.loads(response.read())
+        content = response.read()
         connection.close()
-        return response.status, body
+        return response, json.loads(content) if content else None
 
-    return ask
+    return request_to
+
+
+@pytest.fixture
+def ask(control, request_to):
+    def ask(*arguments):
+        response, content = request_to(server.url, *arguments)
+        return response.status, content
+
+    with ControlServer(control) as server:
+        yield ask
+
+
+def states(ask):
+    return [node["state"] for node in ask("GET", "/cluster")[1]["nodes"]]
+
+
+class Slow:
+    """Something that a target does until it is let go on."""
+
+    def __init__(self, then):
+        self.began, self.go_on = threading.Event(), threading.Event()
+        self._then = then
+
+    def __call__(self, *arguments):
+        self.began.set()
+        assert self.go_on.wait(TIMEOUT_S)
+        return self._then(*arguments)
+
+
+@contextmanager
+def under_way(slow, do):
+    """Inside, `do` waits in what is slow; its result is in the list once the context was left."""
+    results = []
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(do)
+        assert slow.began.wait(TIMEOUT_S)
+        try:
+            yield results
+        finally:
+            slow.go_on.set()
+        results.append(future.result())
 
 
 def test_cluster_tells_nodes_states_and_cuts(ask):
@@ -39,6 +85,7 @@ def test_cluster_tells_nodes_states_and_cuts(ask):
     assert [node["state"] for node in cluster["nodes"]] == ["running", "paused", "running"]
     assert cluster["cuts"] == [{"source": "client", "destination": 3}]
     assert cluster["capabilities"] == ["link-faults", "process-control"]
+    assert ask("GET", "/nodes/2") == (200, cluster["nodes"][1])
 
 
 def test_what_is_asked_is_done_in_order(ask, target):
@@ -51,28 +98,75 @@ def test_what_is_asked_is_done_in_order(ask, target):
     assert target.done[-2:] == ["shut down 2", "restart 2"]
 
 
+_NO_NODE = "a node is an id from 0 to 2147483647, controller, leader:TOPIC:PARTITION or follower:TOPIC:PARTITION"
+
+
 @pytest.mark.parametrize(
     ("before", "method", "path", "status", "error"),
     [
         ([], "POST", "/nodes/9/kill", 404, "no node 9; there are 1, 2, 3"),
-        ([], "POST", "/nodes/1/restart", 409, "node 1 is running: it cannot be asked to restart"),
-        ([], "POST", "/nodes/1/resume", 409, "node 1 is running: it cannot be asked to resume"),
-        (["/nodes/1/kill"], "POST", "/nodes/1/kill", 409, "node 1 is killed: it cannot be asked to kill"),
-        (["/nodes/1/kill"], "POST", "/nodes/1/shutdown", 409, "node 1 is killed: it cannot be asked to shutdown"),
-        (["/nodes/1/shutdown"], "POST", "/nodes/1/pause", 409, "node 1 is shut down: it cannot be asked to pause"),
-        (["/nodes/1/kill"], "POST", "/nodes/1/pause", 409, "node 1 is killed: it cannot be asked to pause"),
+        ([], "GET", "/nodes/0", 404, "no node 0; there are 1, 2, 3"),
+        ([], "POST", "/nodes/1/restart", 409, "node 1 is running: restart is not possible"),
+        ([], "POST", "/nodes/1/resume", 409, "node 1 is running: resume is not possible"),
+        (["/nodes/1/kill"], "POST", "/nodes/1/kill", 409, "node 1 is killed: kill is not possible"),
+        (["/nodes/1/kill"], "POST", "/nodes/1/shutdown", 409, "node 1 is killed: shutdown is not possible"),
+        (["/nodes/1/shutdown"], "POST", "/nodes/1/pause", 409, "node 1 is shut down: pause is not possible"),
+        (["/nodes/1/kill"], "POST", "/nodes/1/pause", 409, "node 1 is killed: pause is not possible"),
         (["/links/1/2/cut"], "POST", "/links/1/2/cut", 409, "the link 1->2 is already cut"),
         ([], "DELETE", "/links/1/2/cut", 409, "the link 1->2 is not cut"),
         ([], "POST", "/links/2/2/cut", 404, "node 2 has no link to itself"),
-        ([], "GET", "/nodes/1/kill", 405, "GET /nodes/1/kill: the method is POST"),
         ([], "GET", "/", 404, "GET /: no such resource; see docs/control-interface.md"),
+        ([], "GET", "/cluster/", 404, "GET /cluster/: no such resource; see docs/control-interface.md"),
         ([], "POST", "/nodes/1/explode", 404, "POST /nodes/1/explode: no such resource; see docs/control-interface.md"),
+        ([], "POST", "/nodes/2147483647/kill", 404, "no node 2147483647; there are 1, 2, 3"),
+        ([], "POST", "/nodes/2147483648/kill", 400, f"'2147483648' is no node: {_NO_NODE}"),
+        ([], "POST", f"/nodes/{'9' * 5000}/kill", 400, f"'{'9' * 60}…' is no node: {_NO_NODE}"),
+        ([], "POST", "/nodes/-1/kill", 400, f"'-1' is no node: {_NO_NODE}"),
+        ([], "POST", "/nodes/%D9%A1/kill", 400, f"'١' is no node: {_NO_NODE}"),
+        ([], "POST", "/nodes/1%0A/kill", 400, "/nodes/1%0A/kill has control characters"),
+        ([], "POST", "/stop%0A", 400, "/stop%0A has control characters"),
+        ([], "POST", f"/links/client/{10**20}/cut", 400, f"'{10**20}' is no node: {_NO_NODE}"),
+        ([], "POST", f"/links/{2**40}/1/cut", 400, f"'{2**40}' is no node: {_NO_NODE}"),
+        ([], "POST", "/links/1/client/cut", 400, f"'client' is no node: {_NO_NODE}"),
+        ([], "POST", "/nodes/leader:a%20b:0/kill", 400, "'a b' is not a topic name"),
+        ([], "POST", f"/nodes/leader:t:{2**31}/kill", 400, f"'{2**31}' is not a partition, 0 to 2147483647"),
+        ([], "POST", "/nodes/observer:t:0/kill", 400, f"'observer:t:0' is no node: {_NO_NODE}"),
+        ([], "GET", f"/topics/t/partitions/{'1' * 5000}", 400, f"'{'1' * 60}…' is not a partition, 0 to 2147483647"),
     ],
 )
-def test_an_error_is_one_line_with_its_status(ask, before, method, path, status, error):
+def test_an_error_is_one_line_with_its_status(ask, target, before, method, path, status, error):
     for done in before:
         ask("POST", done)
+    done = [*target.done]
     assert ask(method, path) == (status, {"error": error})
+    assert target.done == done
+
+
+METHODS = {
+    "/cluster": {"GET"},
+    "/nodes/1": {"GET"},
+    "/nodes/1/kill": {"POST"},
+    "/links/1/2/cut": {"DELETE", "POST"},
+    "/topics/t/partitions/0": {"GET"},
+    "/restore": {"POST"},
+    "/stop": {"POST"},
+}
+OTHERS = [
+    (method, path, ", ".join(sorted(allowed)))
+    for path, allowed in METHODS.items()
+    for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW")
+    if method not in allowed
+]
+
+
+@pytest.mark.parametrize(("method", "path", "allowed"), OTHERS)
+def test_another_method_is_405_with_those_that_there_are(control, request_to, target, method, path, allowed):
+    with ControlServer(control) as server:
+        response, content = request_to(server.url, method, path)
+    assert (response.status, response.headers["Allow"], response.headers["Connection"]) == (405, allowed, "close")
+    assert content == (None if method == "HEAD" else {"error": f"{method} {path}: the method is {allowed}"})
+    assert target.done == []
+    assert not control.stop_requested.is_set()
 
 
 def test_what_the_cluster_fails_to_do_is_an_error_of_its_own(ask, target, monkeypatch):
@@ -82,31 +176,35 @@ def test_what_the_cluster_fails_to_do_is_an_error_of_its_own(ask, target, monkey
     monkeypatch.setattr(target, "restart", fail)
     ask("POST", "/nodes/1/kill")
     assert ask("POST", "/nodes/1/restart") == (500, {"error": "node 1 did not start again"})
-    assert ask("GET", "/cluster")[1]["nodes"][0]["state"] == "killed"
+    assert states(ask)[0] == "killed"
 
 
-def test_a_target_without_processes_says_so(target):
+def test_an_error_of_ours_is_one_line_and_a_file(ask, target, monkeypatch, capfd):
+    def fail(node):
+        raise RuntimeError("of\nseveral lines")
+
+    monkeypatch.setattr(target, "kill", fail)
+    assert ask("POST", "/nodes/1/kill") == (500, {"error": "internal error: RuntimeError: of several lines"})
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("kafkatrial: internal error: RuntimeError: of (traceback in ")
+
+
+def test_a_target_without_processes_says_so(target, request_to):
     class Bare:
         name = "bootstrap:h:1"
+        capabilities = frozenset()
+        bootstrap_servers = "h:1"
         nodes = target.nodes
 
-    server = ControlServer(Control(Bare()))
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
-    connection.request("POST", "/nodes/1/kill")
-    response = connection.getresponse()
-    assert (response.status, json.loads(response.read())["error"]) == (
-        501,
-        "bootstrap:h:1 cannot control its processes",
-    )
-    connection.close()
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.mark.parametrize("headers", [{"Host": "evil.example:80"}, {"Origin": "http://evil.example"}])
-def test_web_pages_are_refused(ask, target, headers):
-    assert ask("POST", "/nodes/1/kill", headers)[0] == 403
-    assert target.done == []
+    with ControlServer(Control(Bare())) as server:
+        response, content = request_to(server.url, "POST", "/nodes/1/kill")
+        assert (response.status, content) == (501, {"error": "bootstrap:h:1 cannot control its processes"})
+        response, content = request_to(server.url, "POST", "/links/1/2/cut")
+        assert (response.status, content) == (501, {"error": "bootstrap:h:1 cannot cut links"})
+        response, content = request_to(server.url, "POST", "/restore")
+        assert (response.status, content) == (200, {"resumed": [], "healed": [], "restarted": []})
+        response, content = request_to(server.url, "GET", "/cluster")
+        assert [node["state"] for node in content["nodes"]] == ["running"] * 3
 
 
 def test_a_kill_ends_a_pause(ask, target):
@@ -115,26 +213,216 @@ def test_a_kill_ends_a_pause(ask, target):
     assert ask("POST", "/nodes/1/restart") == (200, {"node": 1, "state": "running"})
 
 
-def test_stopping_heals_everything(target):
-    control = Control(target)
+# --- nodes that end, and actions that take time
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_a_node_that_ended_by_itself_is_ended(ask, target, is_paused):
+    if is_paused:
+        ask("POST", "/nodes/2/pause")
+    target.ended[2] = 139
+    ask("POST", "/nodes/3/kill")
+    _, first, second = (
+        {name: node[name] for name in ("state", "exit_status", "reason")} for node in ask("GET", "/cluster")[1]["nodes"]
+    )
+    assert first == {"state": "ended", "exit_status": 139, "reason": "last line of 2"}
+    assert second == {"state": "killed", "exit_status": 137, "reason": None}
+    for action in ("kill", "shutdown", "pause", "resume"):
+        assert ask("POST", f"/nodes/2/{action}") == (409, {"error": f"node 2 is ended: {action} is not possible"})
+    assert ask("POST", "/nodes/2/restart") == (200, {"node": 2, "state": "running"})
+    assert states(ask) == ["running", "running", "killed"]
+
+
+@pytest.mark.parametrize("action", ["kill", "shutdown", "pause"])
+def test_a_node_that_ended_unseen_is_ended_for_an_action(ask, target, action):
+    target.ended[2] = 1
+    assert ask("POST", f"/nodes/2/{action}") == (409, {"error": f"node 2 is ended: {action} is not possible"})
+    assert target.done == []
+
+
+def test_while_a_restart_waits_all_else_goes_on(ask, target, monkeypatch):
+    restart = Slow(target.restart)
+    monkeypatch.setattr(target, "restart", restart)
+    ask("POST", "/nodes/1/kill")
+    with under_way(restart, lambda: ask("POST", "/nodes/1/restart")) as results:
+        nodes = ask("GET", "/cluster")[1]["nodes"]
+        assert [(node["state"], node["action"]) for node in nodes[:2]] == [("killed", "restart"), ("running", None)]
+        for action in ("restart", "kill", "pause"):
+            assert ask("POST", f"/nodes/1/{action}") == (409, {"error": "node 1: restart is in progress"})
+        assert ask("POST", "/nodes/2/kill")[0] == 200
+        assert ask("POST", "/links/1/2/cut")[0] == 200
+    assert results == [(200, {"node": 1, "state": "running"})]
+    assert states(ask) == ["running", "killed", "running"]
+
+
+def test_of_many_that_kill_a_node_at_once_one_does(ask, target, monkeypatch):
+    kill = Slow(target.kill)
+    monkeypatch.setattr(target, "kill", kill)
+    with under_way(kill, lambda: ask("POST", "/nodes/1/kill")) as results, ThreadPoolExecutor(8) as threads:
+        others = list(threads.map(lambda _: ask("POST", "/nodes/1/kill")[0], range(8)))
+    assert (others, results[0][0], target.done) == ([409] * 8, 200, ["kill 1"])
+
+
+# --- restoring
+
+
+def test_restoring_ends_everything_and_waits(ask, target):
+    for path in ("/nodes/1/pause", "/nodes/2/kill", "/links/1/3/cut", "/links/client/2/cut"):
+        ask("POST", path)
+    target.ended[3] = 1
+    done = len(target.done)
+    assert ask("POST", "/restore") == (
+        200,
+        {
+            "resumed": [1],
+            "healed": [{"source": 1, "destination": 3}, {"source": "client", "destination": 2}],
+            "restarted": [2, 3],
+        },
+    )
+    assert sorted(target.done[done : done + 3]) == ["heal 1->3", "heal client->2", "resume 1"]
+    assert target.done[done + 3 :] == ["restart 2", "restart 3", "whole"]
+    assert states(ask) == ["running"] * 3
+    assert ask("GET", "/cluster")[1]["cuts"] == []
+
+
+def test_restoring_waits_after_faults_that_are_over_and_for_nothing_otherwise(ask, target):
+    ask("POST", "/restore")
+    assert target.done == []
+    for path in ("/nodes/1/kill", "/nodes/1/restart", "/restore", "/restore"):
+        assert ask("POST", path)[0] == 200
+    assert target.done == ["kill 1", "restart 1", "whole"]
+
+
+def test_restoring_waits_for_what_is_in_progress_and_keeps_all_else_off(ask, control, target, monkeypatch):
+    restart = Slow(target.restart)
+    monkeypatch.setattr(target, "restart", restart)
+    whole = Slow(lambda target, raise_if_ended: target.done.append("whole"))
+    monkeypatch.setattr(control, "_await_whole", whole)
+    ask("POST", "/nodes/1/kill")
+    with ThreadPoolExecutor(1) as thread:
+        with under_way(restart, lambda: ask("POST", "/nodes/1/restart")):
+            restored = thread.submit(ask, "POST", "/restore")
+        assert whole.began.wait(TIMEOUT_S)
+        assert ask("POST", "/nodes/2/kill") == (409, {"error": "node 2: restore is in progress"})
+        assert {node["action"] for node in ask("GET", "/cluster")[1]["nodes"]} == {"restore"}
+        whole.go_on.set()
+        assert restored.result()[0] == 200
+    assert target.done == ["kill 1", "restart 1", "whole"]
+
+
+def test_what_cannot_be_restored_is_tried_again(ask, target, monkeypatch):
+    def fail(node):
+        raise TargetError("its disk is full")
+
+    ask("POST", "/nodes/1/kill")
+    with monkeypatch.context() as patch:
+        patch.setattr(target, "restart", fail)
+        assert ask("POST", "/restore") == (500, {"error": "its disk is full"})
+    assert states(ask)[0] == "killed"
+    assert ask("POST", "/restore")[1]["restarted"] == [1]
+
+
+# --- the end
+
+
+def test_stopping_heals_everything(control, target):
     control.act_on_node(1, "pause")
     control.cut(1, 2)
-    control.heal_all()
+    control.close()
     assert sorted(target.done[2:]) == ["heal 1->2", "resume 1"]
+    with pytest.raises(StoppingError):
+        control.act_on_node(2, "kill")
 
 
-def test_a_stop_is_answered_before_it_happens(target):
-    control = Control(target)
-    control.answered()
-    assert control.stop() == {"stopping": True}
-    assert not control.stop_requested.is_set()
-    control.answered()
-    assert control.stop_requested.is_set()
+def test_an_error_because_of_the_end_is_said_to_be_one(control, target, monkeypatch):
+    def fail(node):
+        control.close()
+        raise TargetError("node 1 ended by itself")
+
+    control.act_on_node(1, "kill")
+    monkeypatch.setattr(target, "restart", fail)
+    with pytest.raises(StoppingError, match="the cluster is being stopped"):
+        control.act_on_node(1, "restart")
 
 
-@pytest.mark.parametrize("length", ["many", "-1"])
-def test_a_length_that_is_none_is_refused(ask, length):
-    assert ask("GET", "/cluster", {"Content-Length": length}) == (
-        400,
-        {"error": f"Content-Length is {length!r}, not a number of bytes"},
+def test_a_stop_is_answered_before_it_happens(ask, control):
+    assert ask("POST", "/stop") == (200, {"stopping": True})
+    assert control.stop_requested.wait(TIMEOUT_S)
+
+
+def test_a_server_that_is_closed_is_gone(control, request_to):
+    with ControlServer(control) as server:
+        pass
+    with pytest.raises(ConnectionRefusedError):
+        request_to(server.url, "GET", "/cluster")
+    assert "control" not in {thread.name for thread in threading.enumerate()}
+
+
+# --- roles
+
+
+@pytest.fixture
+def metadata(monkeypatch):
+    """What brokers say of partition t-0, one element for each time that they are asked; the last stays."""
+    told = [PartitionMetadata(leader_epoch=4, leader=2, replicas=(1, 2, 3), isr=(2, 3))]
+
+    def find_partition(nodes, topic, partition):
+        now = told[0] if len(told) == 1 else told.pop(0)
+        return now if (topic, partition) == ("t", 0) else None
+
+    monkeypatch.setattr(roles, "find_partition", find_partition)
+    monkeypatch.setattr(roles, "find_controller", lambda nodes: 3)
+    monkeypatch.setattr("kafkatrial.control.TOPIC_TIMEOUT_S", 0)
+    return told
+
+
+def test_a_partition_as_it_is(ask, metadata):
+    assert ask("GET", "/topics/t/partitions/0") == (
+        200,
+        {"topic": "t", "partition": 0, "leader": 2, "leader_epoch": 4, "replicas": [1, 2, 3], "isr": [2, 3]},
     )
+    ask("POST", "/nodes/2/kill")
+    assert ask("GET", "/topics/t/partitions/0")[1]["leader"] is None
+    assert ask("GET", "/topics/t/partitions/1") == (404, {"error": "no broker knows partition 1 of topic t"})
+
+
+@pytest.mark.parametrize(
+    ("reference", "node"), [("leader:t:0", 2), ("leader%3At%3A0", 2), ("follower:t:0", 3), ("controller", 3)]
+)
+def test_a_node_by_its_role(ask, target, metadata, reference, node):
+    assert ask("GET", f"/nodes/{reference}")[1]["id"] == node
+    assert ask("POST", f"/nodes/{reference}/pause") == (200, {"node": node, "state": "paused"})
+    assert target.done == [f"pause {node}"]
+
+
+def test_links_by_role(ask, target, metadata):
+    assert ask("POST", "/links/follower:t:0/leader:t:0/cut")[1] == {"source": 3, "destination": 2, "cut": True}
+    assert ask("POST", "/links/controller/follower:t:0/cut") == (404, {"error": "node 3 has no link to itself"})
+    assert target.done == ["cut 3->2"]
+
+
+def test_a_role_is_waited_for(ask, target, metadata):
+    """Until the session of a leader that was killed is over, brokers still name it."""
+    ask("POST", "/nodes/leader:t:0/kill")
+    metadata[:] = [metadata[0], PartitionMetadata(5, None, (1, 2, 3), (3,)), PartitionMetadata(6, 3, (1, 2, 3), (3,))]
+    assert ask("POST", "/nodes/leader:t:0/kill") == (200, {"node": 3, "state": "killed"})
+    assert target.done == ["kill 2", "kill 3"]
+
+
+def test_a_role_that_nobody_takes_is_an_error(ask, target, metadata, monkeypatch):
+    monkeypatch.setattr("kafkatrial.control.ROLE_TIMEOUT_S", 0)
+    metadata[:] = [PartitionMetadata(5, None, (1, 2, 3), (2,))]
+    assert ask("POST", "/nodes/leader:t:0/kill") == (409, {"error": "partition t-0 has no leader"})
+    metadata[:] = [PartitionMetadata(5, 2, (1, 2, 3), (2,))]
+    assert ask("POST", "/nodes/follower:t:0/kill") == (409, {"error": "partition t-0 has no follower in its ISR"})
+    assert ask("POST", "/nodes/leader:u:0/kill") == (404, {"error": "no broker knows partition 0 of topic u"})
+    assert target.done == []
+
+
+def test_only_nodes_that_can_respond_are_sent_requests(ask, control, target, monkeypatch):
+    sent_to = []
+    monkeypatch.setattr(roles, "find_controller", lambda nodes: sent_to.append([node.id for node in nodes]) or 3)
+    ask("POST", "/nodes/1/pause")
+    ask("POST", "/links/client/2/cut")
+    assert ask("GET", "/nodes/controller")[1]["id"] == 3
+    assert sent_to == [[3]]

@@ -1,0 +1,80 @@
+"""Roles of nodes: leader and ISR of a partition (Metadata), and the active controller (DescribeQuorum, KIP-595).
+
+Every given node is sent the same request, because one that is cut off from the others has old metadata: the response
+of the highest leader epoch counts. In KRaft the controller in a Metadata response is any broker, hence DescribeQuorum.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fixtures.clients import requests
+from fixtures.clients.messages import ApiKey
+from fixtures.clients.raw import RawClient, RawClientError
+from fixtures.targets.target import Node
+
+_TIMEOUT_S = 5.0
+"""For one node, which may be stopped without our knowing."""
+_CLUSTER_METADATA = "__cluster_metadata"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """One partition in a Metadata response."""
+
+    leader_epoch: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+def find_partition(nodes: Sequence[Node], topic: str, partition: int) -> PartitionMetadata | None:
+    """Return the newest metadata of a partition; null if no node that responds knows it."""
+
+    def request(client: RawClient) -> list[PartitionMetadata]:
+        response = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), (topic,)))
+        partitions = (found for of_topic in response.topics for found in of_topic.partitions)
+        return [_partition_metadata(found) for found in partitions if found.partition_index == partition]
+
+    found = [each for response in _responses(nodes, request) for each in response]
+    return max(found, key=lambda metadata: metadata.leader_epoch, default=None)
+
+
+def find_controller(nodes: Sequence[Node]) -> int | None:
+    """Return the id of the active controller of the highest epoch; null if no node that responds knows one."""
+
+    def request(client: RawClient) -> list[tuple[int, int]]:
+        schema = client.schema_for(ApiKey.DESCRIBE_QUORUM)
+        of_topic = schema.TopicData(topic_name=_CLUSTER_METADATA, partitions=(schema.PartitionData(partition_index=0),))
+        response = client.request(schema.DescribeQuorumRequest(topics=(of_topic,)))
+        partitions = (found for each in response.topics for found in each.partitions)
+        return [(int(found.leader_epoch), int(found.leader_id)) for found in partitions if found.leader_id >= 0]
+
+    found = [each for response in _responses(nodes, request) for each in response]
+    return max(found)[1] if found else None
+
+
+def _partition_metadata(found: Any) -> PartitionMetadata:
+    return PartitionMetadata(
+        leader_epoch=int(getattr(found, "leader_epoch", -1)),
+        leader=int(found.leader_id) if found.leader_id >= 0 else None,
+        replicas=tuple(map(int, found.replica_nodes)),
+        isr=tuple(map(int, found.isr_nodes)),
+    )
+
+
+def _responses(nodes: Sequence[Node], request: Callable[[RawClient], T]) -> Iterator[T]:
+    """Send a request to all nodes at once; yield the responses of those that respond in time."""
+
+    def of_node(node: Node) -> T | None:
+        try:
+            with RawClient(node.host, node.port, timeout_s=_TIMEOUT_S) as client:
+                return request(client)
+        except RawClientError:
+            return None
+
+    if nodes:
+        with ThreadPoolExecutor(len(nodes), "roles") as threads:
+            yield from (response for response in threads.map(of_node, nodes) if response is not None)
