@@ -17,13 +17,15 @@ cluster, and a browser lets every web page send requests to it:
 - `_Connection` bounds the number of connections, and the time in which a request has to arrive.
 """
 
+import asyncio
 import hmac
 import json
+import math
 import re
 import socket
 import sys
 import threading
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -58,8 +60,11 @@ BODY_BYTES_MAX = 64 * 1024
 CONNECTIONS_MAX = 100
 REQUEST_TIMEOUT_S = 10.0
 """From the beginning of a connection, or the end of the last response, until a whole request has arrived."""
+LINGER_S = 1.0
+"""For a client to read why it was rejected: closing at once, with bytes unread, would reset the connection."""
 STOP_TIMEOUT_S = 1.0
 """For responses under way, the one to POST /stop among them."""
+_SHOWN_MAX = 200
 _OWN_HOST = re.compile(rb"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 _STATUS: Mapping[type[ControlError], HTTPStatus] = {
     InvalidRequestError: HTTPStatus.BAD_REQUEST,
@@ -94,7 +99,7 @@ class ControlServer:
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                timeout_keep_alive=int(REQUEST_TIMEOUT_S),
+                timeout_keep_alive=2 * math.ceil(REQUEST_TIMEOUT_S),  # `_Connection` closes it earlier
             )
         )
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="control", daemon=True)
@@ -207,8 +212,9 @@ def _internal_error(_: Request, error: Exception) -> Response:
 
 
 def _path(scope: Scope) -> str:
-    """Return the path as it was sent, which is printable ASCII."""
-    return str(scope["raw_path"].decode("ascii"))
+    """Return the path as it was sent, which is printable ASCII, cut to a length for one line."""
+    path = str(scope["raw_path"].decode("ascii"))
+    return path if len(path) <= _SHOWN_MAX else f"{path[:_SHOWN_MAX]}…"
 
 
 # --- who may send requests, and how
@@ -230,6 +236,8 @@ class _Gate:
 
     async def _reject(self, scope: Scope, receive: Receive) -> Response | None:
         headers = Headers(scope=scope)
+        if scope["http_version"] not in {"1.0", "1.1"}:
+            return _error(HTTPStatus.BAD_REQUEST, f"HTTP/{scope['http_version']} is not supported; use HTTP/1.1")
         if not await _drain(headers, receive):
             return _error(
                 HTTPStatus.BAD_REQUEST, f"the body has more than {BODY_BYTES_MAX} bytes; no request needs a body"
@@ -292,18 +300,23 @@ def _is_from_a_web_page(headers: Headers) -> bool:
 class _Connection(H11Protocol):
     """One connection: uvicorn's, with errors in JSON, and with bounds."""
 
-    _deadline: Any = None
+    _deadline: asyncio.TimerHandle | None = None
+    _is_rejected = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         if len(self.connections) > CONNECTIONS_MAX:
             self._reject(HTTPStatus.SERVICE_UNAVAILABLE, f"there are {CONNECTIONS_MAX} connections already")
         else:
-            self._set_deadline()
+            self._set_deadline(REQUEST_TIMEOUT_S, self._expire)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._clear_deadline()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_rejected:
+            super().data_received(data)
 
     def handle_events(self) -> None:
         super().handle_events()
@@ -312,28 +325,34 @@ class _Connection(H11Protocol):
             self._clear_deadline()  # the request has arrived; an action may take as long as it needs
 
     def on_response_complete(self) -> None:
-        self._set_deadline()
+        self._set_deadline(REQUEST_TIMEOUT_S, self._expire)
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Respond to what h11 has just found to be no HTTP."""
+        """Respond to bytes in which h11 has just found an error."""
         self._reject(HTTPStatus.BAD_REQUEST, f"the request is not valid HTTP: {sys.exception() or msg}")
 
-    def _set_deadline(self) -> None:
+    def _set_deadline(self, after_s: float, action: Callable[[], None]) -> None:
         self._clear_deadline()
-        self._deadline = self.loop.call_later(
-            REQUEST_TIMEOUT_S, self._reject, HTTPStatus.REQUEST_TIMEOUT, "the request did not arrive in time"
-        )
+        self._deadline = self.loop.call_later(after_s, action)
 
     def _clear_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
+    def _expire(self) -> None:
+        """Close an idle connection without a response; reject a request that arrives too slowly."""
+        if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
+            self.transport.close()
+        else:
+            self._reject(HTTPStatus.REQUEST_TIMEOUT, "the request did not arrive in time")
+
     def _reject(self, status: HTTPStatus, message: str) -> None:
-        """Respond, unless a response has begun, and close the connection; the application's response is dropped."""
-        if self.transport.is_closing():
+        """Respond, unless a response has begun, and end the connection; no response of the application is sent."""
+        if self._is_rejected or self.transport.is_closing():
             return
+        self._is_rejected = True
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             body = _encoded({"error": message})
             headers = [
@@ -344,7 +363,9 @@ class _Connection(H11Protocol):
             response = h11.Response(status_code=status, headers=headers, reason=status.phrase.encode())
             for event in (response, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+        self.transport.write_eof()
+        self.flow.resume_reading()
+        self._set_deadline(LINGER_S, self.transport.close)

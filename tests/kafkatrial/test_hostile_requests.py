@@ -1,0 +1,336 @@
+"""Bytes that a web page, or anybody, could send to the control interface: nothing of them is done to the cluster."""
+
+import json
+import socket
+
+import pytest
+
+from kafkatrial import control_server
+from kafkatrial.control import Control
+from kafkatrial.control_server import BODY_BYTES_MAX, ControlServer
+
+TIMEOUT_S = 60
+KILL = b"POST /nodes/1/kill HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+"""As a body, or right behind one: it must never run."""
+FOREIGN = "only a client on this machine may control the cluster"
+TOO_LARGE = f"the body has more than {BODY_BYTES_MAX} bytes; no request needs a body"
+
+
+@pytest.fixture
+def control(target):
+    return Control(target, lambda target, raise_if_ended: None)
+
+
+@pytest.fixture
+def server(control):
+    with ControlServer(control) as server:
+        yield server
+
+
+def connect(server):
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), TIMEOUT_S)
+
+
+def exchange(server, *sent):
+    """Send all of it; returns what came until the server has closed the connection."""
+    with connect(server) as connection:
+        for data in sent:
+            connection.sendall(data)
+        return received(connection)
+
+
+def received(connection):
+    came = b""
+    try:
+        while data := connection.recv(65536):
+            came += data
+    except ConnectionResetError:
+        pass  # what the server had not read when it closed
+    return came
+
+
+def responses(came):
+    """Status and body of each response."""
+    found = []
+    while came:
+        head, _, rest = came.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
+        length = int(headers["content-length"])
+        assert headers["content-type"] == "application/json"
+        found.append((int(lines[0].split()[1]), json.loads(rest[:length]), headers.get("connection")))
+        came = rest[length:]
+    return found
+
+
+def request(line="POST /nodes/1/kill HTTP/1.1", *headers, host="127.0.0.1", body=b""):
+    lines = [line, *([f"Host: {host}"] if host is not None else []), *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def with_length(*headers, **rest):
+    return request("POST /nodes/1/kill HTTP/1.1", f"Content-Length: {len(KILL)}", *headers, body=KILL, **rest)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "error"),
+    [
+        pytest.param(with_length(host="evil.example"), 403, FOREIGN, id="host and a request as body"),
+        pytest.param(with_length("Origin: http://evil.example"), 403, FOREIGN, id="origin and a request as body"),
+        pytest.param(with_length(host="evil.example") + KILL, 403, FOREIGN, id="a request behind the body"),
+        pytest.param(
+            request("GET /nowhere HTTP/1.1", f"Content-Length: {len(KILL)}", body=KILL) + KILL,
+            404,
+            "GET /nowhere: no such resource; see docs/control-interface.md",
+            id="404 and a request as body",
+        ),
+        pytest.param(
+            request("PUT /nodes/1/kill HTTP/1.1", f"Content-Length: {len(KILL)}", body=KILL) + KILL,
+            405,
+            "PUT /nodes/1/kill: the method is POST",
+            id="405 and a request as body",
+        ),
+        pytest.param(
+            request("DELETE /links/1/2/cut HTTP/1.1") + KILL, 409, "the link 1->2 is not cut", id="pipelined behind 409"
+        ),
+        pytest.param(
+            request("POST /nodes/9/kill HTTP/1.1") + KILL,
+            404,
+            "no node 9; there are 1, 2, 3",
+            id="pipelined behind 404",
+        ),
+    ],
+)
+def test_an_error_ends_the_connection_with_what_is_on_it(server, target, sent, status, error):
+    assert responses(exchange(server, sent)) == [(status, {"error": error}, "close")]
+    assert target.done == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(
+            "evil.example",
+            "evil.example:80",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "127.0.0.2",
+            "0.0.0.0",
+        ),
+        *("[::1]", "[::1]:80", "[::ffff:127.0.0.1]", "2130706433", "127.1", "0x7f.0.0.1", "localhost.", ""),
+        *("localhost@evil.example", "evil.example#127.0.0.1", "127.0.0.1:", "127.0.0.1:80:80", "127.0.0.1:99999999"),
+        *("127.0.0.1, evil.example", "127.0.0.1 evil.example", "127.0.0.1\r\n evil.example", ":80", "127.0.0.1/"),
+    ],
+)
+def test_any_other_host_is_foreign(server, target, host):
+    assert responses(exchange(server, request(host=host))) == [(403, {"error": FOREIGN}, "close")]
+    assert target.done == []
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        *("Origin: null", "Origin:", "origin: http://127.0.0.1", "ORIGIN: http://localhost:80", "Origin: file://"),
+        *("Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "sec-fetch-site: same-origin"),
+        "X-Forwarded-For: 1.2.3.4\r\nOrigin: http://evil.example",
+    ],
+)
+def test_web_pages_are_foreign(server, target, header):
+    assert responses(exchange(server, request("POST /nodes/1/kill HTTP/1.1", header))) == [
+        (403, {"error": FOREIGN}, "close")
+    ]
+    assert target.done == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:1", "127.0.0.1:65535"])
+def test_this_machine_is_not(server, target, host):
+    sent = request("POST /nodes/1/pause HTTP/1.1", "Connection: close", "Sec-Fetch-Site: none", host=host)
+    assert responses(exchange(server, sent)) == [(200, {"node": 1, "state": "paused"}, "close")]
+    assert target.done == ["pause 1"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        *(f"Content-Length: {length}" for length in (2**40, 10**19, BODY_BYTES_MAX + 1)),
+        *(f"Content-Length: {length}" for length in (10**20, "9" * 5000, "-1", "+1", "0x10", "x", "1_0", "", "\u0661")),
+        *("Content-Length: 1\r\nContent-Length: 2", "Content-Length: 1, 2", "Content-Length: 1.0"),
+        *("Transfer-Encoding: gzip", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: identity"),
+        *("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Transfer-Encoding: xchunked"),
+        *("Content-Length : 5", "X\x00: 1", "no colon", ": no name", "X: a\x00b"),
+        *("Host: evil.example", f"Padding: {'x' * 1_000_000}"),
+    ],
+)
+def test_what_is_no_request_is_400_in_json(server, target, headers):
+    ((status, content, connection),) = responses(exchange(server, request("POST /nodes/1/kill HTTP/1.1", headers)))
+    assert (status, [*content], connection) == (400, ["error"], "close")
+    assert len(content["error"].splitlines()) == 1
+    assert target.done == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"\x00" * 100 + b"\r\n\r\n", b"POST\r\n\r\n"),
+        *(b"POST  /nodes/1/kill HTTP/1.1\r\nHost: localhost\r\n\r\n", b"POST /nodes/1/kill\r\nHost: localhost\r\n\r\n"),
+        b"POST /nodes/1/kill HTTP/1.1\r\n X: folded\r\nHost: localhost\r\n\r\n",
+        *(b"POST /nodes/1/kill HTTP/1.1\r\n\r\n", b"POST /nodes/1/kill HTTP/9.9\r\nHost: localhost\r\n\r\n"),
+        *(b"POST /nodes/\xff/kill HTTP/1.1\r\nHost: localhost\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_400_in_json(server, target, sent):
+    ((status, content, connection),) = responses(exchange(server, sent))
+    assert (status, [*content], connection) == (400, ["error"], "close")
+    assert target.done == []
+
+
+@pytest.mark.parametrize(
+    ("target_form", "status"),
+    [
+        *(("http://127.0.0.1/nodes/1/kill", 404), ("http://evil.example/nodes/1/kill", 404), ("*", 404)),
+        *(("//nodes/1/kill", 404), ("/nodes/1/kill/", 404), ("/./nodes/1/kill", 404), ("/x/../nodes/1/kill", 404)),
+        *(("/nodes/1/kill%00", 400), ("/nodes/1/kill%0d%0a", 400), ("/nodes%2F9/kill", 404), ("/nodes/%ff/kill", 400)),
+        *(("/nodes/1;kill", 405), ("/NODES/1/kill", 404)),
+    ],
+)
+def test_another_form_of_target_is_no_other_way_in(server, target, target_form, status):
+    ((found, content, connection),) = responses(exchange(server, request(f"POST {target_form} HTTP/1.1")))
+    assert (found, [*content], connection) == (status, ["error"], "close")
+    assert target.done == []
+
+
+def chunked(*chunks, end=b"0\r\n\r\n"):
+    return b"".join(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n" for chunk in chunks) + end
+
+
+CHUNKED = request("POST /nodes/2/pause HTTP/1.1", "Transfer-Encoding: chunked")
+CLOSING = request("GET /nodes/3 HTTP/1.1", "Connection: close")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        request("POST /nodes/2/pause HTTP/1.1", f"Content-Length: {len(KILL)}", body=KILL),
+        CHUNKED + chunked(KILL),
+        CHUNKED + chunked(KILL[:9], KILL[9:]),
+        CHUNKED + chunked(KILL, end=b"0\r\nTrailer: 1\r\n\r\n"),
+        request("POST /nodes/2/pause HTTP/1.1", "Content-Length: 0"),
+        request("POST /nodes/2/pause HTTP/1.1", f"Content-Length: {BODY_BYTES_MAX}", body=b"x" * BODY_BYTES_MAX),
+    ],
+)
+def test_a_body_is_read_and_means_nothing(server, target, body):
+    paused, node = responses(exchange(server, body, CLOSING))
+    assert (paused[0], node[0], node[1]["id"]) == (200, 200, 3)
+    assert target.done == ["pause 2"]
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (chunked(b"x" * BODY_BYTES_MAX, KILL), TOO_LARGE),
+        (b"not a size\r\n" + KILL, None),
+        (b"-5\r\n" + KILL, None),
+        (b"fffffffffffffffffffffffff\r\n" + KILL, None),
+        (b"5\r\nhello" + KILL, None),
+    ],
+)
+def test_a_chunked_body_that_is_none_ends_the_connection(server, target, body, error):
+    ((status, content, connection),) = responses(exchange(server, CHUNKED, body))
+    assert (status, connection) == (400, "close")
+    assert error in {None, content["error"]}
+    assert target.done == []
+
+
+@pytest.mark.parametrize("first", ["Content-Length", "Transfer-Encoding"])
+def test_two_lengths_are_none(server, target, first):
+    both = {"Content-Length": "Content-Length: 5", "Transfer-Encoding": "Transfer-Encoding: chunked"}
+    headers = [both.pop(first), *both.values()]
+    sent = request("POST /nodes/2/pause HTTP/1.1", *headers, body=b"0\r\n\r\n") + KILL
+    error = "the request has both Content-Length and Transfer-Encoding"
+    assert responses(exchange(server, sent)) == [(400, {"error": error}, "close")]
+    assert target.done == []
+
+
+def test_requests_that_are_pipelined_are_done_in_order(server, target):
+    sent = request("POST /nodes/1/pause HTTP/1.1") + request("POST /nodes/1/resume HTTP/1.1") + CLOSING
+    assert [status for status, _, _ in responses(exchange(server, sent))] == [200, 200, 200]
+    assert target.done == ["pause 1", "resume 1"]
+
+
+def test_a_body_that_does_not_come_is_no_request(server, target, monkeypatch):
+    with connect(server) as connection:
+        connection.sendall(request("POST /nodes/1/kill HTTP/1.1", "Content-Length: 10", body=b"only 5"))
+    assert responses(exchange(server, CLOSING))[0][1]["state"] == "running"
+    assert target.done == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /clus",
+        request("GET /cluster HTTP/1.1")[:-2],
+        request("POST /nodes/1/kill HTTP/1.1", "Content-Length: 10", body=b"short"),
+        CHUNKED + b"5\r\nhel",
+    ],
+)
+@pytest.mark.parametrize("before", [b"", request("GET /nodes/3 HTTP/1.1")])
+def test_what_does_not_arrive_in_time_ends_the_connection(control, target, sent, before, monkeypatch):
+    monkeypatch.setattr(control_server, "REQUEST_TIMEOUT_S", 0.2)
+    with ControlServer(control) as server:
+        statuses = [status for status, _, _ in responses(exchange(server, before, sent))]
+    expected = [200] * bool(before) + [408] * bool(sent)  # there is nothing to tell an idle connection
+    assert statuses == expected
+    assert target.done == []
+
+
+def test_a_connection_too_many_is_rejected(control, monkeypatch):
+    monkeypatch.setattr(control_server, "CONNECTIONS_MAX", 2)
+    with ControlServer(control) as server, connect(server) as first, connect(server) as second:
+        for connection in (first, second):
+            connection.sendall(request("GET /nodes/3 HTTP/1.1"))
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        assert responses(exchange(server)) == [(503, {"error": "there are 2 connections already"}, "close")]
+
+
+def test_http_1_0_without_a_host_is_foreign(server, target):
+    assert responses(exchange(server, request("POST /nodes/1/kill HTTP/1.0", host=None))) == [
+        (403, {"error": FOREIGN}, "close")
+    ]
+    assert target.done == []
+
+
+def test_an_upgrade_is_not_made(server):
+    sent = request("GET /nodes/3 HTTP/1.1", "Connection: Upgrade, close", "Upgrade: websocket", "Sec-WebSocket-Key: x")
+    assert responses(exchange(server, sent))[0][0] == 200
+
+
+def test_a_foreign_server_cannot_be_reached_through_it(server):
+    assert responses(exchange(server, request("CONNECT 127.0.0.1:22 HTTP/1.1")))[0][0] == 404
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        *(("Bearer secret", 200), ("bearer  secret", 200), (None, 401), ("secret", 401), ("Bearer", 401)),
+        *(("Bearer Secret", 401), ("Bearer secret2", 401), ("Basic secret", 401), ("Bearer sécret", 401), ("", 401)),
+    ],
+)
+def test_a_token_is_needed_where_there_is_one(control, target, authorization, status):
+    headers = ["Connection: close"] + ([] if authorization is None else [f"Authorization: {authorization}"])
+    sent = request("POST /nodes/1/kill HTTP/1.1", *headers)
+    with ControlServer(control, "secret") as server:
+        ((found, content, _),) = responses(exchange(server, sent))
+    assert found == status
+    assert (target.done == ["kill 1"]) is (status == 200)
+    assert "secret" not in str(content)
+
+
+def test_no_hostile_request_leaves_a_word_on_standard_error(server, capfd):
+    for sent in (b"nonsense\r\n\r\n", CHUNKED + b"x\r\n", request(host="evil"), KILL[:-2]):
+        with connect(server) as connection:
+            connection.sendall(sent)
+    assert responses(exchange(server, CLOSING))[0][0] == 200
+    assert capfd.readouterr() == ("", "")
