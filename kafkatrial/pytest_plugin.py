@@ -32,6 +32,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "profile": {"metavar": "ci|nightly", "help": "how much to try"},
     "expectations": {"metavar": "FILE", "help": "TOML file of violations that are known"},
 }
+_CLUSTER_SCOPE = "kafkatrial_cluster_scope"
+_SCOPES = ("function", "class", "module", "package", "session")
+_CLUSTER: pytest.StashKey[KafkaCluster] = pytest.StashKey()
 _RUN: pytest.StashKey[ConformanceRun] = pytest.StashKey()
 _CHAOS: pytest.StashKey[ChaosSession] = pytest.StashKey()
 
@@ -44,6 +47,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kafkatrial", "kafkatrial: conformance of Kafka brokers")
     for name, attributes in _OPTIONS.items():
         group.addoption(f"--kafkatrial-{name}", dest=_dest(name), **attributes)
+    group.addoption(
+        "--kafkatrial-cluster-scope",
+        dest=_CLUSTER_SCOPE,
+        choices=_SCOPES,
+        help="scope of kafka_cluster: function is a fresh cluster for each test (default: session)",
+    )
+    parser.addini(_CLUSTER_SCOPE, "scope of the fixture kafka_cluster", default="session")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -170,12 +180,22 @@ def _has_no_marker(name: str, /, **arguments: object) -> bool:
     return False
 
 
-# --- a cluster for people's own tests
+# --- a cluster for a user's own tests
 
 
-@pytest.fixture(scope="session")
+def _cluster_scope(fixture_name: str, config: pytest.Config) -> Any:
+    """Return the scope of `kafka_cluster`: the command line's, or else that of the configuration file."""
+    return config.getoption(_CLUSTER_SCOPE) or config.getini(_CLUSTER_SCOPE)
+
+
+@pytest.fixture(scope=_cluster_scope)
 def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
-    """A running cluster that can be broken on command; the first `--target`, else the reference broker."""
+    """A running cluster with fault injection: the first `--target`, or else the reference broker.
+
+    After each test every fault of it is ended, every node that is down is restarted, and all replicas are in sync
+    again. Topics, records and groups stay for as long as the cluster, one for the session unless
+    `--kafkatrial-cluster-scope` says otherwise.
+    """
     from kafkatrial.cluster import ClusterError, KafkaCluster
 
     targets = pytestconfig.getoption(_dest("target")) or ["reference"]
@@ -185,4 +205,30 @@ def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
     except ClusterError as error:
         pytest.fail(str(error), pytrace=False)
     with cluster:
-        yield cluster
+        pytestconfig.stash[_CLUSTER] = cluster
+        try:
+            yield cluster
+        finally:
+            del pytestconfig.stash[_CLUSTER]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Restore the cluster once the test's own fixtures have ended, with whatever they ended themselves."""
+    try:
+        yield
+    finally:
+        _restore_cluster(item.config)
+
+
+def _restore_cluster(config: pytest.Config) -> None:
+    cluster = config.stash.get(_CLUSTER, None)
+    if cluster is None:
+        return
+    from kafkatrial.cluster import ClusterError
+
+    try:
+        cluster.restore()
+    except ClusterError as error:
+        message = f"the cluster was not restored after this test: {error}"
+        raise pytest.fail.Exception(message, pytrace=False) from None

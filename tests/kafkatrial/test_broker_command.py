@@ -7,12 +7,18 @@ import socket
 import subprocess
 import sys
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from kafkatrial.cluster import ClusterError, KafkaCluster
+from kafkatrial.commands.broker import run_broker
+from kafkatrial.errors import UsageError
 
 COMMAND = [sys.executable, "-m", "kafkatrial", "broker"]
 HEAVY = {"pyarrow", "jinja2", "hypothesis", "pyspark", "pydantic", "typer", "kio", "rich"}
@@ -184,6 +190,110 @@ def test_a_cut_client_waits_for_the_link_to_heal(cluster):
         producer.produce("kept", b"waiting")
         assert producer.flush(0.5) == 1
     assert producer.flush(60) == 0
+
+
+@pytest.fixture(scope="module")
+def three():
+    with KafkaCluster.start() as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        for created in admin.create_topics([NewTopic("roles", 2, 3)]).values():
+            created.result(60)
+        yield cluster
+        cluster.restore()
+
+
+def process_of(cluster, node):
+    """The node's process, not its guard."""
+    found = [
+        process
+        for process in psutil.Process(cluster._process.pid).children(recursive=True)
+        if "reference_broker" in " ".join(process.cmdline())
+        and any(Path(word).parent.name == str(node) for word in process.cmdline())
+        and "guard.py" not in " ".join(process.cmdline())
+    ]
+    (process,) = found
+    return process
+
+
+def test_a_node_that_ends_by_itself_is_told_and_restored(three):
+    process_of(three, 2).kill()
+    while (node := three.nodes[1]).state == "running":
+        pass
+    assert (node.state, node.exit_status, node.action) == ("ended", 137, None)
+    assert node.reason
+    with three.pause(1), three.cut("client", 3), three.cut(3, 1):
+        three.restore()
+        assert [node.state for node in three.nodes] == ["running"] * 3
+        assert three._request("GET", "/cluster")["cuts"] == []
+    assert set(three.partition("roles", 1).isr) == {1, 2, 3}
+
+
+def test_faults_by_role(three):
+    leader, follower, partition = three.leader("roles", 1), three.follower("roles", 1), three.partition("roles", 1)
+    assert (partition.topic, partition.partition, partition.leader) == ("roles", 1, leader)
+    assert follower in partition.isr
+    assert follower != leader
+    three.kill("leader:roles:1")
+    assert {node.id for node in three.nodes if node.state == "killed"} == {leader}
+    assert three.leader("roles", 1) in {1, 2, 3} - {leader}
+    assert three.partition("roles", 1).leader_epoch > partition.leader_epoch
+    three.restart(leader)
+    with three.pause("controller") as controller:
+        assert {node.id for node in three.nodes if node.state == "paused"} == {controller}
+    three.restore()
+    assert three.controller() in {1, 2, 3}
+
+
+@pytest.mark.parametrize("end", [end_by_signal(signal.SIGTERM), end_by_request], ids=["SIGTERM", "request"])
+def test_it_ends_while_a_restart_waits(start, end):
+    """For a quorum that there is not: the restarted node serves no client."""
+    broker = start()
+    url = broker.control.removeprefix("control ")
+    cluster = KafkaCluster(broker.process, broker.bootstrap_servers, url)
+    for node in (1, 2):
+        cluster.kill(node)
+    cluster.pause(3).__enter__()
+    with ThreadPoolExecutor(1) as thread:
+        restart = thread.submit(cluster.restart, 1)
+        while cluster.nodes[0].action != "restart" and not restart.done():
+            pass
+        second = thread.submit(cluster.restart, 2)
+        while cluster.nodes[1].action != "restart" and not second.done():
+            pass
+        broker.started = psutil.Process(broker.process.pid).children(recursive=True)
+        end(broker)
+        assert broker.process.wait(60) == 0
+        for future in (restart, second):
+            assert isinstance(future.exception(), ClusterError | None)
+    assert broker.end() == (0, "")
+    assert broker.left_running() == []
+
+
+@pytest.mark.parametrize("words", [["--control-token=secret"], []], ids=["option", "environment"])
+def test_a_control_token_keeps_others_out(start, monkeypatch, words):
+    monkeypatch.setenv("KAFKATRIAL_CONTROL_TOKEN", "other" if words else "secret")
+    broker = start("--nodes=1", "--exit-with-stdin", *words)
+    url = broker.control.removeprefix("control ")
+    assert KafkaCluster(broker.process, broker.bootstrap_servers, url, "secret").nodes[0].state == "running"
+    for token in (None, "other"):
+        with pytest.raises(ClusterError, match="the control token is missing or wrong"):
+            KafkaCluster(broker.process, broker.bootstrap_servers, url, token).kill(1)
+    assert broker.end() == (0, "")
+
+
+def test_a_cluster_in_python_sends_the_token_of_the_environment(monkeypatch):
+    monkeypatch.setenv("KAFKATRIAL_CONTROL_TOKEN", "secret")
+    with KafkaCluster.start(nodes=1) as cluster:
+        assert cluster.nodes[0].state == "running"
+
+
+@pytest.mark.parametrize("token", ["", "two words", "sécret", "line\n"])
+def test_a_token_that_no_request_can_carry_is_rejected(token, monkeypatch):
+    with pytest.raises(UsageError, match=r"^--control-token: a token is printable ASCII characters"):
+        run_broker(["--control-token", token])
+    monkeypatch.setenv("KAFKATRIAL_CONTROL_TOKEN", token)
+    with pytest.raises(UsageError, match=r"^environment variable KAFKATRIAL_CONTROL_TOKEN: a token is printable"):
+        run_broker([])
 
 
 def test_what_cannot_be_done_is_one_line(cluster):

@@ -236,3 +236,134 @@ def test_the_plugin_alone_imports_nothing_of_the_suite(project):
     )
     pytester.makeconftest("")
     run(pytester, "-p", "no:hypothesispytest").assert_outcomes(passed=1)
+
+
+# --- the fixture kafka_cluster, on clusters that only write down what is done to them
+
+FAKE_CLUSTER = """
+import kafkatrial.cluster
+from kafkatrial.cluster import ClusterError, KafkaCluster
+
+
+class FakeCluster(KafkaCluster):
+    started = 0
+
+    @classmethod
+    def start(cls, target, nodes=None):
+        cls.started += 1
+        cluster = cls.__new__(cls)
+        cluster.number = cls.started
+        cluster.say("started")
+        return cluster
+
+    def say(self, what):
+        with open("cluster.log", "a") as log:
+            log.write(f"{self.number} {what}\\n")
+
+    def kill(self, node):
+        self.say(f"kill {node}")
+        self.is_broken = node == "beyond repair"
+
+    def restore(self):
+        self.say("restored")
+        if getattr(self, "is_broken", False):
+            raise ClusterError("node 2 does not start again")
+
+    def stop(self):
+        self.say("stopped")
+
+
+kafkatrial.cluster.KafkaCluster = FakeCluster
+"""
+TWO_TESTS = """
+import pytest
+
+
+@pytest.fixture
+def broken(kafka_cluster):
+    yield kafka_cluster.kill(1)
+    kafka_cluster.say("fixture ended")
+
+
+def test_one(broken): pass
+def test_two(kafka_cluster): kafka_cluster.kill(2)
+"""
+
+
+@pytest.fixture
+def clusters(pytester):
+    """Run a test file on fake clusters; what was done to them."""
+    pytester.makeconftest(FAKE_CLUSTER)
+
+    def clusters(text, *words, ini="", **outcomes):
+        pytester.makepyfile(test_theirs=text)
+        pytester.makeini(f"[pytest]\n{ini}")
+        result = run(pytester, *words)
+        if outcomes:
+            result.assert_outcomes(**outcomes)
+        log = Path("cluster.log")
+        return result, log.read_text().splitlines() if log.exists() else []
+
+    return clusters
+
+
+def test_a_cluster_is_restored_after_each_test(clusters):
+    _, done = clusters(TWO_TESTS, passed=2)
+    assert done == [
+        *("1 started", "1 kill 1", "1 fixture ended", "1 restored"),
+        *("1 kill 2", "1 stopped"),  # the last test's teardown ends the session's fixtures too
+    ]
+
+
+def test_a_cluster_is_restored_after_a_failing_test_and_one_that_finds_it_by_name(clusters):
+    text = """
+def test_one(request): request.getfixturevalue("kafka_cluster").kill(1); assert False
+def test_two(): pass
+def test_three(): pass
+"""
+    _, done = clusters(text, passed=2, failed=1)
+    assert done == ["1 started", "1 kill 1", "1 restored", "1 restored", "1 stopped"]
+
+
+FRESH = ["1 started", "1 kill 1", "1 fixture ended", "1 stopped", "2 started", "2 kill 2", "2 stopped"]
+
+
+@pytest.mark.parametrize(
+    ("words", "ini", "expected"),
+    [
+        (["--kafkatrial-cluster-scope=function"], "", FRESH),
+        ([], "kafkatrial_cluster_scope = function", FRESH),
+        (["--kafkatrial-cluster-scope=module"], "kafkatrial_cluster_scope = function", None),
+    ],
+)
+def test_the_scope_of_the_cluster_is_chosen(clusters, words, ini, expected):
+    _, done = clusters(TWO_TESTS, *words, ini=ini, passed=2)
+    assert done == (expected or ["1 started", *done[1:]])
+    assert (len([line for line in done if line.endswith("started")]) == 1) is (expected is None)
+
+
+def test_a_scope_that_there_is_not_is_one_line(clusters):
+    result, done = clusters(TWO_TESTS, "--kafkatrial-cluster-scope=world")
+    assert result.ret == 4
+    assert "invalid choice: 'world'" in result.stderr.str()
+    assert done == []
+
+
+def test_a_cluster_that_cannot_be_restored_is_an_error_of_the_test_that_broke_it(clusters):
+    text = """
+def test_one(kafka_cluster): kafka_cluster.kill("beyond repair")
+def test_two(): pass
+"""
+    result, _ = clusters(text, "-rE", passed=2, errors=1)
+    result.stdout.fnmatch_lines(
+        ["*ERROR at teardown of test_one*", "the cluster was not restored after this test: node 2 does not start again"]
+    )
+
+
+def test_without_a_cluster_nothing_of_it_is_loaded(clusters):
+    text = """
+import sys
+def test_one(): pass
+def test_two(): assert "kafkatrial.commands.broker" not in sys.modules
+"""
+    assert clusters(text, passed=2)[1] == []
