@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from enum import StrEnum
 from typing import TypeAlias
 
-from fixtures.targets.controls import ExitStatuses, LinkControl, ProcessControl
+from fixtures.targets.controls import ExitStatuses, LinkControl, NodeAccess, ProcessControl
 from fixtures.targets.target import Node, Target, TargetError
 
 CLIENT = "client"
@@ -401,14 +401,13 @@ class Control:
     # --- roles
 
     def _reachable(self) -> Sequence[Node]:
-        """Return the nodes that can respond to a client."""
+        """Return the nodes that can respond, each with an address that no cut is before, if the target has one."""
         with self._changed:
             self._note_ended()
-            return [
-                node
-                for node in self._target.nodes
-                if self._states[node.id] is NodeState.RUNNING and (CLIENT, node.id) not in self._cuts
-            ]
+            running = [node for node in self._target.nodes if self._states[node.id] is NodeState.RUNNING]
+            if isinstance(self._target, NodeAccess):
+                return [Node(node.id, *self._target.address(node.id, None)) for node in running]
+            return [node for node in running if (CLIENT, node.id) not in self._cuts]
 
     def _running_leader(self, leader: int | None) -> int | None:
         """Return a leader unless its process is gone: until its session is over, brokers still name it."""

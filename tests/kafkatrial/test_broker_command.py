@@ -228,6 +228,13 @@ def test_a_node_that_ends_by_itself_is_told_and_restored(three):
     assert set(three.partition("roles", 1).isr) == {1, 2, 3}
 
 
+def test_a_role_is_found_while_no_client_reaches_the_cluster(three):
+    leader = three.leader("roles", 0)
+    with three.cut("client", 1), three.cut("client", 2), three.cut("client", 3):
+        assert three.leader("roles", 0) == leader
+        assert three.controller() in {1, 2, 3}
+
+
 def test_faults_by_role(three):
     leader, follower, partition = three.leader("roles", 1), three.follower("roles", 1), three.partition("roles", 1)
     assert (partition.topic, partition.partition, partition.leader) == ("roles", 1, leader)

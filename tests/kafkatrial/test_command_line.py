@@ -26,6 +26,7 @@ from conformance.events import (
 )
 from conformance.requirements.requirement import Level, Requirement, Source
 from fixtures.targets.target import NotInstalledError, TargetError
+from kafkatrial import commands
 from kafkatrial.__main__ import exit_code
 from kafkatrial.app import run_command
 from kafkatrial.commands.broker import run_broker
@@ -438,17 +439,18 @@ def test_export_of_what_it_cannot(command, words, message):
     assert err.startswith(f"kafkatrial: {message}")
 
 
-COMMANDS = (
-    *("run", "chaos", "nightly", "simulate", "sensitivity", "check", "report", "export", "collect", "spark-job"),
-    *("synthesize", "doctor", "requirements", "broker", "targets"),
-)
+COMMANDS = {
+    module.stem.replace("_", "-")
+    for module in Path(commands.__file__).parent.glob("*.py")
+    if module.stem not in {"__init__", "engine"}  # which helps other commands
+}
 
 
 def test_help_lists_every_command_by_the_name_that_runs_it(command):
     code, out, _ = command()
     listed = re.findall(r"^│ (\S+)", out.partition("Commands")[2], re.MULTILINE)
     assert code == 0
-    assert tuple(listed) == COMMANDS
+    assert sorted(listed) == sorted(COMMANDS)
 
 
 def test_completion_offers_every_command_by_the_name_that_runs_it(capsys, monkeypatch):
@@ -457,7 +459,7 @@ def test_completion_offers_every_command_by_the_name_that_runs_it(capsys, monkey
     monkeypatch.setenv("COMP_CWORD", "1")
     with pytest.raises(SystemExit):
         run_command([])
-    assert tuple(capsys.readouterr().out.split()) == COMMANDS
+    assert sorted(capsys.readouterr().out.split()) == sorted(COMMANDS)
 
 
 def test_broker_has_the_same_help_with_typer_and_without(capsys):

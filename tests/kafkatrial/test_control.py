@@ -1,4 +1,4 @@
-"""The control interface over HTTP, on a target that remembers what it was asked to do."""
+"""The control interface over HTTP, on a target that remembers what was done to it."""
 
 import http.client
 import json
@@ -36,21 +36,21 @@ def request_to():
 
 
 @pytest.fixture
-def ask(control, request_to):
-    def ask(*arguments):
+def send(control, request_to):
+    def send(*arguments):
         response, content = request_to(server.url, *arguments)
         return response.status, content
 
     with ControlServer(control) as server:
-        yield ask
+        yield send
 
 
-def states(ask):
-    return [node["state"] for node in ask("GET", "/cluster")[1]["nodes"]]
+def states(send):
+    return [node["state"] for node in send("GET", "/cluster")[1]["nodes"]]
 
 
 class Slow:
-    """Something that a target does until it is let go on."""
+    """Something that a target does until it may finish."""
 
     def __init__(self, then):
         self.began, self.go_on = threading.Event(), threading.Event()
@@ -76,25 +76,25 @@ def under_way(slow, do):
         results.append(future.result())
 
 
-def test_cluster_tells_nodes_states_and_cuts(ask):
-    ask("POST", "/nodes/2/pause")
-    ask("POST", "/links/client/3/cut")
-    status, cluster = ask("GET", "/cluster")
+def test_cluster_tells_nodes_states_and_cuts(send):
+    send("POST", "/nodes/2/pause")
+    send("POST", "/links/client/3/cut")
+    status, cluster = send("GET", "/cluster")
     assert status == 200
     assert cluster["bootstrap_servers"] == "127.9.9.1:9092,127.9.9.2:9092,127.9.9.3:9092"
     assert [node["state"] for node in cluster["nodes"]] == ["running", "paused", "running"]
     assert cluster["cuts"] == [{"source": "client", "destination": 3}]
     assert cluster["capabilities"] == ["link-faults", "process-control"]
-    assert ask("GET", "/nodes/2") == (200, cluster["nodes"][1])
+    assert send("GET", "/nodes/2") == (200, cluster["nodes"][1])
 
 
-def test_what_is_asked_is_done_in_order(ask, target):
+def test_what_is_asked_is_done_in_order(send, target):
     for path in ("/nodes/1/kill", "/nodes/1/restart", "/nodes/1/pause", "/nodes/1/resume", "/links/1/2/cut"):
-        assert ask("POST", path)[0] == 200, path
-    assert ask("DELETE", "/links/1/2/cut") == (200, {"source": 1, "destination": 2, "cut": False})
+        assert send("POST", path)[0] == 200, path
+    assert send("DELETE", "/links/1/2/cut") == (200, {"source": 1, "destination": 2, "cut": False})
     assert target.done == ["kill 1", "restart 1", "pause 1", "resume 1", "cut 1->2", "heal 1->2"]
-    assert ask("POST", "/nodes/2/shutdown") == (200, {"node": 2, "state": "shut down"})
-    assert ask("POST", "/nodes/2/restart") == (200, {"node": 2, "state": "running"})
+    assert send("POST", "/nodes/2/shutdown") == (200, {"node": 2, "state": "shut down"})
+    assert send("POST", "/nodes/2/restart") == (200, {"node": 2, "state": "running"})
     assert target.done[-2:] == ["shut down 2", "restart 2"]
 
 
@@ -135,11 +135,11 @@ _NO_NODE = "a node is an id from 0 to 2147483647, controller, leader:TOPIC:PARTI
         ([], "GET", f"/topics/t/partitions/{'1' * 5000}", 400, f"'{'1' * 60}…' is not a partition, 0 to 2147483647"),
     ],
 )
-def test_an_error_is_one_line_with_its_status(ask, target, before, method, path, status, error):
+def test_an_error_is_one_line_with_its_status(send, target, before, method, path, status, error):
     for done in before:
-        ask("POST", done)
+        send("POST", done)
     done = [*target.done]
-    assert ask(method, path) == (status, {"error": error})
+    assert send(method, path) == (status, {"error": error})
     assert target.done == done
 
 
@@ -170,22 +170,22 @@ def test_another_method_is_405_with_those_that_there_are(control, request_to, ta
     assert not control.stop_requested.is_set()
 
 
-def test_what_the_cluster_fails_to_do_is_an_error_of_its_own(ask, target, monkeypatch):
+def test_what_the_cluster_fails_to_do_is_an_error_of_its_own(send, target, monkeypatch):
     def fail(node):
         raise TargetError("node 1 did not start again")
 
     monkeypatch.setattr(target, "restart", fail)
-    ask("POST", "/nodes/1/kill")
-    assert ask("POST", "/nodes/1/restart") == (500, {"error": "node 1 did not start again"})
-    assert states(ask)[0] == "killed"
+    send("POST", "/nodes/1/kill")
+    assert send("POST", "/nodes/1/restart") == (500, {"error": "node 1 did not start again"})
+    assert states(send)[0] == "killed"
 
 
-def test_an_error_of_ours_is_one_line_and_a_file(ask, target, monkeypatch, capfd):
+def test_an_error_of_ours_is_one_line_and_a_file(send, target, monkeypatch, capfd):
     def fail(node):
         raise RuntimeError("of\nseveral lines")
 
     monkeypatch.setattr(target, "kill", fail)
-    assert ask("POST", "/nodes/1/kill") == (500, {"error": "internal error: RuntimeError: of several lines"})
+    assert send("POST", "/nodes/1/kill") == (500, {"error": "internal error: RuntimeError: of several lines"})
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("kafkatrial: internal error: RuntimeError: of (traceback in ")
 
@@ -208,71 +208,72 @@ def test_a_target_without_processes_says_so(target, request_to):
         assert [node["state"] for node in content["nodes"]] == ["running"] * 3
 
 
-def test_a_kill_ends_a_pause(ask, target):
-    ask("POST", "/nodes/1/pause")
-    assert ask("POST", "/nodes/1/kill") == (200, {"node": 1, "state": "killed"})
-    assert ask("POST", "/nodes/1/restart") == (200, {"node": 1, "state": "running"})
+def test_a_kill_ends_a_pause(send, target):
+    send("POST", "/nodes/1/pause")
+    assert send("POST", "/nodes/1/kill") == (200, {"node": 1, "state": "killed"})
+    assert send("POST", "/nodes/1/restart") == (200, {"node": 1, "state": "running"})
 
 
 # --- nodes that end, and actions that take time
 
 
 @pytest.mark.parametrize("is_paused", [False, True])
-def test_a_node_that_ended_by_itself_is_ended(ask, target, is_paused):
+def test_a_node_that_ended_by_itself_is_ended(send, target, is_paused):
     if is_paused:
-        ask("POST", "/nodes/2/pause")
+        send("POST", "/nodes/2/pause")
     target.ended[2] = 139
-    ask("POST", "/nodes/3/kill")
+    send("POST", "/nodes/3/kill")
     _, first, second = (
-        {name: node[name] for name in ("state", "exit_status", "reason")} for node in ask("GET", "/cluster")[1]["nodes"]
+        {name: node[name] for name in ("state", "exit_status", "reason")}
+        for node in send("GET", "/cluster")[1]["nodes"]
     )
     assert first == {"state": "ended", "exit_status": 139, "reason": "last line of 2"}
     assert second == {"state": "killed", "exit_status": 137, "reason": None}
     for action in ("kill", "shutdown", "pause", "resume"):
-        assert ask("POST", f"/nodes/2/{action}") == (409, {"error": f"node 2 is ended: {action} is not possible"})
-    assert ask("POST", "/nodes/2/restart") == (200, {"node": 2, "state": "running"})
-    assert states(ask) == ["running", "running", "killed"]
+        assert send("POST", f"/nodes/2/{action}") == (409, {"error": f"node 2 is ended: {action} is not possible"})
+    assert send("POST", "/nodes/2/restart") == (200, {"node": 2, "state": "running"})
+    assert states(send) == ["running", "running", "killed"]
 
 
 @pytest.mark.parametrize("action", ["kill", "shutdown", "pause"])
-def test_a_node_that_ended_unseen_is_ended_for_an_action(ask, target, action):
+def test_a_node_that_ended_unseen_is_ended_for_an_action(send, target, action):
     target.ended[2] = 1
-    assert ask("POST", f"/nodes/2/{action}") == (409, {"error": f"node 2 is ended: {action} is not possible"})
+    assert send("POST", f"/nodes/2/{action}") == (409, {"error": f"node 2 is ended: {action} is not possible"})
     assert target.done == []
 
 
-def test_while_a_restart_waits_all_else_goes_on(ask, target, monkeypatch):
+def test_while_a_restart_waits_all_else_goes_on(send, target, monkeypatch):
     restart = Slow(target.restart)
     monkeypatch.setattr(target, "restart", restart)
-    ask("POST", "/nodes/1/kill")
-    with under_way(restart, lambda: ask("POST", "/nodes/1/restart")) as results:
-        nodes = ask("GET", "/cluster")[1]["nodes"]
+    send("POST", "/nodes/1/kill")
+    with under_way(restart, lambda: send("POST", "/nodes/1/restart")) as results:
+        nodes = send("GET", "/cluster")[1]["nodes"]
         assert [(node["state"], node["action"]) for node in nodes[:2]] == [("killed", "restart"), ("running", None)]
         for action in ("restart", "kill", "pause"):
-            assert ask("POST", f"/nodes/1/{action}") == (409, {"error": "node 1: restart is in progress"})
-        assert ask("POST", "/nodes/2/kill")[0] == 200
-        assert ask("POST", "/links/1/2/cut")[0] == 200
+            assert send("POST", f"/nodes/1/{action}") == (409, {"error": "node 1: restart is in progress"})
+        assert send("POST", "/nodes/2/kill")[0] == 200
+        assert send("POST", "/links/1/2/cut")[0] == 200
     assert results == [(200, {"node": 1, "state": "running"})]
-    assert states(ask) == ["running", "killed", "running"]
+    assert states(send) == ["running", "killed", "running"]
 
 
-def test_of_many_that_kill_a_node_at_once_one_does(ask, target, monkeypatch):
+def test_of_many_that_kill_a_node_at_once_one_does(send, target, monkeypatch):
     kill = Slow(target.kill)
     monkeypatch.setattr(target, "kill", kill)
-    with under_way(kill, lambda: ask("POST", "/nodes/1/kill")) as results, ThreadPoolExecutor(8) as threads:
-        others = list(threads.map(lambda _: ask("POST", "/nodes/1/kill")[0], range(8)))
+    with under_way(kill, lambda: send("POST", "/nodes/1/kill")) as results, ThreadPoolExecutor(8) as threads:
+        others = list(threads.map(lambda _: send("POST", "/nodes/1/kill")[0], range(8)))
     assert (others, results[0][0], target.done) == ([409] * 8, 200, ["kill 1"])
 
 
 # --- restoring
 
 
-def test_restoring_ends_everything_and_waits(ask, target):
+def test_restoring_ends_everything_and_waits(send, target):
     for path in ("/nodes/1/pause", "/nodes/2/kill", "/links/1/3/cut", "/links/client/2/cut"):
-        ask("POST", path)
+        send("POST", path)
     target.ended[3] = 1
     done = len(target.done)
-    assert ask("POST", "/restore") == (
+    assert send("POST", "/restore") == (
         200,
         {
             "resumed": [1],
@@ -282,45 +283,45 @@ def test_restoring_ends_everything_and_waits(ask, target):
     )
     assert sorted(target.done[done : done + 3]) == ["heal 1->3", "heal client->2", "resume 1"]
     assert target.done[done + 3 :] == ["restart 2", "restart 3", "whole"]
-    assert states(ask) == ["running"] * 3
-    assert ask("GET", "/cluster")[1]["cuts"] == []
+    assert states(send) == ["running"] * 3
+    assert send("GET", "/cluster")[1]["cuts"] == []
 
 
-def test_restoring_waits_after_faults_that_are_over_and_for_nothing_otherwise(ask, target):
-    ask("POST", "/restore")
+def test_restoring_waits_after_faults_that_are_over_and_for_nothing_otherwise(send, target):
+    send("POST", "/restore")
     assert target.done == []
     for path in ("/nodes/1/kill", "/nodes/1/restart", "/restore", "/restore"):
-        assert ask("POST", path)[0] == 200
+        assert send("POST", path)[0] == 200
     assert target.done == ["kill 1", "restart 1", "whole"]
 
 
-def test_restoring_waits_for_what_is_in_progress_and_keeps_all_else_off(ask, control, target, monkeypatch):
+def test_restoring_waits_for_what_is_in_progress_and_keeps_all_else_off(send, control, target, monkeypatch):
     restart = Slow(target.restart)
     monkeypatch.setattr(target, "restart", restart)
     whole = Slow(lambda target, raise_if_ended: target.done.append("whole"))
     monkeypatch.setattr(control, "_await_whole", whole)
-    ask("POST", "/nodes/1/kill")
+    send("POST", "/nodes/1/kill")
     with ThreadPoolExecutor(1) as thread:
-        with under_way(restart, lambda: ask("POST", "/nodes/1/restart")):
-            restored = thread.submit(ask, "POST", "/restore")
+        with under_way(restart, lambda: send("POST", "/nodes/1/restart")):
+            restored = thread.submit(send, "POST", "/restore")
         assert whole.began.wait(TIMEOUT_S)
-        assert ask("POST", "/nodes/2/kill") == (409, {"error": "node 2: restore is in progress"})
-        assert {node["action"] for node in ask("GET", "/cluster")[1]["nodes"]} == {"restore"}
+        assert send("POST", "/nodes/2/kill") == (409, {"error": "node 2: restore is in progress"})
+        assert {node["action"] for node in send("GET", "/cluster")[1]["nodes"]} == {"restore"}
         whole.go_on.set()
         assert restored.result()[0] == 200
     assert target.done == ["kill 1", "restart 1", "whole"]
 
 
-def test_what_cannot_be_restored_is_tried_again(ask, target, monkeypatch):
+def test_what_cannot_be_restored_is_tried_again(send, target, monkeypatch):
     def fail(node):
         raise TargetError("its disk is full")
 
-    ask("POST", "/nodes/1/kill")
+    send("POST", "/nodes/1/kill")
     with monkeypatch.context() as patch:
         patch.setattr(target, "restart", fail)
-        assert ask("POST", "/restore") == (500, {"error": "its disk is full"})
-    assert states(ask)[0] == "killed"
-    assert ask("POST", "/restore")[1]["restarted"] == [1]
+        assert send("POST", "/restore") == (500, {"error": "its disk is full"})
+    assert states(send)[0] == "killed"
+    assert send("POST", "/restore")[1]["restarted"] == [1]
 
 
 # --- the end
@@ -346,8 +347,8 @@ def test_an_error_because_of_the_end_is_said_to_be_one(control, target, monkeypa
         control.act_on_node(1, "restart")
 
 
-def test_a_stop_is_answered_before_it_happens(ask, control):
-    assert ask("POST", "/stop") == (200, {"stopping": True})
+def test_a_stop_is_answered_before_it_happens(send, control):
+    assert send("POST", "/stop") == (200, {"stopping": True})
     assert control.stop_requested.wait(TIMEOUT_S)
 
 
@@ -377,53 +378,53 @@ def metadata(monkeypatch):
     return told
 
 
-def test_a_partition_as_it_is(ask, metadata):
-    assert ask("GET", "/topics/t/partitions/0") == (
+def test_a_partition_as_it_is(send, metadata):
+    assert send("GET", "/topics/t/partitions/0") == (
         200,
         {"topic": "t", "partition": 0, "leader": 2, "leader_epoch": 4, "replicas": [1, 2, 3], "isr": [2, 3]},
     )
-    ask("POST", "/nodes/2/kill")
-    assert ask("GET", "/topics/t/partitions/0")[1]["leader"] is None
-    assert ask("GET", "/topics/t/partitions/1") == (404, {"error": "no broker knows partition 1 of topic t"})
+    send("POST", "/nodes/2/kill")
+    assert send("GET", "/topics/t/partitions/0")[1]["leader"] is None
+    assert send("GET", "/topics/t/partitions/1") == (404, {"error": "no broker knows partition 1 of topic t"})
 
 
 @pytest.mark.parametrize(
     ("reference", "node"), [("leader:t:0", 2), ("leader%3At%3A0", 2), ("follower:t:0", 3), ("controller", 3)]
 )
-def test_a_node_by_its_role(ask, target, metadata, reference, node):
-    assert ask("GET", f"/nodes/{reference}")[1]["id"] == node
-    assert ask("POST", f"/nodes/{reference}/pause") == (200, {"node": node, "state": "paused"})
+def test_a_node_by_its_role(send, target, metadata, reference, node):
+    assert send("GET", f"/nodes/{reference}")[1]["id"] == node
+    assert send("POST", f"/nodes/{reference}/pause") == (200, {"node": node, "state": "paused"})
     assert target.done == [f"pause {node}"]
 
 
-def test_links_by_role(ask, target, metadata):
-    assert ask("POST", "/links/follower:t:0/leader:t:0/cut")[1] == {"source": 3, "destination": 2, "cut": True}
-    assert ask("POST", "/links/controller/follower:t:0/cut") == (404, {"error": "node 3 has no link to itself"})
+def test_links_by_role(send, target, metadata):
+    assert send("POST", "/links/follower:t:0/leader:t:0/cut")[1] == {"source": 3, "destination": 2, "cut": True}
+    assert send("POST", "/links/controller/follower:t:0/cut") == (404, {"error": "node 3 has no link to itself"})
     assert target.done == ["cut 3->2"]
 
 
-def test_a_role_is_waited_for(ask, target, metadata):
+def test_a_role_is_waited_for(send, target, metadata):
     """Until the session of a leader that was killed is over, brokers still name it."""
-    ask("POST", "/nodes/leader:t:0/kill")
+    send("POST", "/nodes/leader:t:0/kill")
     metadata[:] = [metadata[0], PartitionMetadata(5, None, (1, 2, 3), (3,)), PartitionMetadata(6, 3, (1, 2, 3), (3,))]
-    assert ask("POST", "/nodes/leader:t:0/kill") == (200, {"node": 3, "state": "killed"})
+    assert send("POST", "/nodes/leader:t:0/kill") == (200, {"node": 3, "state": "killed"})
     assert target.done == ["kill 2", "kill 3"]
 
 
-def test_a_role_that_nobody_takes_is_an_error(ask, target, metadata, monkeypatch):
+def test_a_role_that_nobody_takes_is_an_error(send, target, metadata, monkeypatch):
     monkeypatch.setattr("kafkatrial.control.ROLE_TIMEOUT_S", 0)
     metadata[:] = [PartitionMetadata(5, None, (1, 2, 3), (2,))]
-    assert ask("POST", "/nodes/leader:t:0/kill") == (409, {"error": "partition t-0 has no leader"})
+    assert send("POST", "/nodes/leader:t:0/kill") == (409, {"error": "partition t-0 has no leader"})
     metadata[:] = [PartitionMetadata(5, 2, (1, 2, 3), (2,))]
-    assert ask("POST", "/nodes/follower:t:0/kill") == (409, {"error": "partition t-0 has no follower in its ISR"})
-    assert ask("POST", "/nodes/leader:u:0/kill") == (404, {"error": "no broker knows partition 0 of topic u"})
+    assert send("POST", "/nodes/follower:t:0/kill") == (409, {"error": "partition t-0 has no follower in its ISR"})
+    assert send("POST", "/nodes/leader:u:0/kill") == (404, {"error": "no broker knows partition 0 of topic u"})
     assert target.done == []
 
 
-def test_only_nodes_that_can_respond_are_sent_requests(ask, control, target, monkeypatch):
+def test_only_nodes_that_can_respond_are_sent_requests(send, control, target, monkeypatch):
     sent_to = []
     monkeypatch.setattr(roles, "find_controller", lambda nodes: sent_to.append([node.id for node in nodes]) or 3)
-    ask("POST", "/nodes/1/pause")
-    ask("POST", "/links/client/2/cut")
-    assert ask("GET", "/nodes/controller")[1]["id"] == 3
+    send("POST", "/nodes/1/pause")
+    send("POST", "/links/client/2/cut")
+    assert send("GET", "/nodes/controller")[1]["id"] == 3
     assert sent_to == [[3]]
