@@ -20,7 +20,7 @@ from fixtures.targets.java import find_java
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
 from kafkatrial.exit_codes import ExitCode
 
-BIN = Path(sys.executable).parent
+BIN = Path(sys.executable).parent  # noqa: TID251
 KAFKA = f"apache-kafka:{DEFAULT_KAFKA_VERSION}"
 """What the tests try the suite on, beside the reference broker."""
 OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() if version != DEFAULT_KAFKA_VERSION)

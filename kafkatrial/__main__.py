@@ -1,14 +1,22 @@
 """The command line: `kafkatrial COMMAND`, also `python -m kafkatrial COMMAND`.
 
 `broker` goes past Typer, which takes 0.3 s to load: that is a third of what a test waits for a cluster.
+
+`python -m` puts the working directory first on the import path. It is removed before anything else is imported, since a
+user may have a `linearizability` or a `struct.py` there.
 """
 
+import os
 import sys
-from collections.abc import Sequence
 
-from kafkatrial import suite
-from kafkatrial.errors import report
-from kafkatrial.exit_codes import ExitCode
+_PARENT = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - `pathlib` might be the user's
+if __name__ == "__main__" and sys.path[0] == os.getcwd() != _PARENT:  # noqa: PTH109
+    del sys.path[0]
+from collections.abc import Sequence  # noqa: E402
+
+from kafkatrial import suite  # noqa: E402
+from kafkatrial.errors import report  # noqa: E402
+from kafkatrial.exit_codes import ExitCode  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -6,7 +6,6 @@ Imports little but the standard library, because it lives in the process of a us
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import ProxyHandler, Request, build_opener
 
+from kafkatrial import suite
 from kafkatrial.environment import CONTROL_TOKEN
 
 _STOP_TIMEOUT_S = 30
@@ -93,7 +93,7 @@ class KafkaCluster:
         Raises:
             ClusterError: it did not start, or is not installed.
         """
-        command = [sys.executable, "-P", "-m", "kafkatrial", "broker", "--exit-with-stdin", "--target", target]
+        command = [*suite.command(), "broker", "--exit-with-stdin", "--target", target]
         if nodes is not None:
             command += ["--nodes", str(nodes)]
         with tempfile.TemporaryFile("w+") as errors:

@@ -9,7 +9,6 @@ import re
 import secrets
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,8 +20,9 @@ import pytest
 
 from kafkatrial import suite
 from kafkatrial.exit_codes import ExitCode
+from linearizability.isolated_python import script_command
 
-_KAFKATRIAL = (sys.executable, "-P", "-m", "kafkatrial")
+_KAFKATRIAL = suite.command()
 _GUARD = suite.directory() / "fixtures" / "targets" / "guard.py"
 """By its path: what is imported here is imported into a user's own tests, and they may have `fixtures` of their own."""
 _TIMEOUT_S = 3600.0
@@ -137,7 +137,7 @@ def _run(*words: str) -> _Ran:
 def _guarded(command: Sequence[str], output: BinaryIO) -> "subprocess.Popen[bytes]":
     """A command below the suite's guard, which says its pid first, and kills it once our end of its input is closed."""
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_GUARD), *command],
+        script_command(_GUARD, *command),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=output,

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,9 +17,10 @@ from typing import Any
 
 import pytest
 
+from kafkatrial import suite
 from kafkatrial.exit_codes import ExitCode
 
-_KAFKATRIAL = (sys.executable, "-P", "-m", "kafkatrial")
+_KAFKATRIAL = suite.command()
 _STOP_TIMEOUT_S = 60
 
 

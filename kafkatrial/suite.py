@@ -4,18 +4,28 @@ In a source tree they are importable as they stand. In a wheel they lie in `kafk
 user's own `fixtures` or `reports`; only processes of ours (the command line, a printed program) call `activate`.
 """
 
-import sys
 from pathlib import Path
+
+from linearizability.isolated_python import isolate, module_command
+
+_PARENT = Path(__file__).parents[1]
+"""The directory that holds `kafkatrial`."""
 
 
 def directory() -> Path:
     """Where the suite's packages lie."""
     bundled = Path(__file__).parent / "_suite"
-    return bundled if bundled.is_dir() else Path(__file__).parents[1]
+    return bundled if bundled.is_dir() else _PARENT
+
+
+def command() -> list[str]:
+    """The command line of `kafkatrial` in an isolated child process, without arguments."""
+    return module_command(_PARENT, "kafkatrial")
 
 
 def activate() -> None:
-    """Make `chaos`, `conformance`, `fixtures`, `reports` and `reference_broker` importable. Idempotent."""
-    bundled = directory()
-    if bundled.name == "_suite" and str(bundled) not in sys.path:
-        sys.path.insert(0, str(bundled))
+    """Make `chaos`, `conformance`, `fixtures`, `reports` and `reference_broker` importable, and a user's not.
+
+    Idempotent.
+    """
+    isolate(directory())

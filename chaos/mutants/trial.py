@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 
 from chaos.mutants.loading import install
 from chaos.mutants.mutations import Mutant
+from linearizability.isolated_python import isolate_children
 
 HUNG = "did not end"
 _GRACE_S = 20
@@ -50,6 +51,7 @@ class Verdict:
 
 def try_mutant(mutant: Mutant | None, attempts: Sequence[str], seconds: float) -> tuple[str, float, int]:
     """Put one on trial in a child of this process; null: the clean core. What killed it, seconds and scripts."""
+    isolate_children()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     ours, theirs = context.Pipe(duplex=False)

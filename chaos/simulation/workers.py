@@ -24,6 +24,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Final, Generic, TypeVar
 
+from linearizability.isolated_python import isolate_children
+
 T = TypeVar("T")
 Opening = Callable[[], AbstractContextManager[Callable[[int], T]]]
 """What a worker does, once, in its process: gives the function that works on a number. A value that can be pickled."""
@@ -129,6 +131,7 @@ class _Pool(Generic[T]):
             ahead += 1
 
     def _start(self) -> _Worker:
+        isolate_children()
         context = multiprocessing.get_context("spawn")
         resource_tracker.ensure_running()  # which unblocks signals when it starts
         connection, others = context.Pipe()

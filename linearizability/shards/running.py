@@ -18,12 +18,12 @@ from typing import Any, Final, Protocol, TypeVar
 import pyarrow as pa
 
 from linearizability.history.errors import HistoryError, one_line
+from linearizability.isolated_python import module_command
 from linearizability.shards.answers import packed, unpacked
 
 Answer = TypeVar("Answer")
 Task = Callable[[], Answer]
-_PROGRAM: Final = "from linearizability.shards.running import work; work()"
-_ROOT: Final = str(Path(__file__).parents[2])
+_ROOT: Final = Path(__file__).parents[2]
 
 
 class Run(Protocol):
@@ -94,12 +94,10 @@ class Processes:
 
 def _start() -> tuple[subprocess.Popen[bytes], Connection]:
     ours, theirs = Pipe()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])}
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
+            module_command(_ROOT, "linearizability.shards.worker", str(theirs.fileno())),
             pass_fds=[theirs.fileno()],
-            env=environment,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is the parent's alone
         )

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from linearizability.isolated_python import isolate_children
 from reports.spark.archive import archive_options
 from reports.spark.errors import EngineFailedError, EngineUnavailableError
 from reports.spark.masters import Kind, Master
@@ -137,6 +138,7 @@ def _start(session_class: Any, master: Master | None, settings: Mapping[str, str
     require_java()
     began = log.seek(0, os.SEEK_END)
     try:
+        isolate_children()  # the JVM hands its own PYTHONPATH to the Python workers, too
         with _stderr_to(log.fileno()), _jvm_options():
             builder, chosen = _builder(session_class, master, settings)
             chosen.require_answer()
@@ -168,9 +170,11 @@ def _builder(session_class: Any, master: Master | None, settings: Mapping[str, s
     SparkContext._ensure_initialized()
     theirs = SparkConf()
     chosen = master or Master.of(settings.get("spark.master") or theirs.get("spark.master") or "local[*]")
-    os.environ.setdefault("PYSPARK_PYTHON", theirs.get("spark.pyspark.python") or sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    python = sys.executable  # noqa: TID251 - Spark starts it, with PYTHONSAFEPATH
+    os.environ.setdefault("PYSPARK_PYTHON", theirs.get("spark.pyspark.python") or python)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
     ours = {**_OURS, **(_OURS_ON_LOOPBACK if chosen.is_loopback else {})}
+    ours["spark.executorEnv.PYTHONSAFEPATH"] = "1"
     if chosen.kind is Kind.LOCAL:
         ours["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(code_paths())
     builder = session_class.builder.master(chosen.url)

@@ -28,6 +28,9 @@ _JOB: Final = '''"""Judge histories on Spark: spark-submit --py-files kafkatrial
 
 import sys
 
+if not sys.flags.safe_path:
+    del sys.path[0]  # the directory of this file, where a user may have a `reports`
+
 from reports.spark.job import main
 
 if __name__ == "__main__":

@@ -36,4 +36,4 @@ class DefectiveReference(Reference):
         return target
 
     def _program(self) -> Sequence[str]:
-        return ("-m", "chaos.defects.live.launch", self._defect)
+        return ("chaos.defects.live.launch", self._defect)

@@ -1,0 +1,24 @@
+"""The program that writes an archive of the classes that a judgement loads (`reports.spark.archive` runs it).
+
+The JVM writes the archive as it ends, so the program waits for that.
+"""
+
+from pyspark import SparkContext
+
+from reports.spark.session import spark_session
+
+
+def main() -> None:
+    """Run a job that loads what a judgement loads."""
+    with spark_session("local[1]") as spark:
+        copied = spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long")
+        copied.repartitionById(2, "id").sortWithinPartitions("id").toArrow()
+        gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+
+
+if __name__ == "__main__":
+    main()

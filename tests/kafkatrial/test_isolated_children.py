@@ -1,0 +1,217 @@
+"""Every kind of child process, started from a user's project whose files have the names of ours and of the library's.
+
+Each of these files leaves a mark and raises when something executes it.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import chaos.targets  # noqa: F401 - registers `defective`
+from chaos.mutants.trial import try_mutant
+from chaos.simulation import workers
+from fixtures.disk.fuse_disk import FuseDisk
+from fixtures.disk.kinds import DiskKind, why_not
+from fixtures.network import namespace
+from fixtures.targets.afterwards import Afterwards
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.processes import GuardedProcess
+from kafkatrial.cluster import KafkaCluster
+from linearizability.isolated_python import module_command, script_command
+from linearizability.shards.running import Processes
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[2]
+OURS = ("chaos", "conformance", "fixtures", "kafkatrial", "linearizability", "reference_broker", "reports")
+DEPENDENCIES = ("confluent_kafka", "crc32c", "docker", "duckdb", "hypothesis", "kio", "mfusepy", "numpy", "pyarrow")
+MARK = "executed"
+HOSTILE = """
+from pathlib import Path
+with (Path({project!r}) / "executed").open("a") as mark:
+    mark.write(__name__ + "\\n")
+raise RuntimeError(__name__ + " is the user's")
+"""
+
+
+def write_project(path, packages, modules):
+    source = HOSTILE.format(project=str(path))
+    for package in packages:
+        (path / package).mkdir()
+        (path / package / "__init__.py").write_text(source)
+    for module in modules:
+        (path / f"{module}.py").write_text(source)
+
+
+def executed(path):
+    mark = path / MARK
+    return mark.read_text().split() if mark.exists() else []
+
+
+@pytest.fixture
+def everything_hostile(tmp_path, monkeypatch):
+    """The working directory has a file for each module of the standard library and each dependency."""
+    write_project(tmp_path, OURS, {*sys.stdlib_module_names, *DEPENDENCIES})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # of this process
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    yield tmp_path
+    assert executed(tmp_path) == []
+
+
+@pytest.fixture(params=[None, ".", "{project}"], ids=["no-path", "dot", "absolute"])
+def hostile(request, tmp_path, monkeypatch):
+    """The working directory, PYTHONPATH likewise, has what a Python can start without."""
+    write_project(tmp_path, set(OURS) - {"kafkatrial", "linearizability"}, {"struct", *DEPENDENCIES})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # of this process
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    if request.param is not None:
+        monkeypatch.setenv("PYTHONPATH", request.param.format(project=tmp_path) + os.pathsep)
+    yield tmp_path
+    assert executed(tmp_path) == []
+
+
+@pytest.fixture
+def history(everything_hostile):
+    """A copy: Spark writes its log beside a history."""
+    return shutil.copytree(ROOT / "examples" / "histories" / "lost-write", everything_hostile / "lost-write")
+
+
+def run(*command, expected=0):
+    done = subprocess.run(
+        list(map(str, command)), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == expected, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_nodes_of_the_reference_broker(everything_hostile):
+    with parse_target("reference", nodes=1) as target:
+        assert target.nodes
+
+
+def test_nodes_with_a_defect(everything_hostile):
+    with parse_target("defective:flush-no-directory", nodes=1) as target:
+        assert target.nodes
+
+
+def test_a_cluster_for_a_users_tests(everything_hostile):
+    with KafkaCluster.start(nodes=1) as cluster:
+        assert len(cluster.nodes) == 1
+
+
+def test_a_guarded_process(everything_hostile):
+    command = module_command(ROOT, "json.tool", "--help")
+    process = GuardedProcess(command, everything_hostile / "log")
+    assert process.end_within(60)
+    assert process.exit_status == 0
+
+
+def test_what_runs_afterwards(everything_hostile):
+    written = everything_hostile / "written"
+    afterwards = Afterwards(["touch", str(written)])
+    afterwards.now()
+    assert written.exists()
+
+
+def test_a_disk_in_fuse(everything_hostile):
+    if reason := why_not(DiskKind.FUSE):
+        pytest.skip(reason)
+    (everything_hostile / "mounted").mkdir()
+    disk = FuseDisk(everything_hostile / "kept", everything_hostile / "mounted", everything_hostile / "disk.log")
+    try:
+        disk.mount()
+        assert list((everything_hostile / "mounted").iterdir()) == []
+    finally:
+        disk.unmount()
+
+
+def test_the_probe_for_packets(everything_hostile):
+    here = namespace.why_none_here()
+    namespace.why_none_here.cache_clear()
+    assert namespace.why_none_here() == here
+
+
+def test_workers_of_the_checkers(everything_hostile):
+    with Processes(2) as processes:
+        assert list(processes([os.getpid, os.getpid])) != [os.getpid()] * 2
+
+
+@pytest.mark.slow
+def test_the_worker_of_a_mutant(everything_hostile):
+    killed_by, _, scripts = try_mutant(None, ["1"], 0.1)
+    assert (killed_by, scripts) == ("", 1)
+
+
+def test_workers_of_the_simulation(everything_hostile):
+    results = workers.in_order(partial(nullcontext, str), iter(range(4)), workers=2, limit_s=120, overdue=str)
+    assert list(results) == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("program", [[BIN / "kafkatrial"], [sys.executable, "-m", "kafkatrial"]], ids=["script", "-m"])
+def test_commands(hostile, program):
+    assert "produce/" in run(*program, "requirements")
+
+
+def test_a_run(hostile):
+    run(BIN / "kafkatrial", "run", "--nodes", "1", "--seed", "1", "--out", hostile / "out", "produce/offsets-are-dense")
+
+
+def test_a_campaign_of_the_simulation(everything_hostile):
+    run(BIN / "kafkatrial", "simulate", "--seeds", "1..2", "--workers", "2", "--out", everything_hostile / "out")
+
+
+def test_the_broker_command(hostile):
+    assert "control http://127.0.0.1" in run(BIN / "kafkatrial", "broker", "--exit-with-stdin", "--nodes", "1")
+
+
+@pytest.mark.parametrize("marker", ["chaos", "conformance"])
+def test_the_pytest_plugin(everything_hostile, marker):
+    (everything_hostile / "tests").mkdir()
+    out = run(BIN / "pytest", "-q", "-m", marker, "--collect-only", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
+    assert f"{marker}::" in out
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark(history):
+    out = run(BIN / "kafkatrial", "check", history, "--engine", "spark", "--json", expected=1)
+    assert json.loads(out)["verdict"] == "violation"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_spark_job(history, monkeypatch):
+    home = Path(pytest.importorskip("pyspark").__file__).parent
+    for name, value in {
+        "SPARK_HOME": home,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    run(BIN / "kafkatrial", "spark-job", ".")
+    submit = home / "bin" / "spark-submit"
+    assert '"violation"' in run(submit, "--py-files", "kafkatrial.zip", "kafkatrial_job.py", history, expected=1)
+
+
+def test_directories_of_pythonpath_come_last(tmp_path, monkeypatch):
+    """Some installations have their dependencies there, and nothing in them replaces what is installed."""
+    (tmp_path / "only_there.py").write_text("")
+    (tmp_path / "struct.py").write_text("raise RuntimeError")
+    (tmp_path / "program_of_the_test.py").write_text("import struct, sys, only_there, fixtures\nprint(sys.path)")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(tmp_path), str(ROOT / "absent")]))
+    path = run(*module_command(ROOT, "program_of_the_test"))
+    assert json.loads(path.replace("'", '"'))[-2:] == [str(tmp_path), str(ROOT / "absent")]
+
+
+def test_a_script_has_the_standard_library_alone(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint([entry for entry in sys.path if 'site-packages' in entry])")
+    assert run(*script_command(script)) == "[]\n"
