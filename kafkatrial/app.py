@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from fixtures.targets.cache import cache_directory
 from kafkatrial.commands import broker
 from kafkatrial.commands.chaos import chaos
 from kafkatrial.commands.check import check
@@ -27,6 +26,7 @@ from kafkatrial.commands.synthesize import synthesize
 from kafkatrial.commands.targets import targets_app
 from kafkatrial.errors import complain
 from kafkatrial.exit_codes import ExitCode
+from linearizability.cache import cache_directory
 
 _CLICK_INTERRUPTED = 130
 _ARGPARSE = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}

@@ -8,32 +8,20 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from importlib import metadata, util
 from pathlib import Path
 from typing import Final
 
+import reports
+from linearizability.cache import cache_directory, move_into_cache, why_refused
+from linearizability.isolated_python import module_command
 from reports.spark.errors import EngineUnavailableError
 from reports.spark.shipping import code_paths
 
 _DUMP_TIMEOUT_S: Final = 300.0
 _QUIET: Final = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
 """What an archive does not fit is told to nobody: it is no more than slower."""
-
-_PROGRAM: Final = """
-from reports.spark.session import spark_session
-
-with spark_session("local[1]") as spark:
-    copied = spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long")
-    copied.repartitionById(2, "id").sortWithinPartitions("id").toArrow()
-    from pyspark import SparkContext
-    gateway = SparkContext._gateway
-gateway.shutdown()
-gateway.proc.stdin.close()
-gateway.proc.wait()
-"""
-"""Loads what a judgement loads, and waits for the JVM, which writes the archive as it ends."""
 
 
 def archive_path() -> Path:
@@ -45,21 +33,19 @@ def archive_path() -> Path:
     java = Path(str(Path(home) / "bin" / "java") if home else shutil.which("java") or "java").resolve()
     changed_ns = java.stat().st_mtime_ns if java.exists() else 0  # by an update in the same place
     of = "\n".join([metadata.version("pyspark"), spark.origin, str(java), str(changed_ns)])
-    root = os.environ.get("XDG_CACHE_HOME")
-    cache = (Path(root) if root else Path.home() / ".cache") / "kafkatrial"
-    return cache / "spark" / f"classes-{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa"
+    return cache_directory() / "spark" / f"classes-{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa"
 
 
 def archive_options() -> list[str]:
-    """A JVM's options to use the archive; none where there is none yet."""
+    """A JVM's options to use the archive; none where there is none yet, or not the one that was made."""
     path = archive_path()
-    return [f'"-XX:SharedArchiveFile={path}"', *_QUIET] if path.is_file() else []
+    return [] if why_refused(path) else [f'"-XX:SharedArchiveFile={path}"', *_QUIET]
 
 
 def make_archive() -> Path:
     """Make the archive unless it is there; takes some twenty seconds. Raises EngineUnavailableError."""
     path = archive_path()
-    if path.is_file():
+    if not why_refused(path):
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +55,7 @@ def make_archive() -> Path:
         draft = Path(folder) / path.name
         options = " ".join(["-XX:TieredStopAtLevel=1", f'"-XX:ArchiveClassesAtExit={draft}"', *_QUIET])
         environment = {**os.environ, "SPARK_SUBMIT_OPTS": options, "PYTHONPATH": os.pathsep.join(code_paths())}
-        command = [sys.executable, "-c", _PROGRAM]
+        command = module_command(Path(reports.__path__[0]).parent, "reports.spark.dump_classes")
         try:
             done = subprocess.run(
                 command, env=environment, capture_output=True, text=True, timeout=_DUMP_TIMEOUT_S, check=False
@@ -79,5 +65,5 @@ def make_archive() -> Path:
         if not draft.is_file():
             said = (done.stderr.strip().splitlines() or ["the JVM wrote none"])[-1]
             raise EngineUnavailableError(f"no archive of Spark's classes: {said}")
-        draft.rename(path)
+        move_into_cache(draft, path)
     return path

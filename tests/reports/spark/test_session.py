@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from linearizability.cache import move_into_cache
 from reports.spark.archive import archive_options, archive_path, make_archive
 
 pytestmark = pytest.mark.spark
@@ -59,7 +60,11 @@ def test_archive_of_classes_is_used_once_it_is_there_and_is_another_s_for_anothe
     path = archive_path()
     assert archive_options() == []
     path.parent.mkdir(parents=True)
-    path.touch()
+    path.write_bytes(b"put there by something else")
+    assert archive_options() == []
+    draft = tmp_path / "draft"
+    draft.touch()
+    move_into_cache(draft, path)
     assert f'"-XX:SharedArchiveFile={path}"' in archive_options()
     assert make_archive() == path
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -71,7 +76,8 @@ def test_settings_of_the_user_win_the_log_lies_where_it_was_wanted_and_a_broken_
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     archive_path().parent.mkdir(parents=True)
-    archive_path().write_bytes(b"no archive")
+    (tmp_path / "draft").write_bytes(b"no archive")
+    move_into_cache(tmp_path / "draft", archive_path())
     (tmp_path / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 3\nspark.app.name theirs\n")
     log = tmp_path / "spark.log"
     program = f"""with spark_session("local[1]", {{"spark.app.name": "given"}}, Path({str(log)!r})) as spark:

@@ -1,0 +1,100 @@
+"""The user's cache, and the check of what was built into it before it is executed.
+
+What is built on this machine, a Go binary or a class archive, differs from one toolchain to the next, so that no hash
+of it can be committed as those of jars are. Its build records the SHA-256 of each file in `NAME.sha256` beside it, as
+`sha256sum` writes it. At each use the files are compared with that record, and must be files that no other user can
+change.
+"""
+
+import fcntl
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def cache_directory() -> Path:
+    """`$XDG_CACHE_HOME/kafkatrial`, or `~/.cache/kafkatrial`. It need not exist."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "kafkatrial"
+
+
+def move_into_cache(built: Path, final: Path) -> None:
+    """Move a file or directory that was just built to its place in the cache, and record its hashes. Raises OSError."""
+    for path in (built, *(built.rglob("*") if built.is_dir() else ())):
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
+    record = built.with_name(built.name + ".sha256")
+    record.write_text(_hashes(built))
+    record.chmod(0o644)
+    with _locked(final.parent, fcntl.LOCK_EX), tempfile.TemporaryDirectory(dir=final.parent, prefix=".old-") as old:
+        if final.is_dir() and not final.is_symlink():  # which a rename does not replace
+            final.rename(Path(old) / final.name)
+        built.replace(final)
+        record.replace(record_of(final))
+
+
+def record_of(path: Path) -> Path:
+    """Where the hashes of a built file or directory are recorded."""
+    return path.with_name(path.name + ".sha256")
+
+
+def why_refused(path: Path) -> str | None:
+    """Why a built file or directory must not be executed, in a phrase; null: it is what its build recorded."""
+    try:
+        with _locked(path.parent, fcntl.LOCK_SH):
+            return _why_refused(path, record_of(path))
+    except OSError as error:
+        return f"it cannot be checked: {error.strerror}"
+
+
+def _why_refused(path: Path, record: Path) -> str | None:
+    for file in (path.parent, path, record):
+        if reason := _why_changeable(file):
+            return reason
+    if not record.is_file():
+        return f"its build recorded no SHA-256 in {record}"
+    recorded = record.read_text(errors="replace")
+    return None if _hashes(path) == recorded else "its SHA-256 is not the one that its build recorded"
+
+
+@contextmanager
+def _locked(directory: Path, kind: int) -> Iterator[None]:
+    """Hold a lock of the directory, so that a file and its record are replaced as one."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256 in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _hashes(path: Path) -> str:
+    """A line for each file: its hash, and its path from the directory."""
+    if not path.is_dir():
+        return f"{sha256_of(path)}\n"
+    return "".join(f"{sha256_of(file)}  {file.relative_to(path)}\n" for file in _files(path))
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    yield from (file for file in sorted(directory.rglob("*")) if not file.is_dir() or file.is_symlink())
+
+
+def _why_changeable(path: Path) -> str | None:
+    """How another user could change a file or directory; null: no other can, or it is not there."""
+    if path.is_symlink():
+        return f"{path} is a symbolic link"
+    if not path.exists():
+        return None
+    status = path.stat()
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"{path} belongs to another user"
+    return f"{path} can be written by every user" if status.st_mode & stat.S_IWOTH else None
