@@ -11,6 +11,7 @@ from chaos.live.fault_kinds import KINDS
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.packets import as_option
+from reports.program import render_command
 
 
 def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
@@ -20,9 +21,9 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
         parts += [_figures(results), _coverage(results)]
     for each in results.shrunk:
         text = Text(f"{each.failure.name} on {each.failure.target}\n", "bold red")
-        text.append(f"{each.failure.text}\n", "")
-        text.append(f"kafkatrial chaos --again {each.directory}{_disk_of(plan)}{as_option()}", "cyan")
-        parts.append(text)
+        text.append(each.failure.text, "")
+        again = f"kafkatrial chaos --again {each.directory}{_disk_of(plan)}{as_option()}"
+        parts.append(Group(text, render_command("", again, "cyan")))
     code = results.exit_code
     last = Text(f"seed {results.seed} (kafkatrial chaos {options_of(plan)}), histories in {plan.out}: ")
     parts.append(last.append(code.meaning, "green" if code is ExitCode.OK else "bold red"))

@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.text import Text
 
 from chaos.live.failure import told
@@ -17,6 +17,7 @@ from kafkatrial.breaking import CHAOS
 from kafkatrial.console import show, stdout_console
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
+from reports.program import render_program
 
 LIST = "list"
 NOT_SHOWN = CHAOS / "not-shown"
@@ -36,7 +37,7 @@ def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = No
             console.print(Text.assemble((each.name, "bold"), "  ", each.text), soft_wrap=True)
         return ExitCode.OK
     sought = finding(name)
-    show(console, Text(f"{sought.text}\n{printed(sought.round)}"))
+    show(console, Group(Text(sought.text), render_program(printed(sought.round))))
     with interruptible():
         codes = [_shown_on(target, sought, disk, console) for target in targets]
     return min(codes, key=_WORST_FIRST.index)

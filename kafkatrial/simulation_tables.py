@@ -6,7 +6,6 @@ from rich import box
 from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +13,7 @@ from chaos.simulation.counterexample import Counterexample, program_of
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.simulation_results import SimulationResults
 from reports.printable import printable
+from reports.program import render_command, render_program
 
 _TOLD_MAX = 10
 
@@ -79,9 +79,9 @@ def _counterexample(found: Counterexample, directory: Path) -> RenderableType:
         title,
         Text(f"  {printable(found.text)}"),
         Text(shrunk, "dim"),
-        Padding(Syntax(printable(program_of(found).rstrip()), "python", background_color="default"), (0, 0, 0, 4)),
+        render_program(program_of(found)),
         Text(f"  Kept in    {directory} ({files})"),
-        Text.assemble("  Reproduce: ", (found.command, "bold"), no_wrap=True, overflow="ignore"),
+        render_command("  Reproduce: ", found.command),
     )
 
 

@@ -12,12 +12,12 @@ from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from linearizability.judgement import Anomaly, Judgement, Verdict, in_report_order
 from reports.printable import printable
+from reports.program import render_command, render_program
 from reports.results import DifferenceFound, Outcome, RequirementInfo, Results, Standing
 
 CELLS = {
@@ -69,12 +69,12 @@ def render_finding(outcome: Outcome, requirement: RequirementInfo) -> Renderable
     if outcome.program:
         parts += [
             Padding(Text("The shortest script that shows it:", "dim"), (0, 0, 0, 2)),
-            Padding(Syntax(printable(outcome.program.rstrip()), "python", background_color="default"), (0, 0, 0, 4)),
+            render_program(outcome.program),
         ]
     if outcome.failure_dir:
         parts.append(Text(f"  Kept in    {outcome.failure_dir}"))
     if outcome.reproduce:
-        parts.append(Text.assemble("  Reproduce: ", (outcome.reproduce, "bold"), no_wrap=True, overflow="ignore"))
+        parts.append(render_command("  Reproduce: ", outcome.reproduce))
     return Group(*parts)
 
 

@@ -11,6 +11,7 @@ import kafkatrial.suite
 
 kafkatrial.suite.activate()
 
+import chaos.targets  # registers the targets `simulation` and `defective:NAME`
 from conformance.concurrent.replay import run_program
 from conformance.concurrent.moves import *
 from conformance.concurrent.script import *

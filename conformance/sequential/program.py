@@ -31,6 +31,7 @@ from kafkatrial.suite import activate
 
 activate()
 
+import chaos.targets  # noqa: E402, F401 - registers the targets `simulation` and `defective:NAME`
 from conformance.sequential.program import show  # noqa: E402
 from conformance.sequential.steps import *  # noqa: E402, F403
 

@@ -1,11 +1,13 @@
 """A printed program: what it prints, and how it ends."""
 
 import json
+import subprocess
 import sys
 
 import pytest
 
 from conformance.concurrent.moves import Cut, Role
+from conformance.concurrent.program import program_of
 from conformance.concurrent.replay import run_program
 from conformance.concurrent.script import OneShotProducer, Script, Send, TopicSettings
 
@@ -24,6 +26,15 @@ def test_it_prints_the_verdict_as_json_and_where_the_history_is(capsys):
     verdict = json.loads(printed.out)
     assert (verdict["verdict"], verdict["judgement"]["records"]) == ("ok", 6)
     assert printed.err.startswith("history: ")
+
+
+@pytest.mark.parametrize("target", ["simulation", "defective:flush-no-directory"])
+def test_a_printed_program_runs_on_every_kind_of_target(tmp_path, target):
+    path = tmp_path / "repro.py"
+    path.write_text(program_of(SCRIPT, PROMISE, target, 1))
+    ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["verdict"] == "ok"
 
 
 def test_another_target_may_be_named(capsys, monkeypatch):

@@ -4,9 +4,11 @@ import ast
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import chaos.targets  # noqa: F401 - registers kinds
 from conformance.sequential import steps
 from conformance.sequential.program import program, source
 from conformance.sequential.steps import (
@@ -27,6 +29,7 @@ from conformance.sequential.steps import (
     Script,
 )
 from conformance.sequential.strategies import batches, many, producer, produces, script, several
+from fixtures.targets.catalogue import target_kinds
 
 NAMES = {name: getattr(steps, name) for name in steps.__all__}
 
@@ -69,16 +72,35 @@ def test_a_long_script_takes_a_line_per_step():
     assert source(value).splitlines()[2:4] == ["        CreateTopic(),", "        Fetch(),"]
 
 
+HONEST = Script((CreateTopic(), Produce((Batch((Record(b"a"),), flaw=Flaw.WRONG_CRC),)), Fetch(0)))
+
+
 def test_a_program_runs_its_script_again(broker, tmp_path):
     """On an honest broker it ends with 0; a script of which the model says something else would end with 1."""
-    value = Script((CreateTopic(), Produce((Batch((Record(b"a"),), flaw=Flaw.WRONG_CRC),)), Fetch(0)))
     path = tmp_path / "repro.py"
-    path.write_text(program(value, requirement="produce/corrupt-batch-is-refused", target="reference", nodes=1))
+    path.write_text(program(HONEST, requirement="produce/corrupt-batch-is-refused", target="reference", nodes=1))
     address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
     ran = subprocess.run([sys.executable, path, address], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "2. Produce(" in ran.stdout
     assert "error CORRUPT_MESSAGE" in ran.stdout
+
+
+@pytest.mark.parametrize("target", ["simulation", "defective:flush-no-directory"])
+def test_a_program_runs_on_every_kind_of_target(tmp_path, target):
+    path = tmp_path / "repro.py"
+    path.write_text(program(HONEST, requirement="produce/corrupt-batch-is-refused", target=target, nodes=1))
+    ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert f"on {target}" in ran.stdout
+
+
+def test_a_program_knows_every_kind_of_target_that_a_run_knows(tmp_path):
+    path = tmp_path / "repro.py"
+    path.write_text(program(HONEST, requirement="a/b", target="no-such-target", nodes=1))
+    ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    known = ran.stderr.partition("(known: ")[2].partition(")")[0].split(", ")
+    assert set(known) == {row.kind for row in target_kinds()} >= {"simulation", "defective", "reference"}
 
 
 def test_a_program_without_its_target_says_so_in_one_line(tmp_path):

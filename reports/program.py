@@ -1,0 +1,24 @@
+"""A program on a terminal or in a log, such that a copy of it runs."""
+
+from rich.console import Group, RenderableType
+from rich.syntax import Syntax
+from rich.text import Text
+
+from reports.printable import printable
+
+
+def render_program(program: str) -> RenderableType:
+    """The program from the first column on, its lines neither wrapped nor cropped, whatever the console's width."""
+    text = Syntax("", "python", background_color="default").highlight(printable(program.rstrip()))
+    text.rstrip()
+    return _as_it_is(text)
+
+
+def render_command(label: str, command: str, style: str = "bold") -> RenderableType:
+    """A command behind its label, on one line, whatever the console's width."""
+    return _as_it_is(Text.assemble(label, (command, style)))
+
+
+def _as_it_is(text: Text) -> RenderableType:
+    text.no_wrap, text.overflow = True, "ignore"
+    return Group(text)  # a console joins texts that it is given alone, and their own settings are lost

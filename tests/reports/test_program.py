@@ -1,0 +1,72 @@
+"""A program that is printed can be copied, compiled and run, on a console of any width."""
+
+import io
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from conformance.concurrent import program as concurrent
+from conformance.concurrent.script import OneShotProducer, Script, Send, TopicSettings
+from conformance.sequential.program import program
+from conformance.sequential.steps import Batch, CreateTopic, Fetch, Flaw, Produce, Record
+from conformance.sequential.steps import Script as Steps
+from kafkatrial.console import show
+from reports.junit import write_junit
+from reports.program import render_command, render_program
+from reports.results import Standing
+from reports.terminal import as_text, render_finding
+
+STEPS = Steps((CreateTopic(), *(Fetch(offset) for offset in range(30)),
+               Produce((Batch((Record(bytes(range(256))),), flaw=Flaw.WRONG_CRC),))))  # fmt: skip
+PROGRAMS = [
+    program(STEPS, requirement="produce/corrupt-batch-is-refused", target="reference", nodes=3),
+    concurrent.program_of(
+        Script(TopicSettings(), tuple(OneShotProducer(steady=(Send(n),) * 9) for n in range(9))), "a/b", "simulation", 3
+    ),
+]
+BEFORE, AFTER = "  The shortest script that shows it:\n", "\n  Kept in "
+
+
+def violation(results, source):
+    (outcome,) = [found for found in results.outcomes if found.standing is Standing.VIOLATION][:1]
+    return replace(outcome, program=source), results.requirement(outcome.requirement)
+
+
+def copied(text):
+    text = "\n".join(map(str.rstrip, text.splitlines()))
+    return text.partition(BEFORE)[2].partition(AFTER)[0]
+
+
+@pytest.mark.parametrize("source", PROGRAMS)
+@pytest.mark.parametrize("width", [40, 400])
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_console_shows_it_as_it_is(results, source, width, is_terminal):
+    console = Console(file=io.StringIO(), width=width, force_terminal=is_terminal, color_system=None)
+    show(console, render_finding(*violation(results, source)))
+    shown = copied(console.file.getvalue())
+    assert shown == source.rstrip()
+    compile(shown, "copied", "exec")
+
+
+@pytest.mark.parametrize("source", PROGRAMS)
+def test_pytest_and_junit_show_it_as_it_is(results, source, tmp_path):
+    outcome, requirement = violation(results, source)
+    assert copied(as_text(render_finding(outcome, requirement), width=40)) == source.rstrip()
+    outcomes = tuple(outcome if found.standing is Standing.VIOLATION else found for found in results.outcomes)
+    path = write_junit(replace(results, outcomes=outcomes), tmp_path)
+    texts = [element.text for element in ET.parse(path).getroot().iter("failure")]
+    assert source.rstrip() in [copied(text) for text in texts]
+
+
+def test_colour_changes_no_character():
+    console = Console(file=io.StringIO(), width=30, force_terminal=True, color_system="truecolor")
+    console.print(render_program(PROGRAMS[0]), crop=False)
+    assert Text.from_ansi(console.file.getvalue()).plain.rstrip() == PROGRAMS[0].rstrip()
+
+
+def test_a_command_stays_one_line():
+    command = "kafkatrial run " + "--target reference " * 9
+    assert as_text(render_command("Reproduce: ", command), width=40) == f"Reproduce: {command}".rstrip()
