@@ -3,6 +3,7 @@
 import random
 import struct
 import zlib
+from collections.abc import Sequence
 from functools import cache
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ BOMB_SIZES = (8 * 1024 * 1024, 64 * 1024 * 1024, 256 * 1024 * 1024)
 BOMB_BYTES_MAX = 900_000
 """A larger batch is above Kafka's default of `max.message.bytes`, and rejected before it is decompressed."""
 _ZEROS = bytes(1024 * 1024)
+_GZIP_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _DELTAS = (0, 1, -1, _INT32_MAX, -(2**31))
@@ -117,8 +119,7 @@ def _compressed(compression: Compression, head: bytes, zeros: int, tail: bytes) 
     pieces = [head, *(_ZEROS[: min(len(_ZEROS), zeros - start)] for start in range(0, zeros, len(_ZEROS))), tail]
     match compression:
         case Compression.GZIP:
-            stream = zlib.compressobj(9, zlib.DEFLATED, 31)
-            return b"".join(map(stream.compress, pieces)) + stream.flush()
+            return _gzipped(pieces)
         case Compression.SNAPPY:
             codec = pa.Codec("snappy")
             blocks = (codec.compress(piece, asbytes=True) for piece in pieces)
@@ -130,6 +131,20 @@ def _compressed(compression: Compression, head: bytes, zeros: int, tail: bytes) 
                 for piece in pieces:
                     stream.write(piece)
             return bytes(sink.getvalue())
+
+
+def _gzipped(pieces: Sequence[bytes]) -> bytes:
+    """As gzip does it with a full flush after each piece, so that a piece that comes again is compressed once."""
+    flushed: dict[int, bytes] = {}
+    checksum = 0
+    for piece in pieces:
+        checksum = zlib.crc32(piece, checksum)
+        if id(piece) not in flushed:
+            stream = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+            flushed[id(piece)] = stream.compress(piece) + stream.flush(zlib.Z_FULL_FLUSH)
+    end = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS).flush()
+    trailer = struct.pack("<II", checksum, sum(map(len, pieces)) & 0xFFFFFFFF)
+    return _GZIP_HEADER + b"".join(flushed[id(piece)] for piece in pieces) + end + trailer
 
 
 def _varint(value: int) -> bytes:

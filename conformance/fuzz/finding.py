@@ -1,5 +1,4 @@
-"""What a fuzzing session finds: a symptom of a node, and the requests that brought it about, saved so that they can be
-sent again.
+"""What a fuzzing session finds: a symptom of a node, and the requests that caused it, saved to be sent again.
 
 A saved finding is one JSON file. Each request stands in it as its frame in hexadecimal, with the listener and the node
 that it goes to. The ids of the cluster are kept beside them, so that a new cluster's can be put in their places.

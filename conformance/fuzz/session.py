@@ -149,6 +149,7 @@ class Fuzzing:
         self._surroundings.moved.set()
 
     def __call__(self) -> None:
+        """Send requests until the time is over, or a finding ends the session."""
         connections = Connections(self._target, random.Random(self._plan.seed))
         try:
             with Probing(probed_nodes(self._target), self._plan.limits.response_s) as probing:

@@ -135,4 +135,4 @@ class _Replay:
             if node.id not in ended:
                 with Probe(node) as probe:
                     samples.append(probe.sample())
-        return [sample for sample in samples if sample.own_s > self._limits.response_s]
+        return [sample for sample in samples if sample.is_late(self._limits.response_s)]

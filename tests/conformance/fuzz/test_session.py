@@ -1,0 +1,100 @@
+"""Fuzzing sessions: a broken broker is detected, its request is found among all others, and a sound one passes."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from conformance.fuzz.finding import NotAFindingError, Symptom, load, save
+from conformance.fuzz.health import REFERENCE_LIMITS
+from conformance.fuzz.probe import Sample
+from conformance.fuzz.session import SessionPlan, run_session
+from conformance.fuzz.shrinking import Replays
+from fixtures.targets.reference import Reference
+from linearizability.judgement import Verdict
+from tests.conformance.fuzz.broken_broker import FRAGILE_API
+
+BROKEN_BROKER = Path(__file__).with_name("broken_broker.py")
+
+
+class BrokenReference(Reference):
+    def __init__(self, fault, work_dir):
+        super().__init__(3, work_dir=work_dir, mesh=False)
+        self._fault = fault
+
+    def _program(self):
+        return (str(BROKEN_BROKER), self._fault)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("symptom", [Symptom.NODE_ENDED, Symptom.LATE_RESPONSE, Symptom.MEMORY, Symptom.TRACEBACK])
+def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path):
+    plan = SessionPlan(seed=1, seconds=120, limits=REFERENCE_LIMITS)
+    with BrokenReference(symptom, tmp_path / "cluster") as target:
+        report = run_session(target, tmp_path / "run", plan)
+    (finding,) = report.progress.findings
+    assert finding.symptom is symptom
+    assert report.progress.seconds < plan.seconds
+    replays = Replays(
+        finding, lambda directory: BrokenReference(symptom, directory), plan.limits, time.monotonic() + 120
+    )
+    smallest = replays.smallest()
+    assert smallest.is_confirmed
+    assert smallest.is_violation
+    (request,) = smallest.requests
+    assert int.from_bytes(request.data[4:6], "big") == FRAGILE_API
+
+    save(tmp_path / "finding.json", smallest)
+    loaded = load(tmp_path / "finding.json")
+    assert (loaded.requests, loaded.symptom) == (smallest.requests, symptom)
+    sound = Replays(loaded, lambda directory: Reference(3, work_dir=directory, mesh=False), plan.limits, 0.0)
+    assert sound.showing(loaded.requests) is None
+
+
+@pytest.mark.slow
+def test_a_minute_of_requests_harms_no_node_and_no_record_of_the_reference_cluster(tmp_path):
+    assert_unharmed(Reference(3, work_dir=tmp_path / "cluster", mesh=False), tmp_path, seed=17, seconds=60)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(0)
+def test_an_hour_of_requests_harms_no_node_and_no_record_of_the_reference_cluster(tmp_path):
+    seed = int(time.time())
+    assert_unharmed(Reference(3, work_dir=tmp_path / "cluster", mesh=False), tmp_path, seed=seed, seconds=3600)
+
+
+def assert_unharmed(target, tmp_path, *, seed, seconds, limits=REFERENCE_LIMITS):
+    """A late response counts where the same requests bring it about again: a busy machine makes others."""
+    plan = SessionPlan(seed, seconds, limits)
+    with target:
+        report = run_session(target, tmp_path / "run", plan)
+    made = type(target)
+    found = [
+        Replays(
+            each, lambda directory: made(3, work_dir=directory, mesh=False), limits, time.monotonic() + 120
+        ).smallest()
+        for each in report.progress.findings
+    ]
+    assert [(each.text, [request.title for request in each.requests]) for each in found if each.is_violation] == [], (
+        seed
+    )
+    assert report.judgement.verdict is Verdict.OK, (seed, report.judgement.anomalies)
+    assert report.progress.responses.count > 100
+    assert report.judgement.records > 100
+
+
+def test_a_response_is_late_only_where_the_node_had_a_processor():
+    assert Sample(1, 0.0, 0.4, 0.0).is_late(0.25)
+    assert not Sample(1, 0.0, 0.2, 0.0).is_late(0.25)
+    assert not Sample(1, 0.0, 0.4, 0.2).is_late(0.25)
+    assert not Sample(1, 0.0, 3.0, 2.5).is_late(0.25)
+    assert Sample(1, 0.0, 3.0, 0.3).is_late(0.25)
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"format": 2}', '{"format": 1, "target": "reference"}'])
+def test_a_file_that_holds_no_finding_is_one_line(text, tmp_path):
+    if text is not None:
+        (tmp_path / "f.json").write_text(text)
+    with pytest.raises(NotAFindingError, match=r"f\.json: ") as error:
+        load(tmp_path / "f.json")
+    assert "\n" not in str(error.value)

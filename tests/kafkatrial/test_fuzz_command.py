@@ -1,0 +1,76 @@
+"""`kafkatrial fuzz` from its command line: wrong choices, a session to its end, and a finding sent again."""
+
+import json
+
+import pytest
+
+from conformance.fuzz.finding import Finding, Symptom, load, save
+from conformance.fuzz.generator import FuzzRequest
+from conformance.fuzz.session import Progress, SessionReport
+from conformance.fuzz.world import Port, World
+from kafkatrial.__main__ import exit_code
+from kafkatrial.exit_codes import ExitCode
+from kafkatrial.fuzzing import exit_code_of
+from linearizability.judgement import Anomaly, Judgement, Verdict
+
+WORLD = World("AAAAAAAAAAAAAAAAAAAAAA", (1, 2, 3), {}, {})
+REQUEST = FuzzRequest(7, 2, Port.CONTROLLER, 52, 2, b"\0\0\0\1x", ("leader_id: 3",))
+CLEAN = Judgement(10, 10, ())
+LOST = Judgement(10, 10, (Anomaly("lost-write", Verdict.VIOLATION, 1, ()),))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--minutes", "0"], "--minutes, --seconds: 0 seconds is no time to send requests for"),
+        (["--minutes", "1", "--seconds", "60"], "--minutes and --seconds name the same time; give one of them"),
+        (["--target", "referense"], "referense: unknown target; did you mean reference?"),
+        (["--target", "bootstrap:localhost:9092"], "bootstrap:localhost:9092: an existing cluster is not fuzzed"),
+        (["--target", "simulation"], "simulation: only clusters of processes are fuzzed"),
+        (["--replay", "nothing.json"], "nothing.json: No such file or directory"),
+    ],
+)
+def test_a_wrong_choice_is_one_line(words, line, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(["fuzz", *words]) is ExitCode.USAGE
+    complaint = capsys.readouterr().err.strip()
+    assert complaint.startswith(f"kafkatrial: {line}")
+    assert "\n" not in complaint
+
+
+def finding(symptom, is_confirmed):
+    return Finding("reference", 1, symptom, "node 2 took 400 ms", (REQUEST,), WORLD, is_confirmed)
+
+
+@pytest.mark.parametrize(
+    ("judgement", "findings", "code"),
+    [
+        (CLEAN, [], ExitCode.OK),
+        (LOST, [], ExitCode.VIOLATION),
+        (CLEAN, [finding(Symptom.LATE_RESPONSE, True)], ExitCode.VIOLATION),
+        (CLEAN, [finding(Symptom.LATE_RESPONSE, False)], ExitCode.INCONCLUSIVE),
+        (CLEAN, [finding(Symptom.NODE_ENDED, False)], ExitCode.VIOLATION),
+        (CLEAN, [finding(Symptom.TRACEBACK, None)], ExitCode.VIOLATION),
+    ],
+)
+def test_the_exit_code_says_what_was_found(judgement, findings, code):
+    assert exit_code_of(SessionReport(Progress(), judgement), findings) is code
+
+
+def test_a_saved_finding_can_be_read(tmp_path):
+    saved = finding(Symptom.LATE_RESPONSE, True)
+    save(tmp_path / "finding.json", saved)
+    assert load(tmp_path / "finding.json") == saved
+    assert json.loads((tmp_path / "finding.json").read_text())["requests"][0]["title"] == REQUEST.title
+
+
+@pytest.mark.slow
+def test_a_session_to_its_end(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code = exit_code(["fuzz", "--seconds", "5", "--seed", "1", "--out", "out", "--shrink-minutes", "0", "--json"])
+    summary = json.loads(capsys.readouterr().out)
+    assert code in {ExitCode.OK, ExitCode.INCONCLUSIVE}, summary
+    assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["judgement"]["verdict"] == "ok"
+    assert summary["requests"] == sum(summary["requests_by_api"].values()) > 10
+    assert (tmp_path / "out" / "run" / "run.json").exists()
