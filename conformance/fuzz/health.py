@@ -1,6 +1,5 @@
 """The state of the nodes while they are fuzzed: whether they run, respond, stay small, and report no internal error."""
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from conformance.fuzz.finding import Observed, Symptom
 from conformance.fuzz.probe import HANG_S, Sample
 
 _MEGABYTE: Final = 1_000_000
-_PYTHON_ERROR: Final = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b.*|^assert.*")
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
@@ -55,8 +53,8 @@ class Health:
         """Symptoms, the gravest first."""
         now_s = time.monotonic()
         ended = self._target.ended_nodes()
-        for node in sorted(set(ended) - self._ended):
-            yield Observed(Symptom.NODE_ENDED, node, f"node {node} ended by itself: {ended[node]}", now_s)
+        for gone in sorted(set(ended) - self._ended):
+            yield Observed(Symptom.NODE_ENDED, gone, f"node {gone} ended by itself: {ended[gone]}", now_s)
         self._ended = set(ended)
         for node in self._target.nodes:
             if node.id not in ended:

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from conformance.fuzz.finding import NotAFindingError, Symptom, load, save
-from conformance.fuzz.health import REFERENCE_LIMITS
+from conformance.fuzz.health import REFERENCE_LIMITS, limits_of
 from conformance.fuzz.probe import Sample
 from conformance.fuzz.session import SessionPlan, run_session
 from conformance.fuzz.shrinking import Replays
+from fixtures.targets.catalogue import parse_target
 from fixtures.targets.reference import Reference
 from linearizability.judgement import Verdict
 from tests.conformance.fuzz.broken_broker import FRAGILE_API
@@ -53,31 +54,28 @@ def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path)
 
 @pytest.mark.slow
 def test_a_minute_of_requests_harms_no_node_and_no_record_of_the_reference_cluster(tmp_path):
-    assert_unharmed(Reference(3, work_dir=tmp_path / "cluster", mesh=False), tmp_path, seed=17, seconds=60)
+    assert_unharmed("reference", tmp_path, seed=17, seconds=60)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(0)
-def test_an_hour_of_requests_harms_no_node_and_no_record_of_the_reference_cluster(tmp_path):
-    seed = int(time.time())
-    assert_unharmed(Reference(3, work_dir=tmp_path / "cluster", mesh=False), tmp_path, seed=seed, seconds=3600)
+@pytest.mark.parametrize("name", ["reference", pytest.param("apache-kafka:4.3.1", marks=pytest.mark.java)])
+def test_an_hour_of_requests_harms_no_node_and_no_record(name, tmp_path):
+    assert_unharmed(name, tmp_path, seed=int(time.time()), seconds=3600)
 
 
-def assert_unharmed(target, tmp_path, *, seed, seconds, limits=REFERENCE_LIMITS):
-    """A late response counts where the same requests bring it about again: a busy machine makes others."""
-    plan = SessionPlan(seed, seconds, limits)
-    with target:
-        report = run_session(target, tmp_path / "run", plan)
-    made = type(target)
-    found = [
-        Replays(
-            each, lambda directory: made(3, work_dir=directory, mesh=False), limits, time.monotonic() + 120
-        ).smallest()
-        for each in report.progress.findings
-    ]
-    assert [(each.text, [request.title for request in each.requests]) for each in found if each.is_violation] == [], (
-        seed
-    )
+def assert_unharmed(name, tmp_path, *, seed, seconds):
+    """A late response counts if the same requests cause it again: a busy machine causes others."""
+
+    def cluster(directory):
+        return parse_target(name, 3, work_dir=directory, mesh=False)
+
+    with cluster(tmp_path / "cluster") as target:
+        limits = limits_of(target.kind)
+        report = run_session(target, tmp_path / "run", SessionPlan(seed, seconds, limits))
+    findings = [Replays(each, cluster, limits, time.monotonic() + 120).smallest() for each in report.progress.findings]
+    violations = [(each.text, [request.title for request in each.requests]) for each in findings if each.is_violation]
+    assert violations == [], seed
     assert report.judgement.verdict is Verdict.OK, (seed, report.judgement.anomalies)
     assert report.progress.responses.count > 100
     assert report.judgement.records > 100
