@@ -4,7 +4,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -189,9 +189,10 @@ def exit_code_of(report: SessionReport, findings: list[Finding]) -> ExitCode:
     return ExitCode.OK
 
 
-def replay_finding(file: Path, bounds: Bounds) -> ExitCode:
-    """Send the requests of a saved finding to a new cluster. Raises `NotAFindingError`."""
+def replay_finding(file: Path, target: str | None, bounds: Bounds) -> ExitCode:
+    """Send the requests of a saved finding to a new cluster, of its own target by default. Raises `NotAFindingError`."""
     finding = load(file)
+    finding = replace(finding, target=target or finding.target)
     limits = bounds.applied_to(limits_of(new_cluster(finding.target).kind))
     console: Console = stdout_console()
     with interruptible():

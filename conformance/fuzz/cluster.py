@@ -64,6 +64,7 @@ def discover(target: FuzzTarget) -> World:
         topic_ids={str(topic.name): topic.topic_id for topic in metadata.topics},
         served={port: _served(target, nodes[0], port) for port in Port},
         directory_ids=_directory_ids(target),
+        kind=target.kind,
     )
 
 

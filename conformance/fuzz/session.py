@@ -42,6 +42,7 @@ REMEMBERED: Final = 2_000
 """Requests that are kept, as the ones that may have brought a symptom about."""
 SUSPECTED_S: Final = 3.0
 """How long before a symptom its cause is looked for."""
+SUSPECTED_MIN: Final = 20
 CONTROLLER_TIMEOUT_S: Final = 60.0
 _OBSERVE_PERIOD_S: Final = 0.1
 _PROGRESS_PERIOD_S: Final = 1.0
@@ -200,7 +201,11 @@ class Fuzzing:
             self.cancel()
 
     def _suspects(self, observed: Observed) -> tuple[FuzzRequest, ...]:
-        return tuple(request for sent_s, request in self._newest if sent_s > observed.began_s - SUSPECTED_S)
+        """The requests of the last seconds before the symptom, and of a slow session the last ones at least."""
+        since_s = observed.began_s - SUSPECTED_S
+        recent = sum(sent_s > since_s for sent_s, _ in self._newest)
+        newest = [request for _, request in self._newest]
+        return tuple(newest[-max(recent, SUSPECTED_MIN) :])
 
     def _add(self, observed: Observed, requests: tuple[FuzzRequest, ...]) -> None:
         self.progress.findings.append(

@@ -40,6 +40,7 @@ class World:
     :ivar nodes: node ids.
     :ivar topic_ids: of `TOPICS` and of the witness.
     :ivar served: lowest and highest version by API key, as each listener advertises them.
+    :ivar kind: of the target, which decides what is known of it.
     """
 
     cluster_id: str
@@ -47,6 +48,7 @@ class World:
     topic_ids: Mapping[str, uuid.UUID]
     served: Mapping[Port, Mapping[int, tuple[int, int]]]
     directory_ids: Mapping[int, uuid.UUID] = field(default_factory=dict)
+    kind: str = ""
 
     def translated(self, frame: bytes, other: "World") -> bytes:
         """The frame with the other cluster's ids in the places of this one's. Sizes stay."""

@@ -7,13 +7,14 @@ import typer
 
 from kafkatrial.exit_codes import ExitCode
 
-DEFAULT_MINUTES = 1.0
+DEFAULT_TARGET = "reference"
 
 
 def fuzz(  # noqa: PLR0917  a parameter is an option
     target: Annotated[
-        str, typer.Option(metavar="KIND[:VERSION]", help="Cluster of three nodes to send requests to.")
-    ] = "reference",
+        str | None,
+        typer.Option(metavar="KIND[:VERSION]", help="Cluster of three nodes to send requests to (default: reference)."),
+    ] = None,
     minutes: Annotated[
         float | None, typer.Option(metavar="M", help="Number of minutes to send requests for (default: 1).")
     ] = None,
@@ -52,6 +53,6 @@ def fuzz(  # noqa: PLR0917  a parameter is an option
 
     bounds = Bounds(response_ms, memory_mb)
     if replay is not None:
-        return replay_finding(replay, bounds)
-    choices = Choices(target, minutes, seconds, seed, keep_going, shrink_minutes, bounds, out)
+        return replay_finding(replay, target, bounds)
+    choices = Choices(target or DEFAULT_TARGET, minutes, seconds, seed, keep_going, shrink_minutes, bounds, out)
     return FuzzCommand(plan_fuzzing(choices), as_json=as_json).run()

@@ -1,5 +1,7 @@
 """The generator of requests: all APIs and versions, the same from a seed, nothing that harms a correct cluster."""
 
+import dataclasses
+import io
 import itertools
 import random
 import uuid
@@ -44,9 +46,7 @@ def frame_of(message):
     header = message.__header_schema__(
         request_api_key=message.__api_key__, request_api_version=message.__version__, correlation_id=1, client_id="t"
     )
-    from io import BytesIO
-
-    buffer = BytesIO()
+    buffer = io.BytesIO()
     entity_writer(type(header))(buffer, header)
     entity_writer(type(message))(buffer, message)
     return buffer.getvalue()
@@ -175,6 +175,13 @@ def test_a_request_that_a_correct_cluster_would_obey_is_not(message):
     assert not is_permitted(frame, WORLD)
     assert not is_permitted(frame + b"bytes at the end", WORLD)
     assert not is_permitted(frame_of(request("Envelope", 0, request_data=frame)), WORLD)
+
+
+@pytest.mark.parametrize("topics", [[], [{"partitions": []}]])
+def test_what_is_known_to_end_a_node_of_apache_kafka_is_not_sent_there(topics):
+    frame = frame_of(request("FetchSnapshot", 1, topics=topics))
+    assert is_permitted(frame, WORLD)
+    assert not is_permitted(frame, dataclasses.replace(WORLD, kind="apache-kafka"))
 
 
 def test_no_request_of_some_seeds_is_one_that_is_not_permitted():
