@@ -9,7 +9,7 @@ from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.groups import METADATA_LENGTH_MAX
 from conformance.sequential.steps import CreateTopic, OffsetCommit, OffsetFetch, OnEveryBroker
-from conformance.sequential.strategies import many, script
+from conformance.sequential.strategies import every_version, many, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -46,6 +46,31 @@ REQUIREMENTS: Final = (
                 OffsetFetch(group="trial-third"),
             ),
             _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/null-topics-ask-for-all-offsets",
+        level=Level.MUST,
+        text="Since OffsetFetch v2 a null list of topics asks for every offset that the group has committed, of each "
+        "partition once; a group that has committed none gets an empty list.",
+        sources=(sources.PROTOCOL, sources.KIP_709),
+        check=sequential(
+            script(
+                CreateTopic(partitions=2),
+                CreateTopic("trial-two"),
+                many(
+                    st.builds(OffsetCommit, _OFFSETS, group=_GROUPS, partition=st.integers(0, 1))
+                    | st.builds(OffsetCommit, _OFFSETS, group=_GROUPS, topic=st.just("trial-two")),
+                ),
+                OffsetCommit(7, partition=1),
+                *(
+                    OffsetFetch(group, topic=None, version=version)
+                    for version in (2, 7, 8, 9)
+                    for group in ("trial", "trial-other", "trial-third")
+                ),
+            ),
+            judges("error", of=OffsetCommit) | judges("error", "committed", of=OffsetFetch),
         ),
         needs=_TOPICS,
     ),
@@ -126,7 +151,7 @@ REQUIREMENTS: Final = (
         id="groups/only-the-coordinator-serves",
         level=Level.MUST,
         text="Only a group's coordinator takes its commits and answers its fetches; every other broker says "
-        "NOT_COORDINATOR, and stores nothing.",
+        "NOT_COORDINATOR, in each version, and stores nothing.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
         check=sequential(
             script(
@@ -134,7 +159,7 @@ REQUIREMENTS: Final = (
                 OnEveryBroker(OffsetCommit(5)),
                 OffsetFetch(),
                 many(st.builds(OffsetCommit, _OFFSETS, group=_GROUPS).map(OnEveryBroker), at_most=3),
-                OnEveryBroker(OffsetFetch()),
+                *map(OnEveryBroker, every_version(OffsetFetch())),
                 OffsetFetch(),
             ),
             judges("served_by", "refusals", of=OnEveryBroker) | judges("error", "committed_offset", of=OffsetFetch),

@@ -41,16 +41,17 @@ REQUIREMENTS: Final = (
         id="metadata/topics-are-described",
         level=Level.MUST,
         text="Metadata describes each topic that is asked for: NONE with its partitions, each with a leader, "
-        "UNKNOWN_TOPIC_OR_PARTITION where there is none, INVALID_TOPIC_EXCEPTION for an illegal name. Asking creates "
-        "nothing where automatic creation is declined.",
+        "UNKNOWN_TOPIC_OR_PARTITION where there is none, INVALID_TOPIC_EXCEPTION for an illegal name. Where automatic "
+        "creation is declined none is created: the topic that was looked up can be created afterwards.",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
                 st.integers(1, 3).map(lambda count: CreateTopic(partitions=count)),
                 many(st.lists(st.sampled_from(_NAMES), min_size=1, max_size=4, unique=True).map(tuple).map(Metadata)),
                 Metadata(("trial", "trial-none", "a/b")),
+                CreateTopic("trial-none"),
             ),
-            judges("topics", "leaders", "brokers", of=Metadata),
+            judges("topics", "leaders", "brokers", of=Metadata) | judges("error", of=CreateTopic),
         ),
         needs=_TOPICS,
     ),

@@ -11,7 +11,9 @@ from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     API_VERSIONS_NEWEST,
+    TOPIC,
     ApiVersions,
+    Batch,
     CreateTopic,
     DeleteRecords,
     Fetch,
@@ -24,9 +26,10 @@ from conformance.sequential.steps import (
     Pipelined,
     Produce,
     RawBytes,
+    Record,
     WithUnknownTags,
 )
-from conformance.sequential.strategies import many, produces, script
+from conformance.sequential.strategies import every_version, many, produces, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -34,6 +37,24 @@ _RANGES: Final = judges("error", "api_versions_listed", "ranges_in_order", of=Ap
 
 _VERSIONS: Final = st.integers(0, 20)
 """Lowered, and raised, to what a target offers."""
+
+_IN_EVERY_VERSION: Final = tuple(
+    versioned
+    for step in (
+        Metadata((TOPIC, "trial-none")),
+        Produce((Batch((Record(b"last"),)),)),
+        Fetch(),
+        ListOffsets(),
+        OffsetForLeaderEpoch(),
+        InitProducerId(),
+        OffsetCommit(7, leader_epoch=0, metadata="seven"),
+        OffsetFetch(),
+        OffsetFetch(group="trial-none"),
+        DeleteRecords(1),
+    )
+    for versioned in every_version(step)
+)
+"""Generated steps cover few of the versions."""
 
 _REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 """Kafka's default of `socket.request.max.bytes`."""
@@ -89,6 +110,7 @@ REQUIREMENTS: Final = (
                     at_least=3,
                     at_most=10,
                 ),
+                *_IN_EVERY_VERSION,
             ),
             judges("error", "base_offset", of=Produce)
             | judges("error", "records", "high_watermark", of=Fetch)
@@ -96,10 +118,11 @@ REQUIREMENTS: Final = (
             | judges("error", "end_offset", of=OffsetForLeaderEpoch)
             | judges("error", "low_watermark", of=DeleteRecords)
             | judges("error", "producer_epoch", of=InitProducerId)
-            | judges("topics", of=Metadata)
+            | judges("topics", "leaders", of=Metadata)
             | judges("error", of=OffsetCommit)
-            | judges("error", "committed_offset", of=OffsetFetch)
+            | judges("error", "committed_offset", "committed_leader_epoch", "metadata", of=OffsetFetch)
             | _RANGES,
+            cost=2,
         ),
         needs=_TOPICS,
     ),

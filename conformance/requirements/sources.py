@@ -172,6 +172,11 @@ KIP_595: Final = kip(
     595, "A Raft Protocol for the Metadata Quorum", "KIP-595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"
 )
 KIP_700: Final = kip(700, "Add Describe Cluster API", "KIP-700%3A+Add+Describe+Cluster+API")
+KIP_709: Final = kip(
+    709,
+    "Extend OffsetFetch requests to accept multiple group ids",
+    "KIP-709%3A+Extend+OffsetFetch+requests+to+accept+multiple+group+ids",
+)
 KIP_860: Final = kip(
     860,
     "Add client-provided option to guard against replication factor change during partition reassignments",

@@ -183,15 +183,28 @@ def _offset_commit(_step: OffsetCommit, response: Any, _symbols: Symbols) -> Ans
     return MISSING if partition is None else {"error": error_of(partition.error_code)}
 
 
-def _offset_fetch(_step: OffsetFetch, response: Any, _symbols: Symbols) -> Answer:
+def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Answer:
     group = response.groups[0] if hasattr(response, "groups") else response
     if hasattr(group, "error_code") and error_of(group.error_code) != "NONE":
         return {"error": error_of(group.error_code)}
+    if step.topic is None:
+        return {"error": "NONE", "committed": _committed_offsets(group.topics, symbols)}
     partition = only_partition(group.topics)
     if partition is None:
         return MISSING
     answer = {"error": error_of(partition.error_code), "metadata": partition.metadata or ""}
     return answer | plain_fields(partition, "committed_offset", "committed_leader_epoch")
+
+
+def _committed_offsets(topics: Any, symbols: Symbols) -> tuple[tuple[str | None, int, int], ...]:
+    """Topic, partition and offset of each partition."""
+    return tuple(
+        sorted(
+            (symbols.script_name(topic.name), int(partition.partition_index), int(partition.committed_offset))
+            for topic in topics
+            for partition in topic.partitions
+        )
+    )
 
 
 _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Answer]]] = {

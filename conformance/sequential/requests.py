@@ -183,10 +183,11 @@ def _offset_commit(step: OffsetCommit, names: Names) -> dict[str, Any]:
 
 
 def _offset_fetch(step: OffsetFetch, names: Names) -> dict[str, Any]:
-    name = names.real(step.topic)
-    topic = {"name": name, "topic_id": names.topic_id(step.topic), "partition_indexes": (step.partition,)}
-    group = names.real(step.group)
-    return {"group_id": group, "topics": [topic], "groups": [{"group_id": group, "topics": [topic]}]}
+    group, topics = names.real(step.group), None
+    if step.topic is not None:
+        name = names.real(step.topic)
+        topics = [{"name": name, "topic_id": names.topic_id(step.topic), "partition_indexes": (step.partition,)}]
+    return {"group_id": group, "topics": topics, "groups": [{"group_id": group, "topics": topics}]}
 
 
 _REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[str, Any]]]]] = {

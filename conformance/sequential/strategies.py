@@ -4,12 +4,15 @@ Small is simple here too: few records, few batches, short values shrink to reada
 in the past, so that a script means the same on any day.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from conformance.sequential.requests import api_key
 from conformance.sequential.steps import TOPIC, Batch, Compression, CreateTopic, Flaw, Produce, Record, Script, Step
+from fixtures.clients.messages import known_versions
 
 Steps = SearchStrategy[tuple[Step, ...]]
 Move = tuple[str, Batch]
@@ -33,6 +36,11 @@ def placed(*replicas: int, topic: str = TOPIC, partitions: int = 1) -> CreateTop
     """A topic with replicas on these brokers, of which the first leads."""
     assignments = tuple((index, replicas) for index in range(partitions))
     return CreateTopic(topic, partitions=-1, replication_factor=-1, assignments=assignments)
+
+
+def every_version(step: Step) -> tuple[Step, ...]:
+    """The step in each version of its API, oldest first; a target serves the nearest that it offers."""
+    return tuple(replace(step, version=version) for version in known_versions(api_key(step)))  # type: ignore[call-arg]
 
 
 def many(steps: SearchStrategy[Any], *, at_least: int = 1, at_most: int = 6) -> Steps:

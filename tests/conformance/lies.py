@@ -306,6 +306,9 @@ LIES: dict[str, Planted] = {
     "groups/commit-is-read-back": Planted(
         asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
     ),
+    "groups/null-topics-ask-for-all-offsets": Planted(
+        asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
+    ),
     "groups/oversize-metadata-is-refused": Planted(denies_errors("OffsetCommit")),
     "groups/commit-of-a-stranger-is-refused": Planted(asks("OffsetCommit", _commits_as_nobody)),
     "groups/commit-for-unknown-topic-is-refused": Planted(denies_errors("OffsetCommit")),

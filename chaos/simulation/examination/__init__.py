@@ -60,6 +60,7 @@ def facts_of(cluster: SimulatedCluster, roles: Roles, script: Script) -> Facts |
         standby=roles.node(Role.STANDBY),
         broker=brokers[script.seed % len(brokers)],
         topic=topic,
+        configuration=cluster.nodes[active].runtime.configuration,
         wall_ms=WALL_START_MS + cluster.scheduler.now_ms,
     )
 

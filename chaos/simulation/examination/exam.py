@@ -9,6 +9,7 @@ from uuid import UUID
 
 from fixtures.clients.messages import error_name, request_schema
 from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
+from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.protocol.metadata_records import PartitionRecord
@@ -47,6 +48,7 @@ class Facts:
     :ivar standby: another voter; null where there is none.
     :ivar broker: who is asked where any broker would do.
     :ivar topic: one that is there.
+    :ivar configuration: of the active controller's node.
     :ivar wall_ms: what a wall clock that is right shows.
     """
 
@@ -57,6 +59,7 @@ class Facts:
     standby: int | None
     broker: int
     topic: str
+    configuration: BrokerConfiguration
     wall_ms: int
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from chaos.simulation.clients.process import Sleep
 from chaos.simulation.examination.exam import (
+    HEARD_MS,
     NOBODY,
     NONE,
     NOWHERE,
@@ -277,7 +278,9 @@ def _cluster(facts: Facts) -> Any:
 
 
 def _old_metadata(facts: Facts) -> Any:
-    return [request for version in (0, 1, 4, 7, 9, 12) for request in _metadata_of(facts, version)]
+    """Old versions cannot decline that a topic is created."""
+    requests = [request for version in (0, 1, 4, 7, 9, 12) for request in _metadata_of(facts, version)]
+    return [*requests, Sleep(HEARD_MS), _deletion(NOWHERE)]
 
 
 def _metadata_of(facts: Facts, version: int) -> Iterator[Any]:
@@ -291,6 +294,45 @@ def _metadata_of(facts: Facts, version: int) -> Iterator[Any]:
             include_topic_authorized_operations=False,
             include_cluster_authorized_operations=version > 7,
         )
+
+
+def _deletion(name: str) -> Any:
+    schema = schema_for_clients(ApiKey.DELETE_TOPICS)
+    topics = (schema.DeleteTopicState(name=name, topic_id=None),)
+    return schema.DeleteTopicsRequest(topics=topics, timeout=_TIMEOUT)
+
+
+def _missing_topic(version: int, *names: str, creates: bool) -> Any:
+    schema = request_schema(ApiKey.METADATA, version)
+    topics = tuple(fitted(schema.MetadataRequestTopic, topic_id=None, name=name) for name in names)
+    return fitted(
+        schema.MetadataRequest,
+        topics=topics,
+        allow_auto_topic_creation=creates,
+        include_topic_authorized_operations=False,
+        include_cluster_authorized_operations=False,
+    )
+
+
+def _created_by_metadata(facts: Facts) -> Any:
+    """Topics are created by Metadata only where the request and the broker allow it; before version 4 all do."""
+    look, clean = _missing_topic(12, NOWHERE, creates=False), _deletion(NOWHERE)
+    return [
+        *(look, Sleep(HEARD_MS), look),
+        *(_missing_topic(12, "no/name", NOWHERE, creates=True), Sleep(HEARD_MS), look, clean, Sleep(HEARD_MS)),
+        *(_missing_topic(3, NOWHERE, creates=False), Sleep(HEARD_MS), look, clean, Sleep(HEARD_MS)),
+        look,
+    ]
+
+
+def _of_created_by_metadata(facts: Facts) -> list[str]:
+    unknown, configuration = "UNKNOWN_TOPIC_OR_PARTITION", facts.configuration
+    is_created = configuration.value("auto.create.topics.enable") and len(facts.brokers) >= configuration.integer(
+        "default.replication.factor"
+    )
+    partitions = configuration.integer("num.partitions")
+    found = [*(NONE,) * (1 + partitions), NONE] if is_created else [unknown, unknown]
+    return [unknown, unknown, "INVALID_TOPIC_EXCEPTION", unknown, *found, unknown, *found, unknown]
 
 
 def _after_a_long_while(facts: Facts) -> Any:
@@ -334,7 +376,8 @@ EXAMS: Final = (
         _cluster,
         always(NONE, "MISMATCHED_ENDPOINT_TYPE", "UNSUPPORTED_ENDPOINT_TYPE"),
     ),
-    Exam("what old clients are told", Whom.BROKER, _old_metadata, anything),
+    Exam("what old clients are told", Whom.BROKER, _old_metadata, anything, unsettles=True),
+    Exam("topics that Metadata creates", Whom.BROKER, _created_by_metadata, _of_created_by_metadata, unsettles=True),
     Exam("what is told after a long while", Whom.BROKER, _after_a_long_while, anything, unsettles=True),
     Exam("topics by their ids", Whom.BROKER, _topics_by_id, anything),
 )

@@ -26,6 +26,8 @@ def offset_commit(cluster: Cluster, step: OffsetCommit) -> Expectation:
 
 def offset_fetch(cluster: Cluster, step: OffsetFetch) -> Expectation:
     """The last commit; offset -1, no metadata and no error where there is none."""
+    if step.topic is None:
+        return {"error": "NONE", "committed": _all_committed(cluster, step.group)}
     if step.topic not in cluster.topics:
         return {}
     found = cluster.committed.get((step.group, cluster.topics[step.topic].id, step.partition))
@@ -37,3 +39,15 @@ def offset_fetch(cluster: Cluster, step: OffsetFetch) -> Expectation:
         "committed_leader_epoch": found.leader_epoch,
         "metadata": found.metadata,
     }
+
+
+def _all_committed(cluster: Cluster, group: str) -> tuple[tuple[str, int, int], ...]:
+    """Topic, partition and offset of each partition that the group has committed."""
+    names = {topic.id: name for name, topic in cluster.topics.items()}
+    return tuple(
+        sorted(
+            (names[topic_id], partition, found.offset)
+            for (committer, topic_id, partition), found in cluster.committed.items()
+            if committer == group and topic_id in names
+        )
+    )

@@ -22,9 +22,9 @@ class OffsetCommit(Step):
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetch(Step):
-    """OffsetFetch of one partition."""
+    """OffsetFetch of one partition; of all that the group has where the topic is null (by name, up to version 9)."""
 
     group: str = TOPIC
-    topic: str = TOPIC
+    topic: str | None = TOPIC
     partition: int = 0
     version: int | None = None

@@ -12,7 +12,8 @@ module has what brokers ask of it, `topic_decisions` what administrators ask.
 |                     | What is refused stays as it is, and has what it is refused for                                |
 | BrokerRegistration  | the record says what the broker said; the same run keeps its epoch, another one begins fenced |
 | BrokerHeartbeat     | only the registered epoch is heard; fenced is who the metadata have fenced then; nobody is    |
-|                     | unfenced who does not know his registration, or goes who leads (KIP-631)                      |
+|                     | unfenced who does not know his registration, or goes who leads; a broker that leads nothing   |
+|                     | may shut down at once (KIP-631)                                                               |
 | AllocateProducerIds | the block begins where the last one ended                                                     |
 | UnregisterBroker    | the broker is gone                                                                            |
 """
@@ -100,8 +101,9 @@ def _of_heartbeat(decision: Decision) -> Iterator[Claim]:
     if not asked.want_shut_down and not was.in_controlled_shutdown:
         yield "should_shut_down", said.should_shut_down, False
         yield "in controlled shutdown", now.in_controlled_shutdown, False
-    if asked.want_shut_down and was.fenced and not was.in_controlled_shutdown:
-        yield "should_shut_down", said.should_shut_down, True
+    if asked.want_shut_down and not was.in_controlled_shutdown:
+        needs_others_to_lead = not was.fenced and not asked.want_fence and bool(_led(before, asked.broker_id))
+        yield "should_shut_down", said.should_shut_down, not needs_others_to_lead
     if asked.want_shut_down and not said.should_shut_down:
         yield "in controlled shutdown", now.in_controlled_shutdown, True
     if said.should_shut_down:
