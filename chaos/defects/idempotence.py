@@ -5,6 +5,7 @@ from collections import deque
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
 from reference_broker.core.log import producers
+from reference_broker.core.log.append_validation import ValidatedBatch
 from reference_broker.core.log.partition_log import Appended, PartitionLog
 from reference_broker.core.log.producers import AppendedBatch, Producers
 from reference_broker.core.producer_ids import ProducerIds
@@ -16,7 +17,7 @@ _REDPANDA_5026 = "https://github.com/redpanda-data/redpanda/issues/5026"
 _SEQUENCES = 2**31
 
 _seeds = Area.IDEMPOTENCE.seeds
-_append = PartitionLog.append
+_append = PartitionLog.append_validated
 _append_as_follower = PartitionLog.append_as_follower
 _check_sequence = Producers.check_sequence
 _note = Producers.note
@@ -78,9 +79,16 @@ def accept_any_producer_epoch(self: Producers, header: BatchHeader) -> None:
 
 
 @_seeds(
-    PartitionLog, "append", "acknowledged-is-committed", "offset-mismatch", "divergent-offset", source=_REDPANDA_5026
+    PartitionLog,
+    "append_validated",
+    "acknowledged-is-committed",
+    "offset-mismatch",
+    "divergent-offset",
+    source=_REDPANDA_5026,
 )
-def answer_a_duplicate_with_the_end(self: PartitionLog, batch: Bytes, *, leader_epoch: int, now_ms: int) -> Appended:
+def answer_a_duplicate_with_the_end(
+    self: PartitionLog, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int
+) -> Appended:
     """A repetition is answered with the offset at which it would stand if it were new.
 
     The producer believes its record at an offset where another one is.
@@ -92,8 +100,10 @@ def answer_a_duplicate_with_the_end(self: PartitionLog, batch: Bytes, *, leader_
     return appended._replace(base_offset=end_offset)
 
 
-@_seeds(PartitionLog, "append", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
-def acknowledge_a_duplicate_at_once(self: PartitionLog, batch: Bytes, *, leader_epoch: int, now_ms: int) -> Appended:
+@_seeds(PartitionLog, "append_validated", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
+def acknowledge_a_duplicate_at_once(
+    self: PartitionLog, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int
+) -> Appended:
     """A repetition does not wait for the high watermark: it is in the log, after all.
 
     The first attempt timed out since it could not be replicated. The second one is acknowledged, and lost with the

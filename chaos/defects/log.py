@@ -7,7 +7,7 @@ from reference_broker.core.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, 
 from reference_broker.core.log.index import OffsetIndex, OffsetPosition
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.segment import Segment
-from reference_broker.core.log.timestamp_and_offset import TimestampAndOffset
+from reference_broker.protocol.record_batch import BatchHeader
 
 _seeds = Area.LOG.seeds
 _read = Segment.read
@@ -122,10 +122,12 @@ def delete_one_record_too_many(self: PartitionLog, offset: int) -> None:
     _delete_records_before(self, min(offset + 1, self.log_end_offset) if offset > self.log_start_offset else offset)
 
 
-@_seeds(PartitionLog, "offset_for_timestamp", "time-index-fits-log", "offsets/by-timestamp-is-the-first-not-earlier")
-def look_in_the_last_segment_for_a_time(self: PartitionLog, timestamp_ms: int) -> TimestampAndOffset | None:
+@_seeds(PartitionLog, "_batch_at_or_after", "time-index-fits-log", "offsets/by-timestamp-is-the-first-not-earlier")
+def look_in_the_last_segment_for_a_time(
+    self: PartitionLog, timestamp_ms: int, from_offset: int
+) -> tuple[BatchHeader, bytes] | None:
     """A record is looked for by its time in the segment that is written to, and in no older one.
 
     A consumer that seeks by time begins too late.
     """
-    return self._segments[-1].first_at_or_after(timestamp_ms, self.log_start_offset)
+    return self._segments[-1].batch_at_or_after(timestamp_ms, from_offset)

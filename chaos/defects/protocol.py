@@ -46,29 +46,29 @@ def acknowledge_when_the_time_is_over(self: Acknowledgement, now: Now, happened:
 
 
 @_seeds(produce, "_append", "offset-mismatch", "divergent-offset")
-def answer_the_last_offset(partition: Partition, request: Request, records: bytes, result: Any, now: Now) -> None:
+def answer_the_last_offset(broker: Any, request: Request, result: Any, now: Now) -> None:
     """A produce is answered with the offset of the batch's last record, where the first one's is meant.
 
     Producers believe their records further on than they are.
     """
-    _append(partition, request, records, result, now)
+    _append(broker, request, result, now)
     if result.base_offset >= 0 and result.end_offset > result.base_offset:
         result.base_offset = result.end_offset - 1
 
 
 @_seeds(list_offsets, "_find", "not-converged", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
-def tell_zero_for_the_start(request: Request, partition: Partition, asked: Any) -> Any:
+def tell_zero_for_the_start(request: Request, partition: Partition, asked: Any, found: Any) -> Any:
     """ListOffsets tells that every log starts at 0.
 
     A consumer that begins at the start is out of range.
     """
     if asked.timestamp == -2:
         return _found(request, asked, -1, 0, partition.leader_epoch)
-    return _find(request, partition, asked)
+    return _find(request, partition, asked, found)
 
 
 @_seeds(list_offsets, "_partition", "two-leaders", "stale-end-offset", "leadership/only-the-leader-serves")
-def tell_offsets_of_a_follower(broker: Any, request: Request, topic: Any, asked: Any) -> Any:
+def tell_offsets_of_a_follower(broker: Any, request: Request, topic: Any, asked: Any, found: Any) -> Any:
     """Any replica answers ListOffsets, also one that follows.
 
     Its high watermark trails: a consumer is told an end that lies below what was acknowledged.
@@ -76,7 +76,7 @@ def tell_offsets_of_a_follower(broker: Any, request: Request, topic: Any, asked:
     partition = find_partition(broker, find_topic(broker, topic), asked.partition_index)
     if isinstance(partition, ErrorCode):
         return list_offsets._error(request, asked, partition)
-    return list_offsets._find(request, partition, asked)
+    return list_offsets._find(request, partition, asked, found)
 
 
 @_seeds(offset_for_leader_epoch, "_partition", "epochs/past-epochs-ended-where-the-next-began")
@@ -179,11 +179,11 @@ def name_the_first_replica_as_leader(request: Request, view: ClusterView, record
 
 
 @_seeds(list_offsets, "_find", "answer-of-end", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
-def tell_the_log_end(request: Request, partition: Partition, asked: Any) -> Any:
+def tell_the_log_end(request: Request, partition: Partition, asked: Any, found: Any) -> Any:
     """ListOffsets tells consumers the log's end, not the high watermark.
 
     A consumer that waits for this offset waits for records that may never be committed.
     """
     if asked.timestamp == -1:
         return _found(request, asked, -1, partition.log.log_end_offset, partition.leader_epoch)
-    return _find(request, partition, asked)
+    return _find(request, partition, asked, found)

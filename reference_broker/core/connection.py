@@ -40,7 +40,10 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """Send these bytes; they are a whole response, its length first."""
+    """Send these bytes and continue with the connection's next request.
+
+    They are a whole response, its length first; none after a request that has no response.
+    """
 
     connection: Connection
     data: bytes

@@ -12,7 +12,7 @@ from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Connection
 from reference_broker.core.handlers.api_versions import API_VERSIONS, unsupported_version
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request
 from reference_broker.protocol.errors import MalformedRequestError, UnsupportedVersionError
 from reference_broker.protocol.messages import RequestHeader, message_codec, read_header
 
@@ -64,15 +64,7 @@ def serve(
     )
     part = node if api.part is Part.NODE else node.broker if api.part is Part.BROKER else node.controller
     connection.busy = True
-    match api.handle(part, request, now):
-        case Outcome.DEFERRED:
-            pass  # or answered meanwhile
-        case Outcome.NO_RESPONSE:
-            connection.busy = False
-        case Outcome.CLOSE_CONNECTION:
-            node.runtime.close_connection(connection, "a request without a response failed")
-        case response:
-            node.runtime.respond(request, response)
+    node.runtime.complete(request, api.handle(part, request, now))
 
 
 def _refuse_version(node: "Node", connection: Connection, header: RequestHeader) -> None:

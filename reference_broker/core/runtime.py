@@ -12,8 +12,9 @@ from reference_broker.core.disk import Disk
 from reference_broker.core.envelope import in_envelope
 from reference_broker.core.identity import Identity
 from reference_broker.core.purgatory import Purgatory
-from reference_broker.core.request import Request
+from reference_broker.core.request import Outcome, Request
 from reference_broker.core.timers import Timers
+from reference_broker.core.work import Work
 from reference_broker.protocol.messages import message_codec
 
 
@@ -35,12 +36,14 @@ class Runtime:
     timers: Timers = field(init=False)
     channels: Channels = field(init=False)
     purgatory: Purgatory = field(init=False)
+    work: Work = field(init=False)
     _outbox: list[Effect] = field(init=False, default_factory=list)
     _said: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self.timers = Timers()
         self.purgatory = Purgatory(self.timers)
+        self.work = Work(self.timers, lambda request: self.close_connection(request.connection, "a request failed"))
         self.channels = Channels(self.timers, self.emit, f"node-{self.identity.node_id}")
 
     def emit(self, effect: Effect) -> None:
@@ -66,6 +69,19 @@ class Runtime:
             self.emit(Respond(request.connection, data))
         else:
             self.respond(request.envelope, in_envelope(request.envelope, response, data))
+
+    def complete(self, request: Request, outcome: Any) -> None:
+        """Do with a request what its handler returned: a response, or an `Outcome`."""
+        match outcome:
+            case Outcome.DEFERRED:
+                pass  # or answered meanwhile
+            case Outcome.NO_RESPONSE:
+                request.connection.busy = False
+                self.emit(Respond(request.connection, b""))
+            case Outcome.CLOSE_CONNECTION:
+                self.close_connection(request.connection, "a request without a response failed")
+            case response:
+                self.respond(request, response)
 
     def relay(self, request: Request, response: bytes) -> None:
         """Answer a request with what another node has answered to it, header included."""

@@ -4,8 +4,8 @@ The records stay as they are; only how they are packed changes, and with it leng
 framed in blocks as Java producers frame it. Levels are the codecs' own defaults.
 """
 
-import gzip
 import struct
+import zlib
 from collections.abc import Iterator
 
 from reference_broker.protocol.record_batch import (
@@ -13,48 +13,69 @@ from reference_broker.protocol.record_batch import (
     LOG_OVERHEAD_BYTES,
     SNAPPY_JAVA_MAGIC,
     BatchHeader,
-    Bytes,
     Codec,
     checksum,
-    decompress,
     with_codec,
 )
+from reference_broker.protocol.steps import BYTES_PER_STEP, Steps
 
 _SNAPPY_VERSIONS = struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK_BYTES = 32 * 1024
 
 
-def recompressed(header: BatchHeader, batch: Bytes, codec: Codec) -> bytes:
+def recompressed(header: BatchHeader, data: bytes | bytearray, codec: Codec) -> Steps[bytes]:
     """The whole batch with its records in this codec.
 
-    :raises CompressionError: the records cannot be decompressed.
+    :param data: the records without compression.
     """
-    records = _compress(codec, decompress(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]))
+    records = yield from _compress(codec, data)
     length = HEADER_SIZE_BYTES - LOG_OVERHEAD_BYTES + len(records)
     changed = with_codec(header, codec)._replace(length=length)
     return changed._replace(crc=checksum(changed.pack() + records)).pack() + records
 
 
-def _compress(codec: Codec, data: bytes) -> bytes:
+def _compress(codec: Codec, data: bytes | bytearray) -> Steps[bytes]:
+    """Arrow compresses LZ4 and zstd at once: what is large here was small, and so takes a moment only."""
     match codec:
         case Codec.NONE:
-            return data
+            return bytes(data)
         case Codec.GZIP:
-            return gzip.compress(data, mtime=0)
+            return (yield from _joined(_gzip_parts(data)))
         case Codec.SNAPPY:
-            return SNAPPY_JAVA_MAGIC + _SNAPPY_VERSIONS + b"".join(_snappy_blocks(data))
+            return SNAPPY_JAVA_MAGIC + _SNAPPY_VERSIONS + (yield from _joined(_snappy_parts(data)))
         case Codec.LZ4 | Codec.ZSTD:
             return _arrow_compress(codec, data)
 
 
-def _snappy_blocks(data: bytes) -> Iterator[bytes]:
+def _joined(parts: Iterator[bytes]) -> Steps[bytes]:
+    whole = bytearray()
+    for part in parts:
+        whole += part
+        if len(part):
+            yield
+    return bytes(whole)
+
+
+def _gzip_parts(data: bytes | bytearray) -> Iterator[bytes]:
+    compressor = zlib.compressobj(wbits=31)
+    for start in range(0, len(data), BYTES_PER_STEP):
+        yield compressor.compress(data[start : start + BYTES_PER_STEP])
+    yield compressor.flush()
+
+
+def _snappy_parts(data: bytes | bytearray) -> Iterator[bytes]:
+    for start in range(0, len(data), BYTES_PER_STEP):
+        yield b"".join(_snappy_blocks(data[start : start + BYTES_PER_STEP]))
+
+
+def _snappy_blocks(data: bytes | bytearray) -> Iterator[bytes]:
     for start in range(0, len(data), _SNAPPY_BLOCK_BYTES):
         block = _arrow_compress(Codec.SNAPPY, data[start : start + _SNAPPY_BLOCK_BYTES])
         yield struct.pack(">i", len(block))
         yield block
 
 
-def _arrow_compress(codec: Codec, data: bytes) -> bytes:
+def _arrow_compress(codec: Codec, data: bytes | bytearray) -> bytes:
     """Arrow is loaded for the first batch that needs it: see `record_batch`."""
     import pyarrow as pa
 

@@ -20,6 +20,8 @@ from typing import NamedTuple, Self
 
 from crc32c import crc32c
 
+from reference_broker.protocol.steps import BYTES_PER_STEP, Steps
+
 Bytes = bytes | bytearray | memoryview
 
 HEADER_SIZE_BYTES = 61
@@ -61,6 +63,10 @@ class BatchError(ValueError):
 
 class CompressionError(BatchError):
     """The records cannot be decompressed."""
+
+
+class DecompressedSizeError(CompressionError):
+    """The records are larger without compression than they may be."""
 
 
 class BatchHeader(NamedTuple):
@@ -159,20 +165,19 @@ class RecordSummary(NamedTuple):
     has_key: bool
 
 
-def iterate_records(header: BatchHeader, records: Bytes) -> Iterator[RecordSummary]:
-    """The records of one batch, decompressed where need be.
+def iterate_records(header: BatchHeader, data: bytes | bytearray) -> Iterator[RecordSummary]:
+    """The records of one batch.
 
-    :param records: what follows the header.
+    :param data: the records without compression.
     :raises BatchError: the records do not fit their batch.
     """
-    data = decompress(header, records)
     try:
         yield from _summaries(header, data)
     except IndexError:
         raise BatchError("a record ends after its batch") from None
 
 
-def _summaries(header: BatchHeader, data: bytes) -> Iterator[RecordSummary]:
+def _summaries(header: BatchHeader, data: bytes | bytearray) -> Iterator[RecordSummary]:
     position = 0
     append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     for _ in range(header.records_count):
@@ -189,7 +194,7 @@ def _summaries(header: BatchHeader, data: bytes) -> Iterator[RecordSummary]:
         raise BatchError(f"{len(data) - position} bytes stand behind the last record")
 
 
-def count_records(batch: Bytes, end: int) -> int:
+def count_records(batch: Bytes, end: int) -> Steps[int]:
     """How many records an uncompressed batch holds, by their lengths alone.
 
     Every append pays for this loop; hence it reads lengths of one and two bytes, the usual ones, without a call.
@@ -197,22 +202,26 @@ def count_records(batch: Bytes, end: int) -> int:
     :param end: where the batch ends.
     :raises BatchError: the last record ends elsewhere.
     """
-    data, position, count = batch, HEADER_SIZE_BYTES, 0
+    data, position, count, pause = batch, HEADER_SIZE_BYTES, 0, 0
     try:
         while position < end:
-            length = data[position]
-            position += 1
-            if length >= 0x80:
-                high = data[position]
-                if high < 0x80:
-                    length += (high << 7) - 0x80
-                    position += 1
-                else:
-                    length, position = _unsigned_varint(data, position - 1)
-            if length & 1:
-                raise BatchError("a record of a negative length")
-            position += length >> 1
-            count += 1
+            if pause:
+                yield
+            pause = min(position + BYTES_PER_STEP, end)
+            while position < pause:
+                length = data[position]
+                position += 1
+                if length >= 0x80:
+                    high = data[position]
+                    if high < 0x80:
+                        length += (high << 7) - 0x80
+                        position += 1
+                    else:
+                        length, position = _unsigned_varint(data, position - 1)
+                if length & 1:
+                    raise BatchError("a record of a negative length")
+                position += length >> 1
+                count += 1
     except IndexError:
         position = -1
     if position != end:
@@ -220,7 +229,7 @@ def count_records(batch: Bytes, end: int) -> int:
     return count
 
 
-def signed_varint(data: bytes, position: int) -> tuple[int, int]:
+def signed_varint(data: Bytes, position: int) -> tuple[int, int]:
     """A zigzag varint and the position behind it."""
     value, position = _unsigned_varint(data, position)
     return (value >> 1) ^ -(value & 1), position
@@ -239,27 +248,52 @@ def _unsigned_varint(data: Bytes, position: int) -> tuple[int, int]:
             raise BatchError("a varint longer than ten bytes")
 
 
-def decompress(header: BatchHeader, records: Bytes) -> bytes:
-    """The records of one batch as they are without compression.
+def decompress(header: BatchHeader, records: Bytes, max_bytes: int) -> Steps[bytes | bytearray]:
+    """The records of one batch without compression.
 
     :param records: what follows the header.
+    :param max_bytes: the bound on what they may become: 33 kB can decompress to gigabytes.
+    :raises DecompressedSizeError: they become more.
     :raises CompressionError: the codec cannot read them.
     """
+    data = bytes(records)
+    if header.codec == Codec.NONE:
+        return data
+    yield
+    whole = bytearray()
     try:
-        return _decompress(header.codec, bytes(records))
+        for part in _parts(header.codec, data):
+            if len(whole) + len(part) > max_bytes:
+                raise DecompressedSizeError(f"records decompress to more than {max_bytes} bytes")
+            whole += part
+            yield
+    except CompressionError:
+        raise
     except (ValueError, OSError, IndexError, struct.error, zlib.error) as error:
         raise CompressionError(f"records that cannot be decompressed: {error}") from error
+    return whole
 
 
-def _decompress(codec: int, data: bytes) -> bytes:
+def _parts(codec: int, data: bytes) -> Iterator[bytes]:
+    """What compressed data becomes, piece by piece."""
     match codec:
-        case Codec.NONE:
-            return data
         case Codec.GZIP:
-            return zlib.decompress(data, wbits=31)
-        case Codec.SNAPPY | Codec.LZ4 | Codec.ZSTD:
-            return _decompress_with_arrow(Codec(codec), data)
+            return _gzip_parts(data)
+        case Codec.SNAPPY:
+            return map(_snappy_block, _snappy_blocks(data))
+        case Codec.LZ4 | Codec.ZSTD:
+            return _arrow_parts(Codec(codec), data)
     raise BatchError(f"no codec has the number {codec}")
+
+
+def _gzip_parts(data: bytes) -> Iterator[bytes]:
+    decompressor = zlib.decompressobj(wbits=31)
+    while not decompressor.eof:
+        part = decompressor.decompress(data, BYTES_PER_STEP)
+        data = decompressor.unconsumed_tail
+        if not part and not decompressor.eof:
+            raise CompressionError("records that cannot be decompressed: the gzip stream ends too early")
+        yield part
 
 
 _SNAPPY_RATIO_MAX = 32
@@ -267,16 +301,15 @@ _SNAPPY_RATIO_MAX = 32
 SNAPPY_JAVA_MAGIC = b"\x82SNAPPY\x00"
 
 
-def _decompress_with_arrow(codec: Codec, data: bytes) -> bytes:
+def _arrow_parts(codec: Codec, data: bytes) -> Iterator[bytes]:
     """Arrow's codecs cost 50 MB to import, so that only a batch which must be opened pays for them."""
     import io
 
     import pyarrow as pa
 
-    if codec is Codec.SNAPPY:
-        return b"".join(_snappy_block(block) for block in _snappy_blocks(data))
     with pa.CompressedInputStream(io.BytesIO(data), codec.name.lower()) as stream:
-        return bytes(stream.read())
+        while part := stream.read(BYTES_PER_STEP):
+            yield part
 
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:

@@ -23,9 +23,12 @@ from reference_broker.protocol.record_batch import (
     decompress,
     signed_varint,
 )
+from reference_broker.protocol.steps import finish
 
 _NO_PRODUCER_EPOCH = -1
 _NULL = varint(1)
+_DECOMPRESSED_MAX_BYTES = 64 * 1024 * 1024
+"""Of a batch that a client compressed: the broker's own are not."""
 _NO_ATTRIBUTES, _NO_DELTA, _NO_HEADERS = b"\x00", b"\x00", b"\x00"
 
 
@@ -81,11 +84,12 @@ def decode_batches(data: bytes) -> Iterator[tuple[int, KeyValue]]:
         if header.size_bytes < HEADER_SIZE_BYTES or end > len(data) or header.magic != MAGIC:
             raise BatchError(f"no whole batch at position {position}")
         if not header.is_control:
-            yield from _records(header, decompress(header, data[position + HEADER_SIZE_BYTES : end]))
+            records = decompress(header, data[position + HEADER_SIZE_BYTES : end], _DECOMPRESSED_MAX_BYTES)
+            yield from _records(header, finish(records))
         position = end
 
 
-def _records(header: BatchHeader, data: bytes) -> Iterator[tuple[int, KeyValue]]:
+def _records(header: BatchHeader, data: bytes | bytearray) -> Iterator[tuple[int, KeyValue]]:
     position = 0
     for _ in range(header.records_count):
         size, position = signed_varint(data, position)
@@ -98,6 +102,6 @@ def _records(header: BatchHeader, data: bytes) -> Iterator[tuple[int, KeyValue]]
         position = end
 
 
-def _read_sized(data: bytes, position: int) -> tuple[bytes | None, int]:
+def _read_sized(data: bytes | bytearray, position: int) -> tuple[bytes | None, int]:
     size, position = signed_varint(data, position)
-    return (None, position) if size < 0 else (data[position : position + size], position + size)
+    return (None, position) if size < 0 else (bytes(data[position : position + size]), position + size)

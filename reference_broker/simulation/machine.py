@@ -258,7 +258,8 @@ class Machine:
             match effect:
                 case Respond(connection, data):
                     if incoming := self._incoming.get(connection):
-                        self._network.send(incoming.pipe, data, from_opener=False)
+                        if data:
+                            self._network.send(incoming.pipe, data, from_opener=False)
                         if incoming.waiting:
                             self._scheduler.after(0, partial(self._proceed, incoming))
                 case Send(channel, data):

@@ -18,9 +18,11 @@ from typing import Any
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.handlers.lookup import find_partition, find_topic
+from reference_broker.core.log.timestamp_and_offset import TimestampAndOffset
 from reference_broker.core.replication.partition import NO_EPOCH, Partition
-from reference_broker.core.request import Request
+from reference_broker.core.request import Outcome, Request
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.steps import Steps
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
 _FIRST_VERSION = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
@@ -28,10 +30,51 @@ _NOT_AVAILABLE_VERSION = 5
 _READ_COMMITTED = 1
 _CONSUMER, _DEBUGGING_CONSUMER = -1, -2
 _NONE = -1
+_Key = tuple[str, int]
+_ByTime = dict[_Key, TimestampAndOffset | None]
+"""What was found for a timestamp, by topic and partition index."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """The offset that each partition was asked for."""
+    """Look up what depends on timestamps, in pieces, and return all offsets."""
+
+    def found(by_time: _ByTime, _: Now) -> None:
+        broker.runtime.respond(request, _response(broker, request, by_time))
+
+    broker.runtime.work.run(request, _look_up_all(broker, request), found, now)
+    return Outcome.DEFERRED
+
+
+def _look_up_all(broker: Broker, request: Request) -> Steps[_ByTime]:
+    """Timestamps are looked up before anything is checked, for the checks hold only when the response is made."""
+    by_time: _ByTime = {}
+    for topic in request.body.topics:
+        for asked in topic.partitions:
+            key = topic.name, asked.partition_index
+            if (asked.timestamp >= 0 or asked.timestamp == _MAX_TIMESTAMP) and key not in by_time:
+                by_time[key] = yield from _look_up(broker, key, asked.timestamp)
+                yield
+    return by_time
+
+
+def _look_up(broker: Broker, key: _Key, timestamp: int) -> Steps[TimestampAndOffset | None]:
+    """The record of a timestamp, as long as the log is there."""
+    partition = broker.replicas.get(*key)
+    if partition is None:
+        return None
+    log = partition.log
+    steps = log.max_timestamp() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    while broker.replicas.get(*key) is partition:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: TimestampAndOffset | None = done.value
+            return found
+        yield
+    return None
+
+
+def _response(broker: Broker, request: Request, by_time: _ByTime) -> Any:
     new = request.replies
     times = Counter((topic.name, asked.partition_index) for topic in request.body.topics for asked in topic.partitions)
     return new.ListOffsetsResponse(
@@ -41,7 +84,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
                 partitions=tuple(
                     _error(request, asked, ErrorCode.invalid_request)
                     if times[topic.name, asked.partition_index] > 1
-                    else _partition(broker, request, topic, asked)
+                    else _partition(broker, request, topic, asked, by_time.get((topic.name, asked.partition_index)))
                     for asked in {asked.partition_index: asked for asked in topic.partitions}.values()
                 ),
             )
@@ -50,7 +93,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     )
 
 
-def _partition(broker: Broker, request: Request, topic: Any, asked: Any) -> Any:
+def _partition(broker: Broker, request: Request, topic: Any, asked: Any, found: TimestampAndOffset | None) -> Any:
     known = asked.timestamp >= _EARLIEST_PENDING_UPLOAD
     if not known or request.api_version < _FIRST_VERSION.get(asked.timestamp, 0):
         return _error(request, asked, ErrorCode.unsupported_version)
@@ -62,11 +105,14 @@ def _partition(broker: Broker, request: Request, topic: Any, asked: Any) -> Any:
         return _error(request, asked, fenced)
     if not partition.is_leader and request.body.replica_id != _DEBUGGING_CONSUMER:
         return _error(request, asked, ErrorCode.not_leader_or_follower)
-    return _find(request, partition, asked)
+    return _find(request, partition, asked, found)
 
 
-def _find(request: Request, partition: Partition, asked: Any) -> Any:
-    """A place that no record stands for has no timestamp."""
+def _find(request: Request, partition: Partition, asked: Any, found: TimestampAndOffset | None) -> Any:
+    """A place that no record stands for has no timestamp.
+
+    :param found: the record of the timestamp.
+    """
     is_client = request.body.replica_id == _CONSUMER
     is_committed_only = getattr(request.body, "isolation_level", 0) == _READ_COMMITTED
     committed = partition.last_stable_offset if is_committed_only else partition.high_watermark
@@ -81,10 +127,6 @@ def _find(request: Request, partition: Partition, asked: Any) -> Any:
             return _found(request, asked, _NONE, partition.log_start_offset, partition.leader_epoch)
         case -5 | -6:
             return _error(request, asked, ErrorCode.none)
-        case -3:
-            found = partition.log.max_timestamp()
-        case _:
-            found = partition.log.offset_for_timestamp(asked.timestamp)
     if found is not None and found.offset < end_offset:
         return _found(request, asked, found.timestamp_ms, found.offset, found.leader_epoch)
     return _error(request, asked, _not_yet(request) if is_behind else ErrorCode.none)

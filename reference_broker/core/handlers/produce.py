@@ -22,6 +22,7 @@ from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.core.handlers.lookup import as_datetime, find_partition, find_topic
+from reference_broker.core.log.append_validation import ValidatedBatch, validate
 from reference_broker.core.log.errors import AppendError, RecordError
 from reference_broker.core.replication.acknowledgement import Acknowledgement, Key
 from reference_broker.core.replication.partition import ACKS_ALL, Partition
@@ -30,6 +31,7 @@ from reference_broker.core.topic_names import INTERNAL_TOPICS
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode, error_code
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, Codec
+from reference_broker.protocol.steps import BYTES_PER_STEP, Steps
 
 _ACKS = frozenset({ACKS_ALL, 0, 1})
 _ADMIN_CLIENT_ID = "__admin_client"
@@ -53,6 +55,7 @@ class _Result:
     topic: Any
     index: int
     key: Key | None = None
+    batch: ValidatedBatch | None = None
     error: ErrorCode = ErrorCode.none
     base_offset: int = _UNKNOWN_OFFSET
     end_offset: int = _UNKNOWN_OFFSET
@@ -63,8 +66,20 @@ class _Result:
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
+    """Validate every batch, in pieces, and append those that are valid together."""
+
+    def validated(results: list[_Result], later: Now) -> None:
+        for result in results:
+            if result.batch is not None:
+                _append(broker, request, result, later)
+        broker.runtime.complete(request, _complete(broker, request, results, later))
+
+    broker.runtime.work.run(request, _validate_all(broker, request, now), validated, now)
+    return Outcome.DEFERRED
+
+
+def _complete(broker: Broker, request: Request, results: list[_Result], now: Now) -> Any:
     """The offsets that the records were given."""
-    results = _append_all(broker, request, now)
     acks = request.body.acks
     if acks == 0:
         failed = any(result.error is not ErrorCode.none for result in results)
@@ -83,11 +98,16 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     return _response(broker, request, results, waiting.errors)
 
 
-def _append_all(broker: Broker, request: Request, now: Now) -> list[_Result]:
-    results = []
+def _validate_all(broker: Broker, request: Request, now: Now) -> Steps[list[_Result]]:
+    results: list[_Result] = []
+    unpaused_bytes = 0
     for topic in request.body.topic_data:
         found = find_topic(broker, topic)
         for data in topic.partition_data:
+            unpaused_bytes += len(data.records or b"")
+            if unpaused_bytes > BYTES_PER_STEP and results:
+                unpaused_bytes = 0
+                yield
             result = _Result(topic, data.index, None if isinstance(found, ErrorCode) else (found.name, data.index))
             partition = _check(request, find_partition(broker, found, data.index))
             if isinstance(partition, ErrorCode):
@@ -95,7 +115,7 @@ def _append_all(broker: Broker, request: Request, now: Now) -> list[_Result]:
             elif _is_unsupported(request, data.records):
                 result.error = ErrorCode.unsupported_compression_type
             else:
-                _append(partition, request, data.records or b"", result, now)
+                yield from _validate(partition, request, data.records or b"", result, now)
             results.append(result)
     return results
 
@@ -116,15 +136,34 @@ def _is_unsupported(request: Request, records: bytes | None) -> bool:
     return BatchHeader.parse(records).codec == Codec.ZSTD
 
 
-def _append(partition: Partition, request: Request, records: bytes, result: _Result, now: Now) -> None:
+def _validate(partition: Partition, request: Request, records: bytes, result: _Result, now: Now) -> Steps[None]:
     try:
-        appended = partition.append(records, acks=request.body.acks, now=now)
-    except AppendError as refused:
-        result.error, result.record_errors = error_code(refused.error), refused.record_errors
-        result.message = refused.message if refused.record_errors else None
-        is_whole_batch = result.error is ErrorCode.invalid_record and not refused.record_errors
-        if result.error not in _WITHOUT_LOG_START and not is_whole_batch:  # as Kafka tells it
-            result.log_start_offset = partition.log_start_offset
+        partition.check_append(request.body.acks)
+        result.batch = yield from validate(records, partition.log.config, now.wall_ms)
+    except AppendError as error:
+        _reject(partition, result, error)
+
+
+def _reject(partition: Partition, result: _Result, error: AppendError) -> None:
+    result.error, result.record_errors = error_code(error.error), error.record_errors
+    result.message = error.message if error.record_errors else None
+    is_whole_batch = result.error is ErrorCode.invalid_record and not error.record_errors
+    if result.error not in _WITHOUT_LOG_START and not is_whole_batch:  # as in Kafka
+        result.log_start_offset = partition.log_start_offset
+
+
+def _append(broker: Broker, request: Request, result: _Result, now: Now) -> None:
+    """Append a valid batch; the partition may have another leader by now, or be gone."""
+    assert result.key is not None
+    assert result.batch is not None
+    partition = broker.replicas.find(result.key)
+    if isinstance(partition, ErrorCode):
+        result.error = partition
+        return
+    try:
+        appended = partition.append(result.batch, acks=request.body.acks, now=now)
+    except AppendError as error:
+        _reject(partition, result, error)
     else:
         result.base_offset, result.end_offset = appended.base_offset, appended.last_offset + 1
         result.log_append_time_ms, result.log_start_offset = appended.log_append_time_ms, appended.log_start_offset

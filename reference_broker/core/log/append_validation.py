@@ -7,6 +7,8 @@
 5. Its counts agree, it is no control batch, an idempotent producer has a sequence.  INVALID_RECORD
 6. Its codec exists (Kafka itself fails over one that does not).                     UNKNOWN_SERVER_ERROR
    It holds as many records as it says.                                              INVALID_RECORD
+   Decompressed, where that is needed, it is at most 32 times `max.message.bytes`,
+   and where that is more than 32 MiB, at most 32 MiB or `max.message.bytes`.        MESSAGE_TOO_LARGE
 7. Every record has a key if the topic is compacted.                                 INVALID_RECORD, per record
 8. Under CreateTime every timestamp lies within the topic's bounds (KIP-937); under
    LogAppendTime the producer has not claimed to be the broker.                      INVALID_TIMESTAMP, per record
@@ -15,10 +17,15 @@
 
 The sequence of an idempotent producer comes after these (`producers`). Records are decoded for rule 7, and for rule 8
 where the header's two timestamps leave a doubt; rule 6 walks over their lengths, unless they are compressed.
+
+All of it depends on the batch and the topic's configuration alone, not on the log, and comes in pieces (`Steps`): a
+small batch may decompress to much, and a large one holds many records. Kafka bounds neither.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
 from reference_broker.core.log.config import NEVER, LogConfig
 from reference_broker.core.log.errors import AppendError, RecordError
@@ -34,12 +41,15 @@ from reference_broker.protocol.record_batch import (
     Bytes,
     Codec,
     CompressionError,
+    DecompressedSizeError,
     RecordSummary,
     TimestampType,
     checksum,
     count_records,
+    decompress,
     iterate_records,
 )
+from reference_broker.protocol.steps import RECORDS_PER_STEP, Steps
 
 _LEGACY_RECORD_SIZE_MIN_BYTES = 14
 _SIZE_UP_TO_MAGIC_BYTES = 17
@@ -47,8 +57,28 @@ _MAGIC_POSITION = 16
 _CODECS = frozenset(Codec)
 
 
-def validate(batch: Bytes, config: LogConfig, now_ms: int) -> BatchHeader:
-    """The header of the one batch that these bytes are.
+_DECOMPRESSED_FACTOR = 32
+_DECOMPRESSED_MAX_BYTES = 32 * 1024 * 1024
+"""Above this a factor costs more memory than a node may take; `max.message.bytes` itself is always possible."""
+_RECORD_ERRORS_MAX = 1_000
+
+
+def decompressed_max_bytes(config: LogConfig) -> int:
+    """How large the records of one batch may be without compression."""
+    factor_bytes = min(_DECOMPRESSED_FACTOR * config.max_message_bytes, _DECOMPRESSED_MAX_BYTES)
+    return max(factor_bytes, config.max_message_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedBatch:
+    """A batch that a log may take, packed as its topic prescribes."""
+
+    header: BatchHeader
+    data: Bytes
+
+
+def validate(batch: Bytes, config: LogConfig, now_ms: int) -> Steps[ValidatedBatch]:
+    """Validate the one batch that these bytes are, and pack it as the topic prescribes. Kafka's `LogValidator`.
 
     :raises AppendError: the first rule that it breaks.
     """
@@ -59,27 +89,34 @@ def validate(batch: Bytes, config: LogConfig, now_ms: int) -> BatchHeader:
     if header.crc != checksum(memoryview(batch)[: header.size_bytes]):
         raise AppendError("CORRUPT_MESSAGE", f"the checksum {header.crc:#010x} is not that of the batch")
     _check_header(header)
-    _check_records(header, batch, config, now_ms)
+    codec = header.codec if config.compression_type is None else config.compression_type
+    is_read = config.compacts or _has_doubtful_timestamp(header, config, now_ms)
+    data: bytes | bytearray = b""
+    if is_read or codec != header.codec:
+        max_bytes = config.max_message_bytes if codec == Codec.NONE else decompressed_max_bytes(config)
+        data = yield from _decompressed(header, batch, max_bytes)
+    if is_read:
+        yield from _check_records(header, data, config, now_ms)
+    elif header.codec == Codec.NONE:
+        yield from _check_count(header, batch)
     _check_segment_size(header, config)
-    return header
-
-
-def in_topics_codec(header: BatchHeader, batch: Bytes, config: LogConfig) -> tuple[BatchHeader, Bytes]:
-    """A validated batch as the topic wants it packed.
-
-    :raises AppendError: packed so it is too large.
-    """
-    codec = config.compression_type
-    if codec is None or codec == header.codec:
-        return header, batch
-    try:
-        packed = recompressed(header, batch, codec)
-    except CompressionError as broken:
-        raise AppendError("UNKNOWN_SERVER_ERROR", str(broken)) from None
+    if codec == header.codec:
+        return ValidatedBatch(header, batch)
+    packed = yield from recompressed(header, data, Codec(codec))
     changed = BatchHeader.parse(packed)
     _check_message_size(changed, config)
     _check_segment_size(changed, config)
-    return changed, packed
+    return ValidatedBatch(changed, packed)
+
+
+def _decompressed(header: BatchHeader, batch: Bytes, max_bytes: int) -> Steps[bytes | bytearray]:
+    records = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
+    try:
+        return (yield from decompress(header, records, max_bytes))
+    except DecompressedSizeError as error:
+        raise AppendError("MESSAGE_TOO_LARGE", str(error)) from None
+    except CompressionError as error:
+        raise AppendError("UNKNOWN_SERVER_ERROR", str(error)) from None
 
 
 def _check_message_size(header: BatchHeader, config: LogConfig) -> None:
@@ -151,19 +188,23 @@ class _Fault(Enum):
     APPEND_TIME = ("INVALID_TIMESTAMP", "Producer should not set timestamp type to LogAppendTime")
 
 
-def _check_records(header: BatchHeader, batch: Bytes, config: LogConfig, now_ms: int) -> None:
+def _check_count(header: BatchHeader, batch: Bytes) -> Steps[None]:
     try:
-        if config.compacts or _has_doubtful_timestamp(header, config, now_ms):
-            records = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
-            faults = tuple(_faults(header, iterate_records(header, records), config, now_ms))
-        else:
-            faults = ()
-            if header.codec == Codec.NONE and count_records(batch, header.size_bytes) != header.records_count:
-                raise AppendError(
-                    "INVALID_RECORD", f"the batch does not hold the {header.records_count} records it says"
-                )
-    except CompressionError as broken:
-        raise AppendError("UNKNOWN_SERVER_ERROR", str(broken)) from None
+        count = yield from count_records(batch, header.size_bytes)
+    except BatchError as broken:
+        raise AppendError("INVALID_RECORD", str(broken)) from None
+    if count != header.records_count:
+        raise AppendError("INVALID_RECORD", f"the batch does not hold the {header.records_count} records it says")
+
+
+def _check_records(header: BatchHeader, data: bytes | bytearray, config: LogConfig, now_ms: int) -> Steps[None]:
+    records = enumerate(iterate_records(header, data))
+    faults: list[tuple[int, _Fault]] = []
+    try:
+        while piece := tuple(islice(records, RECORDS_PER_STEP)):
+            faults += islice(_faults(header, piece, config, now_ms), _RECORD_ERRORS_MAX - len(faults))
+            if len(piece) == RECORDS_PER_STEP:
+                yield
     except BatchError as broken:
         raise AppendError("INVALID_RECORD", str(broken)) from None
     if faults:
@@ -184,11 +225,11 @@ def _has_doubtful_timestamp(header: BatchHeader, config: LogConfig, now_ms: int)
 
 
 def _faults(
-    header: BatchHeader, records: Iterator[RecordSummary], config: LogConfig, now_ms: int
+    header: BatchHeader, records: Iterable[tuple[int, RecordSummary]], config: LogConfig, now_ms: int
 ) -> Iterator[tuple[int, _Fault]]:
     earliest_ms = now_ms - config.message_timestamp_before_max_ms
     latest_ms = now_ms + config.message_timestamp_after_max_ms
-    for index, record in enumerate(records):
+    for index, record in records:
         if config.compacts and not record.has_key:
             yield index, _Fault.NO_KEY
         elif not config.uses_log_append_time and record.timestamp_ms != NO_TIMESTAMP:

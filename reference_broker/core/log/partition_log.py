@@ -12,11 +12,12 @@ Rules of this file:
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise, takewhile
 from typing import NamedTuple, Self
 
 from reference_broker.core.disk import Disk
-from reference_broker.core.log.append_validation import in_topics_codec, validate
+from reference_broker.core.log.append_validation import ValidatedBatch, decompressed_max_bytes, validate
 from reference_broker.core.log.closing import close_logs
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.epochs import LeaderEpochs
@@ -32,11 +33,15 @@ from reference_broker.protocol.record_batch import (
     HEADER_SIZE_BYTES,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
+    BatchError,
     BatchHeader,
     Bytes,
     TimestampType,
+    decompress,
+    iterate_records,
     with_timestamp,
 )
+from reference_broker.protocol.steps import RECORDS_PER_STEP, Steps, finish
 
 
 class Appended(NamedTuple):
@@ -196,39 +201,73 @@ class PartitionLog:
         """See `LeaderEpochs.end_offset_for`."""
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
-        """The first record that is not older."""
+    def offset_for_timestamp(self, timestamp_ms: int) -> Steps[TimestampAndOffset | None]:
+        """Look up the first record that is not older (KIP-79).
+
+        The log may change between two pieces: each begins at an offset again, with the files as they are.
+        """
+        from_offset = self.log_start_offset
+        while (batch := self._batch_at_or_after(timestamp_ms, from_offset)) is not None:
+            header, records = batch
+            found = yield from self._first_record(header, records, timestamp_ms, from_offset)
+            if found is not None:
+                return found
+            from_offset = header.last_offset + 1
+            yield
+        return None
+
+    def _batch_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[BatchHeader, bytes] | None:
+        """Header and records of the first batch, from an offset on, with a record that is not older by its header."""
         for segment in self._segments:
-            if segment.max_timestamp_ms >= timestamp_ms:
-                found = segment.first_at_or_after(timestamp_ms, self.log_start_offset)
+            if segment.max_timestamp_ms >= timestamp_ms and segment.end_offset > from_offset:
+                found = segment.batch_at_or_after(timestamp_ms, from_offset)
                 if found is not None:
                     return found
         return None
 
-    def max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp of all (KIP-734)."""
-        latest = max(self._segments, key=lambda segment: segment.max_timestamp_ms)
-        if latest.max_timestamp_ms == NO_TIMESTAMP:
-            return None
-        return latest.first_at_or_after(latest.max_timestamp_ms, latest.base_offset)
+    def _first_record(
+        self, header: BatchHeader, records: bytes, timestamp_ms: int, from_offset: int
+    ) -> Steps[TimestampAndOffset | None]:
+        """A compressed batch is not opened before this. One that turns out unreadable has no record to find."""
+        with suppress(BatchError):
+            data = yield from decompress(header, records, decompressed_max_bytes(self.config))
+            for index, record in enumerate(iterate_records(header, data), 1):
+                offset = header.base_offset + record.offset_delta
+                if record.timestamp_ms >= timestamp_ms and offset >= from_offset:
+                    return TimestampAndOffset(record.timestamp_ms, offset, header.leader_epoch)
+                if index % RECORDS_PER_STEP == 0:
+                    yield
+        return None
+
+    def max_timestamp(self) -> Steps[TimestampAndOffset | None]:
+        """Look up the first record with the largest timestamp of all (KIP-734)."""
+        latest_ms = max(segment.max_timestamp_ms for segment in self._segments)
+        return None if latest_ms == NO_TIMESTAMP else (yield from self.offset_for_timestamp(latest_ms))
 
     # Appending
 
     def append(self, batch: Bytes, *, leader_epoch: int, now_ms: int) -> Appended:
-        """Take one batch of a client.
+        """Validate and append a batch at once.
 
         :raises AppendError: it breaks a rule; the log is as it was.
         """
-        header = validate(batch, self.config, now_ms)
+        validated = finish(validate(batch, self.config, now_ms))
+        return self.append_validated(validated, leader_epoch=leader_epoch, now_ms=now_ms)
+
+    def append_validated(self, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int) -> Appended:
+        """Append one batch of a client.
+
+        :raises AppendError: its producer may not append it; the log is as it was.
+        """
+        header = batch.header
         if header.producer_id != NO_PRODUCER_ID or header.is_transactional:
             duplicate = self._check_producer(header)
             if duplicate is not None:
                 where = duplicate.base_offset, duplicate.last_offset, duplicate.timestamp_ms
                 return Appended(*where, self.log_start_offset)
-        header, batch = in_topics_codec(header, batch, self.config)
-        records = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
+        records = memoryview(batch.data)[HEADER_SIZE_BYTES : header.size_bytes]
         placed = self._place(header, records, leader_epoch, now_ms)
-        self.append_placed(placed, batch, now_ms)
+        self.append_placed(placed, batch.data, now_ms)
         append_time_ms = now_ms if self.config.uses_log_append_time else NO_TIMESTAMP
         return Appended(placed.base_offset, placed.last_offset, append_time_ms, self.log_start_offset)
 

@@ -9,7 +9,6 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 from reference_broker.core.disk import Disk
 from reference_broker.core.log.batch_file import BatchFile
@@ -20,8 +19,7 @@ from reference_broker.core.log.index import (
     TimeIndex,
     TimestampOffset,
 )
-from reference_broker.core.log.timestamp_and_offset import TimestampAndOffset
-from reference_broker.protocol.record_batch import NO_TIMESTAMP, BatchError, BatchHeader, Bytes, iterate_records
+from reference_broker.protocol.record_batch import NO_TIMESTAMP, BatchHeader, Bytes
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -302,8 +300,8 @@ class Segment:
             boundary = position + header.size_bytes
         return boundary
 
-    def first_at_or_after(self, timestamp_ms: int, from_offset: int) -> TimestampAndOffset | None:
-        """The first record from `from_offset` on whose timestamp is `timestamp_ms` or later (KIP-79)."""
+    def batch_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[BatchHeader, bytes] | None:
+        """Header and records of the first batch, from `from_offset` on, whose max timestamp is this or later."""
         entry = self._time_index.before(timestamp_ms)
         if entry is not None and not self._confirms_timestamp(entry):
             self._rebuild_indexes()
@@ -313,22 +311,9 @@ class Segment:
             return None
         for batch_position, header in self._file.headers(position):
             if header.max_timestamp_ms >= timestamp_ms:
-                found = self._first_record(batch_position, header, timestamp_ms, from_offset)
-                if found is not None:
-                    return found
+                return header, self._file.records(batch_position, header)
         return None
 
     def _confirms_timestamp(self, entry: TimestampOffset) -> bool:
         header = next(self.headers(entry.last_offset), None)
         return header is not None and (header.max_timestamp_ms, header.last_offset) == entry
-
-    def _first_record(
-        self, position: int, header: BatchHeader, timestamp_ms: int, from_offset: int
-    ) -> TimestampAndOffset | None:
-        """A compressed batch is not opened before this. One that turns out unreadable has no record to find."""
-        with suppress(BatchError):
-            for record in iterate_records(header, self._file.records(position, header)):
-                offset = header.base_offset + record.offset_delta
-                if record.timestamp_ms >= timestamp_ms and offset >= from_offset:
-                    return TimestampAndOffset(record.timestamp_ms, offset, header.leader_epoch)
-        return None

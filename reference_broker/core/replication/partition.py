@@ -22,6 +22,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 from reference_broker.core.clock import Now
+from reference_broker.core.log.append_validation import ValidatedBatch
 from reference_broker.core.log.epochs import UNDEFINED_EPOCH
 from reference_broker.core.log.errors import AppendError
 from reference_broker.core.log.partition_log import Appended, PartitionLog
@@ -186,11 +187,8 @@ class Partition:
         """Never more than there are replicas."""
         return min(self.min_insync_replicas, len(self.followers) + 1)
 
-    def append(self, batch: Bytes, *, acks: int, now: Now) -> Appended:
-        """Append a batch as the leader.
-
-        :raises AppendError: it is refused, or this is not the leader, or acks=all finds too few replicas in sync.
-        """
+    def check_append(self, acks: int) -> None:
+        """Raise `AppendError` if this is not the leader, or acks=all finds too few replicas in sync."""
         if not self.is_leader:
             raise AppendError("NOT_LEADER_OR_FOLLOWER", f"broker {self._around.node_id} does not lead {self.key}")
         if acks == ACKS_ALL and self.is_under_min_isr:
@@ -198,7 +196,14 @@ class Partition:
                 "NOT_ENOUGH_REPLICAS",
                 f"the ISR {sorted(self.isr.isr)} is smaller than min.insync.replicas={self.min_insync_replicas}",
             )
-        appended = self.log.append(batch, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
+
+    def append(self, batch: ValidatedBatch, *, acks: int, now: Now) -> Appended:
+        """Append a batch as the leader.
+
+        :raises AppendError: see `check_append`; or its producer may not append it.
+        """
+        self.check_append(acks)
+        appended = self.log.append_validated(batch, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
         self._maybe_advance_high_watermark(now)
         self._around.moved(self, now)
         return appended

@@ -14,6 +14,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import TopicConfiguration
 from reference_broker.core.configuration.key import LONG_MAX
 from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.log.append_validation import validate
 from reference_broker.core.log.partition_log import Appended
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
@@ -29,6 +30,7 @@ from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
+from reference_broker.protocol.steps import finish
 
 Committed = Callable[[ErrorCode, Now], None]
 """Takes what became of an append: none, once it is committed, or an error."""
@@ -115,7 +117,9 @@ class Replicas:
 
         :raises AppendError: it is refused, or this broker does not lead the partition, or too few are in sync.
         """
-        appended = partition.append(batch, acks=ACKS_ALL, now=now)
+        partition.check_append(ACKS_ALL)
+        validated = finish(validate(batch, partition.log.config, now.wall_ms))
+        appended = partition.append(validated, acks=ACKS_ALL, now=now)
         waiting = Acknowledgement(
             {partition.key: appended.last_offset + 1},
             self.find,

@@ -24,6 +24,7 @@ from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.producers import BATCHES_REMEMBERED, ProducerState
 from reference_broker.core.log.segment import Segment
 from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader, checksum
+from reference_broker.protocol.steps import finish
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
@@ -179,14 +180,15 @@ class _Oracle:
                 if segment.position_of(offset) != position:
                     self._violated("index-fits-log", f"offset {offset} is found at {segment.position_of(offset)}")
             self._check_time(header.max_timestamp_ms)
-        if log.offset_for_timestamp(max((header.max_timestamp_ms for *_, header in whole), default=0) + 1):
+        behind_all_ms = max((header.max_timestamp_ms for *_, header in whole), default=0) + 1
+        if finish(log.offset_for_timestamp(behind_all_ms)):
             self._violated("time-index-fits-log", "a time behind all records is found")
 
     def _check_time(self, timestamp_ms: int) -> None:
         log = self._log
         if timestamp_ms == NO_TIMESTAMP:
             return
-        found = log.offset_for_timestamp(timestamp_ms)
+        found = finish(log.offset_for_timestamp(timestamp_ms))
         expected = next(
             (
                 header

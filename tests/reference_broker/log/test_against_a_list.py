@@ -15,6 +15,7 @@ from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.errors import OffsetOutOfRangeError
 from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.protocol.steps import finish
 from tests.reference_broker.log.batches import NOW_MS, Compression, decode_batches, encode_batch, of_timestamps, offsets
 
 DIRECTORY = "orders-0"
@@ -230,13 +231,13 @@ class LogMachine(RuleBasedStateMachine):
     def look_up_by_time(self, age_ms: int) -> None:
         timestamp_ms = NOW_MS - age_ms
         expected = next((record for record in self._kept() if record.timestamp_ms >= timestamp_ms), None)
-        found = self.log.offset_for_timestamp(timestamp_ms)
+        found = finish(self.log.offset_for_timestamp(timestamp_ms))
         assert found == (expected and (expected.timestamp_ms, expected.offset, expected.epoch))
 
     @precondition(lambda self: self.records)
     @rule()
     def look_up_max_timestamp(self) -> None:
-        found = self.log.max_timestamp()
+        found = finish(self.log.max_timestamp())
         kept = self._kept()
         if kept and self.segment_bases()[0] == self.start:
             latest = max(kept, key=lambda record: (record.timestamp_ms, -record.offset))

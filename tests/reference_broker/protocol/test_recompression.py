@@ -7,14 +7,17 @@ from hypothesis import given
 
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
 from reference_broker.protocol.recompression import recompressed
-from reference_broker.protocol.record_batch import BatchHeader, Codec
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, Codec, decompress
+from reference_broker.protocol.steps import finish
 from tests.reference_broker.protocol.test_record_batch import BATCHES
 
 
 @given(BATCHES, st.sampled_from(Codec))
 def test_only_the_codec_changes(batch, codec):
     data = encode_batch(batch)
-    changed = recompressed(BatchHeader.parse(data), data, codec)
+    header = BatchHeader.parse(data)
+    records = finish(decompress(header, data[HEADER_SIZE_BYTES:], 2**20))
+    changed = finish(recompressed(header, records, codec))
     (found,) = decode_batches(changed)  # which holds the length and the checksum against the bytes
     (before,) = decode_batches(data)
     assert found == replace(before, compression=Compression(codec))

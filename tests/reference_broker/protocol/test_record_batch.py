@@ -12,12 +12,18 @@ from reference_broker.protocol.record_batch import (
     HEADER_SIZE_BYTES,
     BatchError,
     BatchHeader,
+    CompressionError,
+    DecompressedSizeError,
     TimestampType,
     checksum,
     count_records,
+    decompress,
     iterate_records,
     with_timestamp,
 )
+from reference_broker.protocol.steps import BYTES_PER_STEP, finish
+
+_MAX_BYTES = 2**20
 
 RECORDS = st.lists(
     st.builds(
@@ -48,6 +54,10 @@ def records_of(data: bytes) -> bytes:
     return data[HEADER_SIZE_BYTES:]
 
 
+def summaries(header: BatchHeader, records: bytes):
+    return iterate_records(header, finish(decompress(header, records, _MAX_BYTES)))
+
+
 @given(BATCHES)
 def test_a_header_reads_as_it_was_written(batch):
     data = encode_batch(batch)
@@ -68,7 +78,7 @@ def test_a_header_reads_as_it_was_written(batch):
 @given(BATCHES)
 def test_records_are_seen_as_they_are(batch):
     data = encode_batch(batch)
-    seen = list(iterate_records(BatchHeader.parse(data), records_of(data)))
+    seen = list(summaries(BatchHeader.parse(data), records_of(data)))
     assert [(record.timestamp_ms, record.has_key) for record in seen] == [
         (record.timestamp_ms, record.key is not None) for record in batch.records
     ]
@@ -78,24 +88,24 @@ def test_records_are_seen_as_they_are(batch):
 @given(BATCHES, st.binary(max_size=10))
 def test_records_are_counted_by_their_lengths(batch, before):
     data = encode_batch(replace(batch, compression=Compression.NONE))
-    assert count_records(data, len(data)) == len(batch.records)
+    assert finish(count_records(data, len(data))) == len(batch.records)
     with pytest.raises(BatchError):
-        count_records(data + b"\x02", len(data) + 1)
+        finish(count_records(data + b"\x02", len(data) + 1))
     with pytest.raises(BatchError):
-        count_records(data, len(data) - 1)
+        finish(count_records(data, len(data) - 1))
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 200, 8191, 8192, 100_000, 3_000_000])
 def test_lengths_of_every_size_are_read(length):
     data = encode_batch(RecordBatch((Record(bytes(length)), Record(b"x"))))
-    assert count_records(data, len(data)) == 2
+    assert finish(count_records(data, len(data))) == 2
 
 
 @pytest.mark.parametrize("records", [b"\x01", b"\xff" * 11, b"\x80"])
 def test_lengths_that_are_none_are_refused(records):
     data = bytes(HEADER_SIZE_BYTES) + records
     with pytest.raises(BatchError):
-        count_records(data, len(data))
+        finish(count_records(data, len(data)))
 
 
 @given(BATCHES, st.integers(0, 2**45), st.sampled_from(TimestampType))
@@ -131,11 +141,37 @@ def test_changed_records_raise_nothing_but_their_error(batch, data):
         encoded[data.draw(st.integers(HEADER_SIZE_BYTES, len(encoded) - 1))] = data.draw(st.integers(0, 255))
     header = BatchHeader.parse(encoded)
     with suppress(BatchError):
-        assert len(list(iterate_records(header, records_of(bytes(encoded))))) == header.records_count
+        assert len(list(summaries(header, records_of(bytes(encoded))))) == header.records_count
 
 
 @pytest.mark.parametrize("size", [b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f"])
 def test_a_snappy_block_that_claims_gigabytes_is_refused(size):
     header = BatchHeader.parse(encode_batch(RecordBatch((Record(b"v"),), compression=Compression.SNAPPY)))
     with pytest.raises(BatchError):
-        list(iterate_records(header, size + bytes(20)))
+        finish(decompress(header, size + bytes(20), _MAX_BYTES))
+
+
+@pytest.mark.parametrize("compression", [each for each in Compression if each is not Compression.NONE])
+def test_decompression_is_bounded(compression):
+    data = encode_batch(RecordBatch((Record(bytes(_MAX_BYTES)),), compression=compression))
+    header = BatchHeader.parse(data)
+    whole = finish(decompress(header, records_of(data), 2 * _MAX_BYTES))
+    assert finish(decompress(header, records_of(data), len(whole))) == whole
+    with pytest.raises(DecompressedSizeError):
+        finish(decompress(header, records_of(data), len(whole) - 1))
+
+
+@pytest.mark.parametrize("compression", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+def test_decompression_comes_in_pieces_and_ends_at_the_bound(compression):
+    data = encode_batch(RecordBatch((Record(bytes(64 * _MAX_BYTES)),), compression=compression))
+    steps = decompress(BatchHeader.parse(data), records_of(data), _MAX_BYTES)
+    for _ in range(1 + _MAX_BYTES // BYTES_PER_STEP):
+        next(steps)
+    with pytest.raises(DecompressedSizeError):
+        next(steps)
+
+
+def test_a_gzip_stream_that_ends_too_early_is_an_error():
+    data = encode_batch(RecordBatch((Record(b"value" * 100),), compression=Compression.GZIP))
+    with pytest.raises(CompressionError):
+        finish(decompress(BatchHeader.parse(data), records_of(data)[:-12], _MAX_BYTES))

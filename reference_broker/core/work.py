@@ -1,0 +1,71 @@
+"""Work that one request causes and that is too long for one event: Kafka's request handler pool, for one thread.
+
+Rules of this file:
+- The first piece runs at once. Most work has one piece, and then nothing waits.
+- What is left runs one piece per event, and one work after the other: only one at a time holds memory for it.
+- Whatever the work reads may have changed between two pieces. It works on values, and its result is checked again.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.request import Request
+from reference_broker.core.timers import Timers
+from reference_broker.protocol.steps import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    request: Request
+    steps: Steps[Any]
+    then: Callable[[Any, Now], None]
+
+    def advance(self, now: Now) -> bool:
+        """Run one piece. Whether it was the last one."""
+        try:
+            next(self.steps)
+        except StopIteration as done:
+            self.then(done.value, now)
+            return True
+        return False
+
+
+class Work:
+    """The unfinished work of a node.
+
+    :param timers: run the next piece.
+    :param fail: is called with a request whose work raised an exception, before that is passed on.
+    """
+
+    def __init__(self, timers: Timers, fail: Callable[[Request], None]) -> None:
+        self._timers = timers
+        self._fail = fail
+        self._unfinished: deque[_Task] = deque()
+
+    def __len__(self) -> int:
+        return len(self._unfinished)
+
+    def run(self, request: Request, steps: Steps[Any], then: Callable[[Any, Now], None], now: Now) -> None:
+        """Run the pieces of a request's work, and then call `then` with the result, perhaps at once."""
+        task = _Task(request, steps, then)
+        if not task.advance(now):
+            self._unfinished.append(task)
+            if len(self._unfinished) == 1:
+                self._timers.set(now.monotonic_ms, self._continue)
+
+    def _continue(self, now: Now) -> None:
+        task = self._unfinished[0]
+        is_done = True
+        try:
+            is_done = task.advance(now)
+        except Exception:
+            self._fail(task.request)
+            raise
+        finally:
+            if is_done:
+                self._unfinished.popleft()
+            if self._unfinished:
+                self._timers.set(now.monotonic_ms, self._continue)

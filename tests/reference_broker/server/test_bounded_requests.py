@@ -1,0 +1,159 @@
+"""No request keeps a node from serving other connections: a second one sends ApiVersions all the while."""
+
+import socket
+import statistics
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kio.index import load_response_schema
+
+from fixtures.clients.raw import decode_response, encode_request
+from fixtures.clients.record_batch import Compression, Record, RecordBatch, encode_batch
+from reference_broker.protocol.record_batch import BatchHeader, checksum
+from tests.reference_broker.requests import request
+from tests.reference_broker.server.process import running
+
+_WAIT_MAX_S = 0.25
+"""A piece of work takes less than 50 ms on a quiet machine; a whole one would take seconds."""
+_MIB = 1024 * 1024
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, broker):
+        self._socket = socket.create_connection((broker.host, broker.port), timeout=120)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()
+
+    def send(self, api, version, **fields):
+        entity = request(api, version, **fields)
+        frame = encode_request(entity, 1, "test")
+        self._socket.sendall(len(frame).to_bytes(4, "big") + frame)
+        size = int.from_bytes(self._read(4), "big")
+        return decode_response(load_response_schema(entity.__api_key__, entity.__version__), self._read(size))
+
+    def _read(self, size):
+        data = b""
+        while len(data) < size:
+            part = self._socket.recv(size - len(data))
+            assert part, "the broker closed the connection"
+            data += part
+        return data
+
+
+@contextmanager
+def others_are_served(broker):
+    """A second connection gets each of its responses in time, from the beginning to the end."""
+    waits_s, ended = [], threading.Event()
+
+    def probe():
+        with Client(broker) as other:
+            while not ended.is_set():
+                began = worked_s(broker)
+                other.send("ApiVersions", 0)
+                waits_s.append(worked_s(broker) - began)
+
+    thread = threading.Thread(target=probe)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    assert max(waits_s) < _WAIT_MAX_S, f"{max(waits_s):.3f} s, median {statistics.median(waits_s):.4f} s"
+
+
+def worked_s(broker):
+    """Seconds that the node's one thread has computed: what others on the machine take does not count as its delay."""
+    return int(Path(f"/proc/{broker.process.pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def resident_bytes(broker):
+    status = Path(f"/proc/{broker.process.pid}/status").read_text().splitlines()
+    line = next(line for line in status if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+
+def bomb(compression, size_bytes, records=1):
+    """A batch of zeros, that its codec makes small."""
+    value = bytes(size_bytes // records)
+    batch = RecordBatch(tuple(Record(value, key=b"k") for _ in range(records)), compression=compression)
+    return encode_batch(batch)
+
+
+def create_topic(client, name, **configs):
+    settings = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": settings}
+    [created] = client.send("CreateTopics", 7, topics=[topic], timeout=10_000).topics
+    assert created.error_code == 0
+
+
+def produce(client, name, records):
+    data = [{"name": name, "partition_data": [{"index": 0, "records": records}]}]
+    response = client.send("Produce", 12, acks=-1, timeout=10_000, topic_data=data)
+    return response.responses[0].partition_responses[0].error_code.name
+
+
+COMPRESSED = [each for each in Compression if each is not Compression.NONE]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("bounded")) as broker:
+        with Client(broker) as client:
+            create_topic(client, "warm", cleanup_policy="compact")
+            for compression in COMPRESSED:  # the codecs' library is loaded once
+                assert produce(client, "warm", bomb(compression, 1000)) == "none"
+        yield broker
+
+
+@pytest.fixture
+def client(broker):
+    with Client(broker) as client:
+        yield client
+
+
+@pytest.mark.parametrize("compression", COMPRESSED, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "configs", [{"cleanup_policy": "compact"}, {"compression_type": "gzip"}, {"compression_type": "uncompressed"}]
+)
+def test_a_small_batch_that_decompresses_to_much(broker, client, compression, configs):
+    name = "-".join([compression.name, *configs, *configs.values()]).lower()
+    create_topic(client, name, max_message_bytes=str(8 * _MIB), **configs)
+    size_bytes = 100 * _MIB if compression in {Compression.SNAPPY, Compression.GZIP} else 512 * _MIB
+    records = bomb(compression, size_bytes)
+    expected = "none" if configs == {"compression_type": compression.name.lower()} else "message_too_large"
+    with others_are_served(broker):
+        assert produce(client, name, records) == expected
+    assert resident_bytes(broker) < 300 * _MIB
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD], ids=lambda each: each.name)
+def test_very_many_records_in_a_batch(broker, client, compression):
+    name = f"many-{compression.name}".lower()
+    create_topic(client, name, cleanup_policy="compact", max_message_bytes=str(4 * _MIB))
+    records = bomb(compression, 0, 300_000)
+    with others_are_served(broker):
+        assert produce(client, name, records) == "none"
+
+
+def test_timestamps_that_only_headers_have(broker, client):
+    """A lookup by time opens one batch after the other, and finds nothing in any."""
+    create_topic(client, "late")
+    plain = bomb(Compression.ZSTD, 0, 200_000)
+    header = BatchHeader.parse(plain)._replace(max_timestamp_ms=2**40)
+    records = header.pack() + plain[61:]
+    late = header._replace(crc=checksum(records)).pack() + plain[61:]
+    for _ in range(5):
+        assert produce(client, "late", late) == "none"
+    asked = [{"partition_index": 0, "timestamp": 2**40}]
+    with others_are_served(broker):
+        [topic] = client.send("ListOffsets", 7, replica_id=-1, topics=[{"name": "late", "partitions": asked}]).topics
+    assert topic.partitions[0].offset == -1
