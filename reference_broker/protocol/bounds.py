@@ -3,6 +3,8 @@
 - It reserves room for as many elements as an array claims to have, and a claim of 2^31 elements ends the whole process.
   So an array may not have more elements than there are bytes left (each takes at least one), nor a string or a tagged
   field more bytes. Kafka's own generated readers hold the same rule.
+- It takes as many elements as there are. Here a request has at most `ELEMENTS_MAX`: Kafka bounds a request by its bytes
+  alone, `socket.request.max.bytes`, and has other threads for other requests.
 - It refuses tagged fields that it does not know, which a server has to pass over (KIP-482): a newer client sends them.
   So the walk notes where they are, and `readable` takes them out.
 - It reads null where a field may not be null, which Kafka's readers refuse.
@@ -20,7 +22,26 @@ from reference_broker.protocol.errors import MalformedRequestError
 
 Cut = tuple[int, int, bytes]
 """Bytes from a position up to another that something, mostly nothing, is to stand for."""
-Walk = Callable[[bytes, int, list[Cut]], int]
+ELEMENTS_MAX = 20_000
+"""Of all arrays of a request together. Each element is work: decoding it, and what the handler does for it."""
+
+
+class Cuts(list[Cut]):
+    """The cuts that a walk has noted, and the number of array elements that it has passed."""
+
+    def __init__(self, elements: int = 0) -> None:
+        super().__init__()
+        self.elements = elements
+
+    def add_elements(self, elements: int) -> int:
+        """Count elements. Raises `MalformedRequestError` if they are too many."""
+        self.elements += elements
+        if self.elements > ELEMENTS_MAX:
+            raise MalformedRequestError(f"a request has at most {ELEMENTS_MAX} array elements")
+        return elements
+
+
+Walk = Callable[[bytes, int, Cuts], int]
 """From the position of a value in a frame to the position after it, noting cuts. Raises `MalformedRequestError`."""
 
 _SIZES_BYTES = {
@@ -52,7 +73,7 @@ def readable(message_type: Any) -> Callable[[bytes, int], tuple[bytes, int]]:
     walk = _entity_walk(message_type)
 
     def judge(frame: bytes, position: int) -> tuple[bytes, int]:
-        cuts: list[Cut] = []
+        cuts = Cuts()
         end = walk(frame, position, cuts)
         return (_without(frame, position, end, cuts), 0) if cuts else (frame, position)
 
@@ -61,7 +82,7 @@ def readable(message_type: Any) -> Callable[[bytes, int], tuple[bytes, int]]:
 
 def walk_tagged_fields(frame: bytes, position: int) -> int:
     """Pass over tagged fields of which none is known, as a request's header has them."""
-    return _walk_tagged_fields(frame, position, {}, [])
+    return _walk_tagged_fields(frame, position, {}, Cuts())
 
 
 def _without(frame: bytes, start: int, end: int, cuts: list[Cut]) -> bytes:
@@ -88,7 +109,7 @@ def _entity_walk(entity_type: Any) -> Walk:
         if "tag" in field.metadata
     }
 
-    def walk(frame: bytes, position: int, cuts: list[Cut]) -> int:
+    def walk(frame: bytes, position: int, cuts: Cuts) -> int:
         for step in walks:
             position = step(frame, position, cuts)
         return _walk_tagged_fields(frame, position, tagged_walks, cuts) if flexible else position
@@ -111,21 +132,22 @@ def _merged(walks: Iterable[Walk | int]) -> list[Walk]:
     return [*merged, _fixed_walk(size_bytes)] if size_bytes else merged
 
 
-def _walk_tagged_fields(frame: bytes, start: int, known: dict[int, Walk], cuts: list[Cut]) -> int:
+def _walk_tagged_fields(frame: bytes, start: int, known: dict[int, Walk], cuts: Cuts) -> int:
     """A count, then tag, size and content of each: all varints. Those unknown are cut, and the count corrected."""
     if frame[start : start + 1] == _NO_TAGGED_FIELDS:
         return start + 1
     count, position = _read_varint(frame, start)
     first_field, unknown = position, 0
-    for _ in range(_within(frame, position, count)):
+    for _ in range(cuts.add_elements(_within(frame, position, count))):
         field_start = position
         tag, size_start = _read_varint(frame, position)
         size_bytes, position = _read_varint(frame, size_start)
         end = position + _within(frame, position, size_bytes)
         if tag in known:
-            inside: list[Cut] = []
+            inside = Cuts(cuts.elements)
             if known[tag](frame, position, inside) > end:
                 raise MalformedRequestError(f"tagged field {tag} is longer than its size")
+            cuts.elements = inside.elements
             if inside:
                 left_bytes = len(_without(frame, position, end, inside))
                 cuts += [(size_start, position, _varint(left_bytes)), *inside]
@@ -165,7 +187,7 @@ def without_null(hint: Any) -> Any:
 def _nullable(walk: Walk) -> Walk:
     """A nullable struct is led by a byte, -1 for null (KIP-893)."""
 
-    def walk_nullable(frame: bytes, position: int, cuts: list[Cut]) -> int:
+    def walk_nullable(frame: bytes, position: int, cuts: Cuts) -> int:
         present = frame[position : position + 1] == b"\x01"
         return walk(frame, position + 1, cuts) if present else position + 1
 
@@ -177,14 +199,14 @@ def _as_walk(walk: Walk | int) -> Walk:
 
 
 def _fixed_walk(size_bytes: int) -> Walk:
-    def walk(frame: bytes, position: int, _: list[Cut]) -> int:
+    def walk(frame: bytes, position: int, _: Cuts) -> int:
         return position + _within(frame, position, size_bytes)
 
     return walk
 
 
 def _bytes_walk(read_length: Callable[[bytes, int], tuple[int, int]]) -> Walk:
-    def walk(frame: bytes, position: int, _: list[Cut]) -> int:
+    def walk(frame: bytes, position: int, _: Cuts) -> int:
         length, position = read_length(frame, position)
         return position + _within(frame, position, length)
 
@@ -192,9 +214,9 @@ def _bytes_walk(read_length: Callable[[bytes, int], tuple[int, int]]) -> Walk:
 
 
 def _array_walk(element: Walk, read_length: Callable[[bytes, int], tuple[int, int]]) -> Walk:
-    def walk(frame: bytes, position: int, cuts: list[Cut]) -> int:
+    def walk(frame: bytes, position: int, cuts: Cuts) -> int:
         length, position = read_length(frame, position)
-        for _ in range(_within(frame, position, length)):
+        for _ in range(cuts.add_elements(_within(frame, position, length))):
             position = element(frame, position, cuts)
         return position
 

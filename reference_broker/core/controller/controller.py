@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from reference_broker.core.clock import Now
 from reference_broker.core.controller.duties import Duties, nothing
 from reference_broker.core.controller.elections import Elections
+from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.heartbeats import Heartbeats
 from reference_broker.core.controller.refusals import refusal
 from reference_broker.core.metadata.bootstrap import bootstrap_records
@@ -31,6 +32,9 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
 
 Then = Callable[[Now], None]
+MAX_RECORDS_PER_USER_OP = 10_000
+"""Of one request: Kafka's `QuorumController.MAX_RECORDS_PER_USER_OP`."""
+TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
 
 
 class MetadataWriter(Protocol):
@@ -137,7 +141,12 @@ class Controller:
     def respond_when_committed(
         self, request: Request, records: Sequence[MetadataRecord], response: Any, now: Now
     ) -> Any:
-        """Write, and answer once that is committed; to be returned by a handler."""
+        """Write, and answer once that is committed; to be returned by a handler.
+
+        Raises `ControllerError`, POLICY_VIOLATION, for more records than one request may have.
+        """
+        if len(records) > MAX_RECORDS_PER_USER_OP:
+            raise ControllerError(ErrorCode.policy_violation, TOO_MANY_RECORDS)
         if not records and not self._waiting:
             return response
         self.write(records, lambda _: self.runtime.respond(request, response), now, request=request)

@@ -3,6 +3,7 @@
 - A topic twice in the request INVALID_REQUEST(42); no such topic UNKNOWN_TOPIC_OR_PARTITION(3); not more than there are
   INVALID_PARTITIONS(37); replicas that cannot be INVALID_REPLICA_ASSIGNMENT(39), as many as cannot be placed
   INVALID_REPLICATION_FACTOR(38).
+- More than 10,000 new partitions in one request: POLICY_VIOLATION(44) for all of it.
 - `validate_only` answers the same and leaves nothing.
 
 Gaps: no quota on mutations (KIP-599).
@@ -13,7 +14,7 @@ from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import MAX_RECORDS_PER_USER_OP, TOO_MANY_RECORDS, Controller
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.partitions import add_partitions
 from reference_broker.core.request import Request
@@ -24,6 +25,8 @@ from reference_broker.protocol.metadata_records import MetadataRecord
 @only_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
     """What became of each topic."""
+    if _count_new(controller, request) > MAX_RECORDS_PER_USER_OP:
+        raise ControllerError(ErrorCode.policy_violation, TOO_MANY_RECORDS)
     count = Counter(topic.name for topic in request.body.topics)
     asked = {topic.name: topic for topic in request.body.topics}
     records: list[MetadataRecord] = []
@@ -39,6 +42,12 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
             results.append(_result(request, name, ErrorCode.none, None))
     response = request.replies.CreatePartitionsResponse(results=tuple(results))
     return controller.respond_when_committed(request, () if request.body.validate_only else records, response, now)
+
+
+def _count_new(controller: Controller, request: Request) -> int:
+    """The partitions to add, counted before any of them is placed."""
+    topics = ((topic, controller.image.topics.get(topic.name)) for topic in request.body.topics)
+    return sum(max(topic.count - len(known.partitions), 0) for topic, known in topics if known is not None)
 
 
 def _plan(controller: Controller, topic: Any) -> list[MetadataRecord]:

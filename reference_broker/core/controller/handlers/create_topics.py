@@ -16,20 +16,18 @@ from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import MAX_RECORDS_PER_USER_OP, Controller
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.topics import USE_DEFAULT, NewTopic, PlannedTopic, Surroundings, plan_topic
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
 
-_PARTITIONS_MAX = 10_000
-
 
 @only_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
     """What became of each topic."""
-    if _count_partitions(controller, request) > _PARTITIONS_MAX:
+    if _count_partitions(controller, request) > MAX_RECORDS_PER_USER_OP:
         raise ControllerError(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
     count = Counter(topic.name for topic in request.body.topics)
     asked = {topic.name: topic for topic in request.body.topics}

@@ -1,0 +1,101 @@
+"""What one request may ask for is bounded, whatever arrays it has: for every API that a node serves."""
+
+import dataclasses
+from typing import get_args, get_origin, get_type_hints
+
+import pytest
+from kio.index import load_request_schema
+from kio.schema.errors import ErrorCode
+
+from fixtures.clients.raw import encode_request
+from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
+from reference_broker.protocol.bounds import ELEMENTS_MAX, without_null
+from reference_broker.protocol.errors import MalformedRequestError
+from reference_broker.protocol.messages import message_codec
+from tests.reference_broker.cluster import CLOSED
+from tests.reference_broker.requests import populated
+from tests.reference_broker.scripted import ScriptedBroker
+
+VERSIONS = sorted({(api.key, api.max_version) for api in (*BROKER_APIS.values(), *CONTROLLER_APIS.values())})
+
+
+def arrays_of(entity_type, path=()):
+    """The path of every array in a message, those inside of others too."""
+    for name, hint in get_type_hints(entity_type).items():
+        inner = without_null(hint)
+        is_array = get_origin(inner) is tuple
+        element = get_args(inner)[0] if is_array else inner
+        if is_array:
+            yield (*path, name)
+        if dataclasses.is_dataclass(element) and not name.startswith("_"):
+            yield from arrays_of(element, (*path, name))
+
+
+def multiplied(entity, path, count):
+    """The message with so many of the elements that the array at a path has."""
+    name, *rest = path
+    value = getattr(entity, name)
+    if not rest:
+        return dataclasses.replace(entity, **{name: value[:1] * count})
+    inner = multiplied(value[0] if isinstance(value, tuple) else value, rest, count)
+    return dataclasses.replace(entity, **{name: (inner,) if isinstance(value, tuple) else inner})
+
+
+ARRAYS = [(*version, path) for version in VERSIONS for path in arrays_of(load_request_schema(*version))]
+
+
+@pytest.mark.parametrize(("api_key", "version", "path"), ARRAYS, ids=str)
+def test_an_array_of_any_api_has_a_bound(api_key, version, path):
+    entity = populated(load_request_schema(api_key, version))
+    codec = message_codec(api_key, version)
+    codec.read(encode_request(multiplied(entity, path, ELEMENTS_MAX // 20), 1, "test"))
+    with pytest.raises(MalformedRequestError, match="array elements"):
+        codec.read(encode_request(multiplied(entity, path, ELEMENTS_MAX + 1), 1, "test"))
+
+
+def test_most_apis_have_arrays():
+    assert len({api_key for api_key, *_ in ARRAYS}) >= 30
+
+
+@pytest.fixture
+def broker():
+    broker = ScriptedBroker()
+    broker.create_topic("orders")
+    return broker
+
+
+def added(broker, *counts, **fields):
+    topics = [{"name": f"t{number}", "count": count, "assignments": None} for number, count in enumerate(counts)]
+    return [result.error_code for result in broker.ask("CreatePartitions", 3, topics=topics, **fields).results]
+
+
+@pytest.mark.parametrize("counts", [(2_000_000_000,), (2**31 - 1, 2), (5_001, 5_002), (10_002,)])
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_partitions_of_one_request_have_a_bound(broker, counts, validate_only):
+    for number in range(len(counts)):
+        broker.create_topic(f"t{number}")
+    assert set(added(broker, *counts, validate_only=validate_only)) == {ErrorCode.policy_violation}
+    assert {len(topic.partitions) for topic in broker.node.metadata.image.topics.values()} == {1}
+    assert added(broker, 3)[0] is ErrorCode.none
+
+
+@pytest.mark.parametrize("counts", [(2_000_000_000,), (5_001, 5_000), (2**31 - 1, 2**31 - 1)])
+def test_partitions_of_new_topics_have_a_bound(broker, counts):
+    topics = [
+        {"name": f"n{number}", "num_partitions": count, "replication_factor": 1} for number, count in enumerate(counts)
+    ]
+    created = broker.ask("CreateTopics", 7, topics=topics).topics
+    assert {topic.error_code for topic in created} == {ErrorCode.policy_violation}
+
+
+def test_a_request_that_makes_too_many_records_makes_none(broker):
+    topics = [{"name": f"c{number}", "num_partitions": 1, "replication_factor": 1} for number in range(5_001)]
+    created = broker.ask("CreateTopics", 7, topics=topics).topics
+    assert {topic.error_code for topic in created} == {ErrorCode.policy_violation}, "a topic and its partition each"
+    assert set(broker.node.metadata.image.topics) == {"orders"}
+
+
+def test_a_request_above_the_bound_closes_its_connection_alone(broker):
+    topics = [{"name": f"x{number}"} for number in range(ELEMENTS_MAX + 1)]
+    assert broker.ask("Metadata", 12, topics=topics) == CLOSED
+    assert broker.ask("Metadata", 12, topics=[]) != CLOSED
