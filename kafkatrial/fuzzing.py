@@ -190,7 +190,10 @@ def exit_code_of(report: SessionReport, findings: list[Finding]) -> ExitCode:
 
 
 def replay_finding(file: Path, target: str | None, bounds: Bounds) -> ExitCode:
-    """Send the requests of a saved finding to a new cluster, of its own target by default. Raises `NotAFindingError`."""
+    """Send the requests of a saved finding to a new cluster. Raises `NotAFindingError`.
+
+    :param target: to which; null: the one that it was found on.
+    """
     finding = load(file)
     finding = replace(finding, target=target or finding.target)
     limits = bounds.applied_to(limits_of(new_cluster(finding.target).kind))

@@ -80,7 +80,9 @@ def unfinished_reasons(directory: Path) -> tuple[str, ...]:
     if _is_summarised(directory):
         of_run, of_chaos = _object_in(directory / results.FILE_NAME), _object_in(directory / SUMMARY_FILE)
         return (*_unjudged_requirements(of_run), *_missing_rounds(of_chaos))
-    return (f"unfinished: the chaos session was killed before it wrote {SUMMARY_FILE}",) if _rounds_in(directory) else ()
+    return (
+        (f"unfinished: the chaos session was killed before it wrote {SUMMARY_FILE}",) if _rounds_in(directory) else ()
+    )
 
 
 def _is_summarised(directory: Path) -> bool:
