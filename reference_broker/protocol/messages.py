@@ -94,7 +94,7 @@ def _maker(entity_type: Any) -> Callable[..., Any]:
     return make
 
 
-def _body_reader(message_type: Any) -> Read:
+def _body_reader(api_key: int, message_type: Any) -> Read:
     """Reads a message of this type. Raises `MalformedRequestError`."""
     judge, read_entity = readable(message_type), entity_reader(message_type)
 
@@ -106,7 +106,7 @@ def _body_reader(message_type: Any) -> Read:
             raise MalformedRequestError(f"{type(error).__name__}: {error}") from error
         return body
 
-    return remembering(read)
+    return remembering(read) if api_key in REPEATING_APIS else read
 
 
 def _body_writer(api_key: int, message_type: Any) -> Encode:
@@ -122,7 +122,7 @@ class MessageCodec:
         request_type = load_request_schema(api_key, version)
         response_type = load_response_schema(api_key, version)
         self._flexible_header: bool = request_type.__header_schema__.__flexible__
-        self._read_body = _body_reader(request_type)
+        self._read_body = _body_reader(api_key, request_type)
         self._write_body = encoder(response_type)
         self._header_end = _NO_TAGGED_FIELDS if response_type.__header_schema__.__flexible__ else b""
         self.replies = Replies(load_payload_module(api_key, version, EntityType.response))
@@ -154,7 +154,7 @@ class ClientCodec:
         self._header_end = _NO_TAGGED_FIELDS if request_type.__header_schema__.__flexible__ else b""
         response_type = load_response_schema(self._api_key, self._version)
         self._body_position = _CORRELATION_ID.size + int(response_type.__header_schema__.__flexible__)
-        self._read_body = _body_reader(response_type)
+        self._read_body = _body_reader(self._api_key, response_type)
 
     def write(self, correlation_id: int, client_id: str, request: Any) -> bytes:
         """A request as it goes on the wire, its length first."""
