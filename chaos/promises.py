@@ -71,6 +71,27 @@ def lost_content(configuration: Configuration, trouble: Trouble) -> int:
     return trouble.lossy + (0 if configuration.flushes_each_message else trouble.powerless)
 
 
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A retry of an idempotent producer, which is sent since the response to the first attempt did not arrive.
+
+    :ivar leader_restarted: the leader that gets it has loaded its log since the first attempt was appended.
+    :ivar several_in_flight: the client may have more than one request in flight.
+    :ivar unacknowledged: the record was not acknowledged when that leader ended.
+    :ivar epoch_bumped: the client has bumped its producer epoch.
+    """
+
+    leader_restarted: bool = False
+    several_in_flight: bool = True
+    unacknowledged: bool = True
+    epoch_bumped: bool = True
+
+
+def covers(retry: Retry) -> bool:
+    """Whether idempotence covers a retry: then the record stands in the log once."""
+    return not (retry.leader_restarted and retry.several_in_flight and retry.unacknowledged and retry.epoch_bumped)
+
+
 RULES: Final = (
     Rule(
         "`acks=0`",
@@ -174,6 +195,26 @@ _TROUBLES: Final = {
     "the last in-sync one wiped": Trouble(any_fault=True, lossy=1, last_in_sync_is_lossy=True),
 }
 
+_IDEMPOTENCE = """
+## What idempotence does not cover
+
+With `enable.idempotence` a record stands in the log once, except where the first four rows hold together; `duplicate` is
+then [permitted](anomalies.md#duplicate), and in every other case a violation.
+
+| to be permitted | because |
+|---|---|
+| the leader of the further copy has restarted while the record was in flight, by a kill or by a clean stop | a broker remembers the last five batches of a producer; whenever it loads a log it begins with a producer snapshot, which holds the last batch of each producer alone. A clean stop takes one at the end, and so does recovery after a crash: no segment needs to have been rolled |
+| several requests were in flight (`max.in.flight.requests.per.connection` is above 1) | with one, the batch that is sent again is the last one |
+| the record was not acknowledged before the restart | what was acknowledged is not sent again |
+| the client bumped its producer epoch | the retry in its own epoch is answered OUT_OF_ORDER_SEQUENCE_NUMBER. Java's producer bumps its epoch then and sends all again (KIP-360); librdkafka ends with a fatal error, or, where the batch before failed otherwise, bumps its epoch |
+| each further copy is of a higher leader epoch than the one before | a leader remembers what it appended since it began to lead |
+
+A follower that truncates loads the last snapshot as well. That, with a segment rolled in between and the same follower
+elected, is the same gap in Kafka without any restart; a history does not show truncations, and `duplicate` stays a
+violation there. Transactions are not concerned: their retry in a new epoch is fenced with the transaction. A consumer that
+must not see a record twice has to recognise it by something in the record.
+"""  # noqa: E501  rows of a table
+
 _SERVING = """
 ## When it must serve
 
@@ -195,7 +236,7 @@ def page() -> str:
         for rule in RULES
     )
     times = ", ".join(f"`{name}`" for name in TIMES_MS)
-    return _INTRODUCTION + rules + _examples() + _SERVING.format(times=times)
+    return _INTRODUCTION + rules + _examples() + _IDEMPOTENCE + _SERVING.format(times=times)
 
 
 def _examples() -> str:

@@ -6,19 +6,29 @@ an error, waits a moment and looks again; nobody gives up.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Generic
 
 from chaos.live.leader import Client, CoordinatorConnection, FollowingConnection, LeaderConnection
-from chaos.live.round import Administrator, Committer, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Workload
+from chaos.live.records import Records
+from chaos.live.retrying import RetryingProducer
+from chaos.live.round import (
+    Administrator,
+    Committer,
+    Keyed,
+    LeaderReader,
+    OneByOne,
+    Pipelined,
+    Retrying,
+    Tail,
+    Workload,
+)
 from conformance.concurrent import script
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.script import Phase
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.answers import ProducerIdentity
+from fixtures.clients.drivers import Producer
 from fixtures.clients.outcomes import Outcome
-from fixtures.clients.payload import SIZE_MIN, to_record
-from fixtures.clients.record_batch import Record
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_group import RecordedGroupClient
 from fixtures.clients.stage import Event
@@ -28,7 +38,6 @@ DELIVERY_TIMEOUT_MS: Final = 60_000
 _AGAIN_S: Final = 0.05
 """How long a client that found no leader waits before it asks again."""
 _RECORD_BYTES: Final = 100
-_TOMBSTONE_EVERY: Final = 7
 _ADMIN_TIMEOUT_MS: Final = 3_000
 
 
@@ -44,6 +53,8 @@ def clients_of(workload: Workload, surroundings: Surroundings, *, timestamp_kept
             yield _Pipelined(workload, surroundings, records)
         case OneByOne():
             yield from (_OneByOne(workload, surroundings, partition, records) for partition in partitions)
+        case Retrying():
+            yield from (RetryingProducer(workload, surroundings, partition, records) for partition in partitions)
         case Keyed():
             yield from (_Keyed(workload, surroundings, partition, records) for partition in partitions)
         case Tail():
@@ -54,30 +65,6 @@ def clients_of(workload: Workload, surroundings: Surroundings, *, timestamp_kept
             yield _Committer(workload, surroundings)
         case Administrator():
             yield _Administrator(workload, surroundings)
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """Makes records with values that nobody has sent yet."""
-
-    surroundings: Surroundings
-    timestamp_kept: bool
-
-    def some(self, count: int, size: int = SIZE_MIN) -> list[Record]:
-        """So many, of some keys."""
-        return [self._record(value, f"k{value % 10}", size) for value in self._values(count)]
-
-    def of_keys(self, keys: int) -> Record:
-        """One of few keys, now and then a tombstone."""
-        (value,) = self._values(1)
-        return self._record(None if value % _TOMBSTONE_EVERY == 0 else value, f"keyed-{value % keys}", SIZE_MIN)
-
-    def _values(self, count: int) -> list[int]:
-        return [next(self.surroundings.values) for _ in range(count)]
-
-    def _record(self, value: int | None, key: str, size: int) -> Record:
-        now_ms = int(self.surroundings.target.transport.time() * 1000)
-        return to_record(value, key=key, timestamp_ms=now_ms, size=size, timestamp_kept=self.timestamp_kept)
 
 
 def write_ends(surroundings: Surroundings, *, timestamp_kept: bool, timeout_s: float) -> tuple[int, ...]:
@@ -113,7 +100,11 @@ class _Pipelined:
         self._records = records
         self._workload = workload
         self._surroundings = surroundings
-        self._producer = surroundings.target.drivers.producer(
+        self._producer = self._open()
+
+    def _open(self) -> Producer:
+        surroundings, workload = self._surroundings, self._workload
+        return surroundings.target.drivers.producer(
             surroundings.recorder,
             next(surroundings.processes),
             topic_ids=surroundings.topic_ids,
@@ -129,6 +120,9 @@ class _Pipelined:
                 for record in self._records.some(self._workload.records, _RECORD_BYTES):
                     self._producer.send(self._surroundings.topic, partition, record)
             self._producer.poll(self._workload.pause_ms / 1000)
+            if self._producer.fatal_error is not None:  # an application would open another one
+                self._producer.close()
+                self._producer = self._open()
 
     def close(self) -> None:
         self._producer.close()

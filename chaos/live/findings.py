@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from chaos.faults import Cut, Isolate, Keeps, Kill, Listener, PowerCut, Role, Timed
+from chaos.faults import Cut, Held, HoldRequests, Isolate, Keeps, Kill, Listener, PowerCut, Reset, Role, Timed
 from chaos.live.report import Kept, Report
-from chaos.live.round import Cluster, OneByOne, Pipelined, Round, Tail, Topic, Workload
+from chaos.live.round import Cluster, OneByOne, Pipelined, Retrying, Round, Tail, Topic, Workload
 from chaos.live.strategies import SOON_MISSED
 
 ALL: Final = -1
@@ -107,6 +107,14 @@ _SUDDEN: Final = (Timed(0, _UNHEARD, 1_500), Timed(1_000, Kill(Role.LEADER), 5_0
 _LONELY: Final = (Timed(0, _UNHEARD, 9_000), Timed(6_000, Kill(Role.LEADER), 6_000))
 """The ISR has shrunk to the leader, which then goes for longer than its session lasts."""
 _BLACKOUT: Final = (Timed(3_000, PowerCut(), 1_000),)
+_PRODUCE: Final = 0
+"""Its API key."""
+_UNACKNOWLEDGED: Final = (
+    Timed(0, HoldRequests(Role.CLIENTS, Role.LEADER, (_PRODUCE,), held=Held.ANSWERS), 4_000),
+    *(Timed(1_500, Kill(node), 2_000) for node in (1, 2, 3)),
+    *(Timed(2_500, Reset(Role.CLIENTS, node)) for node in (1, 2, 3)),
+)
+"""All nodes are killed while the responses to the batches in flight are held, and those responses are lost."""
 
 _EVERY: Final = (
     Finding(
@@ -181,6 +189,14 @@ _EVERY: Final = (
         lambda report: _has_kept(report, ALL),
         ("blackout",),
         is_of_all=True,
+    ),
+    Finding(
+        "idempotent-duplicate-after-restart",
+        "An idempotent producer with several requests in flight writes records twice when the leader restarts before it"
+        " has acknowledged them: a producer snapshot holds the last batch alone, and the client bumps its epoch.",
+        _round((Retrying(), Tail()), *_UNACKNOWLEDGED),
+        lambda report: report.permitted.get("duplicate", 0) > 0 and _has_killed(report) and _has_kept(report, ALL),
+        ("hold-requests", "kill", "reset"),
     ),
 )
 FINDINGS: Final = {each.name: each for each in _EVERY}

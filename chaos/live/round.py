@@ -47,6 +47,15 @@ class OneByOne(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Retrying(AsPython):
+    """A raw idempotent producer for each partition that retries as Java's producer does, several batches in flight."""
+
+    in_flight_max: int = 5
+    records: int = 3
+    pause_ms: int = 100
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Keyed(AsPython):
     """A raw producer for each partition that writes few keys again and again, now and then a tombstone."""
 
@@ -90,7 +99,7 @@ class Administrator(AsPython):
 _CLUSTER = Cluster()
 _TOPIC = Topic()
 
-Workload = Pipelined | OneByOne | Keyed | Tail | LeaderReader | Committer | Administrator
+Workload = Pipelined | OneByOne | Retrying | Keyed | Tail | LeaderReader | Committer | Administrator
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -116,7 +125,7 @@ class Round(AsPython):
     def under_load(self, times: int) -> "Round":
         """The same round with so many times the records in each batch of its producers. Writers of keys stay."""
         workloads = (
-            replace(each, records=each.records * times) if isinstance(each, Pipelined | OneByOne) else each
+            replace(each, records=each.records * times) if isinstance(each, Pipelined | OneByOne | Retrying) else each
             for each in self.workloads
         )
         return replace(self, workloads=tuple(workloads))
@@ -143,6 +152,7 @@ __all__ = [
     "LeaderReader",
     "OneByOne",
     "Pipelined",
+    "Retrying",
     "Round",
     "Tail",
     "Timed",

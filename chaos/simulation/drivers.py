@@ -111,6 +111,8 @@ class _Filling:
 class _DrivenProducer:
     """Fills batches record by record, and tells each record's outcome."""
 
+    fatal_error: str | None = None
+
     def __init__(
         self,
         process: Process,

@@ -3,7 +3,9 @@
 Choice: idempotence keeps its promise only while the log does. An offset counts towards a violation if what was read
 there is sure to have stayed (the promise of that read was never broken, or it was read again after healing, with
 nothing of a later epoch at or below it); a record that an unclean election removed after it was read, and that its
-producer wrote again, is permitted.
+producer wrote again, is permitted. So is one that a restarted leader had forgotten (`idempotence`): a batch that was in
+flight when a broker ended and that its client sent again under another producer epoch, since a producer snapshot holds
+the last batch of each producer alone.
 """
 
 from collections.abc import Iterable
@@ -14,6 +16,7 @@ import numpy as np
 from linearizability.anomalies.columns import NO_OFFSET, Flags, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.finding import Finding
+from linearizability.anomalies.idempotence import retries_forgotten
 from linearizability.anomalies.log import PartitionLog
 from linearizability.judgement import Verdict
 
@@ -32,7 +35,9 @@ def find(log: PartitionLog) -> Iterable[Finding]:
     idempotent = np.zeros(len(records), np.bool_)
     sent = records.send >= 0
     idempotent[sent] = log.rows.operations.idempotent[records.send_operation[sent]]
-    violation = twice & idempotent & (_offsets_read(log, known & log.settled_reads()) > 1)
+    settled = known & log.settled_reads()
+    violation = twice & idempotent & (_offsets_read(log, settled) > 1)
+    violation &= ~retries_forgotten(log, violation, settled)
     for verdict, found in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, twice & ~violation)):
         yield from finding(log, NAME, verdict, found, offsets=records.offset, show=partial(_show, log))
 
@@ -64,8 +69,8 @@ def _show(log: PartitionLog, record: int) -> Shown:
 DUPLICATE = Definition(
     name=NAME,
     text="One value was read at two offsets of a partition.",
-    levels="A violation if its producer was idempotent and it is sure to stand at two offsets at one time, else"
-    " permitted.",
+    levels="A violation if its producer was idempotent and it is sure to stand at two offsets at one time, unless it"
+    " was in flight at a restart and idempotence does not cover its retry; else permitted.",
     counted="records",
     evidence="the lowest reads of it at its two lowest offsets",
     find=find,

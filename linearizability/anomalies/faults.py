@@ -19,6 +19,10 @@ _LOSING: Final = re.compile(
     r"lost|lose|loss|torn|flip|truncat|delet|drop|corrupt|zero|garbage|unsynced|un-fsynced|stale|misdirect",
     re.IGNORECASE,
 )
+_RESTARTING: Final = re.compile(
+    r"kill|crash|shut|down|power|wipe|memory|oom|restart|reboot|upgrade|terminat", re.IGNORECASE
+)
+_SLOW: Final = re.compile(r"slow|delay|latency|stall|hang", re.IGNORECASE)
 _NODE: Final = re.compile(r"(?:node|broker|kafka|replica|b)?[-_: ]?(\d+)", re.IGNORECASE)
 
 
@@ -61,6 +65,18 @@ class Fault:
         if self.kind.startswith("disk"):
             return bool(_LOSING.search(text)) or not _REFUSING.search(text)
         return not self.is_power and self.is_of_a_replica and bool(_LOSING.search(self.kind))
+
+    @property
+    def restarts_a_node(self) -> bool:
+        """Whether a node's process may have ended and begun again: by a signal, with its machine, or by its disk."""
+        if self.kind.startswith("disk"):
+            return not _SLOW.search(self.argument or "")
+        return self.is_of_a_replica and bool(_RESTARTING.search(self.kind))
+
+    def strikes_any(self, nodes: frozenset[int] | None) -> bool:
+        """Whether it struck one of these; None, of either side, is every node."""
+        own = self.nodes()
+        return own is None or nodes is None or not own.isdisjoint(nodes)
 
     def nodes(self) -> frozenset[int] | None:
         """The nodes it struck; None where the target does not say, which counts as every node."""

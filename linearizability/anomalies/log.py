@@ -159,6 +159,11 @@ class PartitionLog:
         answered = (len(isr) for isr in self.rows.states.isr if isr is not None)
         return self.rules.replication_factor or max(answered, default=0)
 
+    @cached_property
+    def replicas(self) -> frozenset[int] | None:
+        """The nodes that some ISR listed, where it was seen full; else None."""
+        return self._full_isr().replicas
+
     def settled_reads(self) -> Flags:
         """Per read row, whether the record is sure to have stood at that offset at the end.
 

@@ -139,7 +139,7 @@ class PartitionLog:
         self._rebuild_producer_state(now_ms)
 
     def _rebuild_producer_state(self, now_ms: int) -> None:
-        """Load the latest snapshot and the batches behind it, and take snapshots as `UnifiedLog.rebuildProducerState`."""
+        """Load the latest snapshot and the batches behind it, as `UnifiedLog.rebuildProducerState`, and take others."""
         self.producers.clear()
         from_offset = self._snapshots.restore(self.producers, self.log_start_offset, self.log_end_offset)
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)

@@ -1,9 +1,12 @@
 """The anomalies of records: lost, doubled, misplaced, out of order, read too early; each a sentence as a loop."""
 
+import re
 from collections import defaultdict
-from itertools import product
+from itertools import pairwise, product
 
 from tests.linearizability.anomalies.oracle_of_logs import FOREVER, NEVER, LogFacts, within
+
+RESTART = re.compile("kill|shutdown|down|power|wipe")
 
 
 class RecordAnomalies(LogFacts):
@@ -70,13 +73,40 @@ class RecordAnomalies(LogFacts):
                 idempotent = r["send"] and self.o.op[r["op"]]["producer_id"] is not None
                 stays = {row["offset"] for row in r["reads"] if row["offset"] is not None and self.stays(row)}
                 ops = [min(row["op_id"] for row in r["reads"] if row["offset"] == o) for o in offsets[:2]]
+                sure = idempotent and len(stays) > 1
                 self.add(
                     "duplicate",
-                    "violation" if idempotent and len(stays) > 1 else "permitted",
+                    "violation" if sure and not self.retry_forgotten(r, sorted(stays)) else "permitted",
                     ops,
                     offsets[0],
                     r["value"],
                 )
+
+    def retry_forgotten(self, r, offsets):
+        """Whether each further copy may be of a retry that a leader had forgotten in a restart."""
+        o = self.o.op[r["op"]]
+        properties = self.o.run["clients"].get(str(o["process"]), {})
+        names = ("max.in.flight.requests.per.connection", "max.in.flight")
+        if o["txn_id"] is not None or o["producer_epoch"] == 0 or "1" in [properties.get(name) for name in names]:
+            return False
+        return all(self.forgotten_between(o, r, a, b) for a, b in pairwise(offsets))
+
+    def forgotten_between(self, o, r, one, other):
+        def copy(offset):
+            return [row for row in r["reads"] if row["offset"] == offset and self.stays(row)]
+
+        def epoch(offset):
+            return max((row["leader_epoch"] for row in copy(offset) if row["leader_epoch"] is not None), default=None)
+
+        if None not in (epoch(one), epoch(other)) and epoch(one) >= epoch(other):
+            return False
+        read_at = min(self.o.complete(row["op_id"]) for row in copy(other))
+        until = min(self.o.complete(r["op"]), read_at)
+        for fault in self.o.t["faults"]:
+            healed = FOREVER if fault["heal_ns"] is None else fault["heal_ns"]
+            if RESTART.search(fault["kind"]) and fault["inject_ns"] < until and healed > o["invoke_ns"]:
+                return True
+        return False
 
     def phantom_read(self):
         verdict = "violation" if self.o.run["complete"] else "unknown"

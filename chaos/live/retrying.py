@@ -1,0 +1,165 @@
+"""A raw idempotent producer with several requests in flight: the retries of Java's `Sender` and `TransactionManager`.
+
+One partition, one connection to its leader. All batches that are not acknowledged are sent in order, and sent again in
+order on the next connection when that one is lost. OUT_OF_ORDER_SEQUENCE_NUMBER for the first of them bumps the
+producer epoch, and all of them are numbered from 0 again (KIP-360).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from chaos.live.leader import LeaderConnection
+from chaos.live.records import Records
+from chaos.live.round import Retrying
+from conformance.concurrent.script import Phase
+from conformance.concurrent.surroundings import Surroundings
+from fixtures.clients import requests
+from fixtures.clients.answers import ProducerIdentity
+from fixtures.clients.messages import ApiKey, error_name
+from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome
+from fixtures.clients.payload import from_record
+from fixtures.clients.raw import RawClientError
+from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
+from fixtures.clients.recorded import RecordedRawClient
+from fixtures.clients.stage import Event
+from fixtures.clients.topic_ids import topic_id_from_text
+from linearizability.history.recorder import Send
+
+IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
+_TIMEOUT_MS: Final = 5_000
+_AGAIN_S: Final = 0.05
+_LAST_VERSION_BY_NAME: Final = 12
+"""Of Produce: from the next one on it names the topic by its id (KIP-516)."""
+_FORGOTTEN: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+_APPENDED: Final = (None, "DUPLICATE_SEQUENCE_NUMBER")
+
+
+@dataclass(slots=True)
+class _Batch:
+    """One produce that is not acknowledged."""
+
+    records: list[Record]
+    op_id: int
+    sequence: int
+    attempts: int = 0
+
+
+class RetryingProducer:
+    """An actor."""
+
+    is_writer = False
+
+    def __init__(self, workload: Retrying, surroundings: Surroundings, partition: int, records: Records) -> None:
+        self._workload = workload
+        self._surroundings = surroundings
+        self._partition = partition
+        self._records = records
+        self._connection = LeaderConnection(surroundings, partition)
+        self._process = next(surroundings.processes)
+        self._identity: ProducerIdentity | None = None
+        self._next_sequence = 0
+        self._unacknowledged: list[_Batch] = []
+        properties = {"enable.idempotence": "true", IN_FLIGHT: str(workload.in_flight_max)}
+        surroundings.recorder.client(self._process, properties)
+
+    def act(self, phase: Phase, over: Event) -> None:
+        """Send what is not acknowledged and as many new batches as may be in flight, until it is over."""
+        while not over.is_set():
+            client = self._connection.client()
+            if client is None or not self._produce(client):
+                self._connection.forget()
+                over.wait(_AGAIN_S)
+            else:
+                over.wait(self._workload.pause_ms / 1000)
+
+    def close(self) -> None:
+        """What has no response by now has an unknown outcome."""
+        for batch in self._unacknowledged:
+            self._complete(batch, Outcome.INFO, REQUEST_TIMED_OUT)
+        self._unacknowledged.clear()
+        self._connection.forget()
+
+    def _produce(self, client: RecordedRawClient) -> bool:
+        """Send once what may be in flight; whether the connection leads to a leader that takes it."""
+        if self._identity is None:
+            _, self._identity = client.init_producer_id()
+            if self._identity is None:
+                return False
+        while len(self._unacknowledged) < self._workload.in_flight_max:
+            self._unacknowledged.append(self._new_batch(self._identity))
+        try:
+            sent = [self._send(client, batch) for batch in self._unacknowledged]
+            return all(self._receive(client, correlation_id) for correlation_id in sent)
+        except RawClientError:
+            return False
+
+    def _new_batch(self, identity: ProducerIdentity) -> _Batch:
+        records = self._records.some(self._workload.records)
+        contents = [(from_record(record), record) for record in records]
+        op_id = self._surroundings.recorder.invoke(
+            self._process,
+            "produce",
+            sends=[Send(each.value, each.key, record.timestamp_ms) for each, record in contents],
+            topic=self._surroundings.topic,
+            topic_id=self._surroundings.topic_ids.get(self._surroundings.topic),
+            partition=self._partition,
+            acks=-1,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
+        )
+        batch = _Batch(records, op_id, self._next_sequence)
+        self._next_sequence += len(records)
+        return batch
+
+    def _send(self, client: RecordedRawClient, batch: _Batch) -> int:
+        assert self._identity is not None
+        batch.attempts += 1
+        topic = self._surroundings.topic
+        data = encode_batch(
+            RecordBatch(
+                tuple(batch.records),
+                producer_id=self._identity.producer_id,
+                producer_epoch=self._identity.producer_epoch,
+                base_sequence=batch.sequence,
+            )
+        )
+        text = self._surroundings.topic_ids.get(topic)
+        topic_id = None if text is None else topic_id_from_text(text)
+        schema = client.client.schema_for(ApiKey.PRODUCE, None if topic_id else _LAST_VERSION_BY_NAME)
+        return client.client.send(
+            requests.produce(schema, topic, self._partition, data, acks=-1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id)
+        )
+
+    def _receive(self, client: RecordedRawClient, correlation_id: int) -> bool:
+        """Take the response to the first batch without one; whether it was appended, or numbered anew."""
+        response = client.client.receive(correlation_id, 2 * _TIMEOUT_MS / 1000)
+        (of_partition,) = response.responses[0].partition_responses
+        error = error_name(of_partition.error_code)
+        if error in _APPENDED:
+            batch = self._unacknowledged.pop(0)
+            base_offset = int(of_partition.base_offset)
+            self._complete(batch, Outcome.OK, None, base_offset=base_offset if base_offset >= 0 else None)
+            return True
+        if error == _FORGOTTEN:
+            self._bump_epoch()
+        client.client.close()  # the responses behind it are of batches that are sent again
+        return False
+
+    def _bump_epoch(self) -> None:
+        assert self._identity is not None
+        self._identity = ProducerIdentity(self._identity.producer_id, self._identity.producer_epoch + 1)
+        self._next_sequence = 0
+        for batch in self._unacknowledged:
+            batch.sequence = self._next_sequence
+            self._next_sequence += len(batch.records)
+
+    def _complete(self, batch: _Batch, outcome: Outcome, error: str | None, base_offset: int | None = None) -> None:
+        assert self._identity is not None
+        self._surroundings.recorder.complete(
+            batch.op_id,
+            outcome,
+            error,
+            base_offset=base_offset,
+            attempts=batch.attempts,
+            producer_epoch=self._identity.producer_epoch,
+        )

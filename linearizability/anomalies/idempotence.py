@@ -1,0 +1,121 @@
+"""What idempotence does not cover: a retry that a broker has forgotten (`ProducerStateManager`, KIP-98, KIP-360).
+
+A broker recognises the last five batches of a producer while it runs. Its producer snapshots hold the last one, and
+whenever it loads a log it begins with a snapshot: on a clean stop it takes one at the end, after a crash recovery takes
+one at the end of each segment. So of several batches that were in flight when a broker ended, a leader that has
+restarted knows the last one. It rejects the retry of another with OUT_OF_ORDER_SEQUENCE_NUMBER, and a client that then
+bumps its producer epoch appends the batch again (Java's producer and librdkafka do).
+
+A further copy of a record is explained by that, and by nothing else, where all of this holds:
+- The produce was idempotent and of no transaction, and the client could retry it and have more than one request in
+  flight: with one, the batch to be retried is the last one.
+- The producer epoch may have been bumped: in one epoch a broker accepts a sequence once. Epoch 0 is never a bumped one.
+- A restart overlaps the produce, and did not begin after the further copy was read. It is of the node that leads in the
+  leader epoch of that copy, as far as the history shows who led; else of any replica.
+- The copies are of different leader epochs, the later one of the higher: in one epoch a leader has one memory.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Final
+
+import numpy as np
+
+from linearizability.anomalies.columns import NO_EPOCH, NO_NODE, Flags
+from linearizability.anomalies.faults import Fault
+from linearizability.anomalies.log import PartitionLog
+
+_IN_FLIGHT: Final = ("max.in.flight.requests.per.connection", "max.in.flight")
+"""The property of Java's producer and of librdkafka, and librdkafka's other name of it."""
+_FIRST_EPOCH: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A record at one offset: the leader epoch of its batch, NO_EPOCH where unknown, and when it was first read."""
+
+    leader_epoch: int
+    first_read_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    """A produce, from when it was called until its outcome was known."""
+
+    invoke_ns: int
+    complete_ns: int
+
+    def overlaps(self, fault: Fault, first_read_ns: int) -> bool:
+        """Whether a fault may have come between the produce's first attempt and a copy that was read then."""
+        return fault.heal_ns > self.invoke_ns and fault.inject_ns < min(self.complete_ns, first_read_ns)
+
+
+def retries_forgotten(log: PartitionLog, records: Flags, reads: Flags) -> Flags:
+    """Which of some records may stand at several offsets because a restarted leader had forgotten them.
+
+    :param reads: the read rows that count.
+    """
+    forgotten = np.zeros(len(records), np.bool_)
+    restarts = [fault for fault in log.context.settings.faults if fault.restarts_a_node]
+    if not restarts or not records.any():
+        return forgotten
+    leaders, operations = _leaders(log), log.rows.operations
+    for record, copies in _copies(log, records, reads):
+        operation = log.records.send_operation[record]
+        if not _may_be_sent_again(log, operation):
+            continue
+        produce = _InFlight(int(operations.invoke_ns[operation]), int(operations.complete_ns[operation]))
+        forgotten[record] = all(
+            _may_differ(one, other)
+            and any(
+                produce.overlaps(fault, other.first_read_ns)
+                and fault.strikes_any(leaders.get(other.leader_epoch, log.replicas))
+                for fault in restarts
+            )
+            for one, other in pairwise(copies)
+        )
+    return forgotten
+
+
+def _may_be_sent_again(log: PartitionLog, operation: np.int32) -> bool:
+    """Whether its client could send it in another producer epoch while others were in flight."""
+    operations = log.rows.operations
+    if not operations.idempotent[operation] or operations.transaction[operation] >= 0:
+        return False
+    if operations.sent_once[operation] or operations.producer_epoch[operation] == _FIRST_EPOCH:
+        return False
+    properties = log.context.clients.get(int(operations.process[operation]), {})
+    return all(properties.get(name, "").strip() != "1" for name in _IN_FLIGHT)
+
+
+def _copies(log: PartitionLog, records: Flags, among: Flags) -> Iterator[tuple[int, list[_Copy]]]:
+    """Each record with its copies, by offset."""
+    reads, complete_ns = log.rows.reads, log.rows.operations.complete_ns
+    rows = np.flatnonzero(among & records[log.read_ids])
+    rows = rows[np.lexsort((reads.offset[rows], log.read_ids[rows]))]
+    for record, of_record in groupby(rows.tolist(), key=lambda row: int(log.read_ids[row])):
+        copies = [list(of_copy) for _, of_copy in groupby(of_record, key=lambda row: int(reads.offset[row]))]
+        yield (
+            record,
+            [
+                _Copy(int(reads.leader_epoch[copy].max()), int(complete_ns[reads.operation[copy]].min()))
+                for copy in copies
+            ],
+        )
+
+
+def _may_differ(one: _Copy, other: _Copy) -> bool:
+    """Whether the later copy may be of a later leader epoch."""
+    return NO_EPOCH in {one.leader_epoch, other.leader_epoch} or one.leader_epoch < other.leader_epoch
+
+
+def _leaders(log: PartitionLog) -> dict[int, frozenset[int]]:
+    """By leader epoch, the node that was seen to lead in it. More than one is an anomaly of its own."""
+    states, sends = log.rows.states, log.rows.sends
+    node = log.rows.operations.node[sends.operation]
+    epochs = np.concatenate([states.leader_epoch[states.from_leader], sends.leader_epoch])
+    nodes = np.concatenate([states.node[states.from_leader], node])
+    known = (epochs != NO_EPOCH) & (nodes != NO_NODE)
+    pairs = np.unique(np.stack([epochs[known], nodes[known]]), axis=1)
+    return {int(epoch): frozenset(pairs[1][pairs[0] == epoch].tolist()) for epoch in np.unique(pairs[0])}
