@@ -111,6 +111,7 @@ class Segment:
             end, self.end_offset = position + header.size_bytes, header.last_offset + 1
         cut_bytes = self.size_bytes - end
         self._file.truncate(end)
+        self.close()
         return cut_bytes
 
     def ensure_indexes(self) -> None:

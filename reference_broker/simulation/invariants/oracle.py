@@ -26,6 +26,7 @@ from reference_broker.core.log.segment import Segment
 from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader, checksum
 from reference_broker.protocol.steps import finish
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
+from reference_broker.simulation.invariants.recovery import check_recovered, crashed_copy
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
@@ -263,11 +264,7 @@ class _Oracle:
     def check_recovery(self, wall_ms: int) -> None:
         """On a copy of its files."""
         log = self._log
-        copy = MemoryDisk()
-        copy.make_directory(log.directory)
-        for name in log._disk.list(log.directory):
-            path = f"{log.directory}/{name}"
-            copy.files[path] = bytearray(self._files[path])
+        copy = crashed_copy(log)
         again = PartitionLog.open(
             copy, log.directory, log.config, wall_ms,
             recovery_point=log.recovery_point, log_start_offset=log.log_start_offset,
@@ -287,6 +284,7 @@ class _Oracle:
             is_fresh = wall_ms - last.timestamp_ms < log.config.producer_id_expiration_ms
             if is_fresh and last.base_offset >= log.log_start_offset:
                 self._violated("recovery-keeps", f"producer {producer_id} is forgotten in a crash: {last}")
+        check_recovered(self._who, again, log.recovery_point, wall_ms)
 
 
 def _with_records(log: PartitionLog) -> list[tuple[int, int]]:

@@ -6,12 +6,70 @@ from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.producers import Producers
+from reference_broker.core.log.segment import Segment
 from reference_broker.simulation.invariants import InvariantViolation
 from reference_broker.simulation.invariants.log_mirror import LogMirror
 from reference_broker.simulation.invariants.oracle import check_log
+from reference_broker.simulation.invariants.recovery import check_recovered, crashed_copy
 from tests.reference_broker.log.batches import NOW_MS, idempotent
 
 UNKNOWN_PRODUCER = 777
+SMALL = LogConfig(index_interval_bytes=100)
+
+
+def written():
+    """Two segments and two epochs, one of them behind the recovery point; a producer with several batches."""
+    log = PartitionLog.open(MemoryDisk(), "orders-0", SMALL, NOW_MS)
+    for sequence in range(6):
+        timestamp_ms = NOW_MS + sequence % 3
+        log.append(idempotent(5, 0, sequence, 1, timestamp_ms), leader_epoch=sequence // 2, now_ms=NOW_MS)
+        if sequence == 2:
+            log.roll(NOW_MS)
+    mirror = LogMirror()
+    mirror.follow(log)
+    return log, mirror
+
+
+def remember_all(self, recovery_point, now_ms):
+    """Recovery takes no snapshots: more is remembered than in Kafka."""
+
+
+def forget_epochs(self, observe):
+    """Recovery does not report batches to the leader epoch cache."""
+    return _recover(self, lambda _: None)
+
+
+def index_nothing(self, header, position):
+    """Recovery finds the largest timestamp, and indexes no batch."""
+    self._note_timestamp(header)
+
+
+def leave_the_time_index_open(self, observe):
+    """Recovery does not append the largest timestamp to the time index."""
+    cut_bytes = _recover(self, observe)
+    self._time_index._keep(0)
+    return cut_bytes
+
+
+_recover = Segment.recover
+PLANTED = {
+    "recovered-producers": (PartitionLog, "_recover_producer_state", remember_all),
+    "recovered-epochs": (Segment, "recover", forget_epochs),
+    "recovered-index": (Segment, "_index", index_nothing),
+    "recovered-time-index": (Segment, "recover", leave_the_time_index_open),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_log_after_a_crash_is_what_a_replay_makes_of_it(monkeypatch, name):
+    log, mirror = written()
+    check_log("a log", log, mirror, NOW_MS)
+    monkeypatch.setattr(*PLANTED[name])
+    again = PartitionLog.open(crashed_copy(log), log.directory, SMALL, NOW_MS, recovery_point=log.recovery_point)
+    with pytest.raises(InvariantViolation, match=name):
+        check_recovered("a log", again, log.recovery_point, NOW_MS)
+    with pytest.raises(InvariantViolation):
+        check_log("a log", log, mirror, NOW_MS)
 
 
 def test_a_producer_is_remembered_by_nothing_but_its_batches():

@@ -1,0 +1,134 @@
+"""What a log is after a crash, against a slow replay of its batches (`LogLoader.recoverLog`, `LogSegment.recover`).
+
+| name                      | what must hold                                                                          |
+|---------------------------|-----------------------------------------------------------------------------------------|
+| `recovered-producers`     | of each producer the last batch is known, and no other: what a producer snapshot holds  |
+| `recovered-epochs`        | the leader epochs are those of the batches, also where the checkpoint was not flushed   |
+| `recovered-index`         | the entries of each recovered segment's offset index are those that appending makes     |
+| `recovered-time-index`    | so are those of its time index, the last of which is the largest timestamp              |
+
+The replay reads the `.log` files and nothing else, header by header, and shares no code with the log.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import cast
+
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.checkpoints import LEADER_EPOCH_FILE, read_epochs, write_epochs
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader
+from reference_broker.simulation.invariants.violation import InvariantViolation
+
+_INDEX_ENTRY = struct.Struct(">ii")
+_TIME_INDEX_ENTRY = struct.Struct(">qi")
+
+
+def crashed_copy(log: PartitionLog) -> MemoryDisk:
+    """The files of a log as a crash may leave them: of the epochs only those that were flushed with the log."""
+    files, copy = cast("MemoryDisk", log._disk).files, MemoryDisk()
+    copy.make_directory(log.directory)
+    for name in log._disk.list(log.directory):
+        path = f"{log.directory}/{name}"
+        copy.files[path] = bytearray(files[path])
+    path = f"{log.directory}/{LEADER_EPOCH_FILE}"
+    if copy.exists(path):
+        write_epochs(copy, path, [entry for entry in read_epochs(copy, path) if entry[1] < log.recovery_point])
+    return copy
+
+
+def check_recovered(who: object, log: PartitionLog, recovery_point: int, wall_ms: int) -> None:
+    """Compare a log that was opened after a crash with the replay.
+
+    :param recovery_point: with which it was opened.
+    """
+    replay = _Replay(who, log)
+    replay.check_producers(wall_ms)
+    replay.check_epochs()
+    bases = [segment.base_offset for segment in log._segments]
+    first = max((base for base in bases if base <= recovery_point), default=bases[0])
+    for base in bases[bases.index(first) :]:
+        replay.check_indexes(base)
+
+
+class _Replay:
+    def __init__(self, who: object, log: PartitionLog) -> None:
+        self._who = who
+        self._log = log
+        self._files = cast("MemoryDisk", log._disk).files
+
+    def _violated(self, name: str, detail: str) -> None:
+        raise InvariantViolation(name, f"{self._who}: after a crash, {detail}")
+
+    def _batches(self, base_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        data, position = self._files[self._path(base_offset, LOG_SUFFIX)], 0
+        while position < len(data):
+            header = BatchHeader.parse(data, position)
+            yield position, header
+            position += header.size_bytes
+
+    def _headers(self) -> Iterator[BatchHeader]:
+        for segment in self._log._segments:
+            for _, header in self._batches(segment.base_offset):
+                if header.last_offset >= self._log.log_start_offset:
+                    yield header
+
+    def _path(self, base_offset: int, suffix: str) -> str:
+        return f"{self._log.directory}/{base_offset:020d}{suffix}"
+
+    def check_producers(self, wall_ms: int) -> None:
+        log = self._log
+        last = {
+            header.producer_id: header
+            for header in self._headers()
+            if header.producer_id != NO_PRODUCER_ID and not header.is_control
+        }
+        for producer_id, state in log.producers._states.items():
+            if len(state.batches) > 1:
+                self._violated("recovered-producers", f"more than the last batch of {producer_id} is known: {state}")
+        for producer_id, header in last.items():
+            known = log.producers.get(producer_id)
+            if wall_ms - header.max_timestamp_ms >= log.config.producer_id_expiration_ms:
+                continue
+            expected = header.producer_epoch, header.base_sequence, header.last_sequence, header.last_offset
+            found = known and (
+                known.epoch,
+                known.batches[-1].base_sequence,
+                known.batches[-1].last_sequence,
+                known.batches[-1].last_offset,
+            )
+            if found != expected:
+                self._violated("recovered-producers", f"producer {producer_id} is {known}, its last batch {header}")
+
+    def check_epochs(self) -> None:
+        expected: list[tuple[int, int]] = []
+        for header in self._headers():
+            if not expected or header.leader_epoch > expected[-1][0]:
+                expected.append((header.leader_epoch, max(header.base_offset, self._log.log_start_offset)))
+        known = [entry for entry in self._log.epochs.entries if entry[1] < self._log.log_end_offset]
+        if known != expected:
+            self._violated("recovered-epochs", f"it remembers {known}, its batches have {expected}")
+
+    def check_indexes(self, base_offset: int) -> None:
+        index, times = bytearray(), bytearray()
+        indexed_at, largest_ms, largest_offset, last_ms = 0, NO_TIMESTAMP, base_offset, NO_TIMESTAMP
+        interval_bytes = self._log.config.index_interval_bytes
+        for position, header in self._batches(base_offset):
+            if header.max_timestamp_ms > largest_ms:
+                largest_ms, largest_offset = header.max_timestamp_ms, header.last_offset
+            if position - indexed_at > interval_bytes:
+                indexed_at = position
+                index += _INDEX_ENTRY.pack(header.last_offset - base_offset, position)
+                if largest_ms > last_ms:
+                    times += _TIME_INDEX_ENTRY.pack(largest_ms, largest_offset - base_offset)
+                    last_ms = largest_ms
+        if largest_ms > last_ms:
+            times += _TIME_INDEX_ENTRY.pack(largest_ms, largest_offset - base_offset)
+        for name, suffix, expected in (
+            ("recovered-index", INDEX_SUFFIX, index),
+            ("recovered-time-index", TIME_INDEX_SUFFIX, times),
+        ):
+            found = self._files.get(self._path(base_offset, suffix))
+            if found != expected:
+                self._violated(name, f"segment {base_offset} has {found!r}, the replay {bytes(expected)!r}")
