@@ -65,6 +65,8 @@ LINGER_S = 1.0
 STOP_TIMEOUT_S = 1.0
 """For responses under way, the one to POST /stop among them."""
 _SHOWN_MAX = 200
+_CONNECTION = "kafkatrial.connection"
+"""Extension of ASGI: `reject` ends the connection of a request."""
 _OWN_HOST = re.compile(rb"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 _STATUS: Mapping[type[ControlError], HTTPStatus] = {
     InvalidRequestError: HTTPStatus.BAD_REQUEST,
@@ -229,19 +231,20 @@ class _Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            rejection = await self._reject(scope, receive)
+            is_small = await _drain(Headers(scope=scope), receive)
         except ClientDisconnect:
             return
+        if not is_small:  # what comes of it yet is passed over, which no response of an application can do
+            message = f"the body has more than {BODY_BYTES_MAX} bytes; no request needs a body"
+            scope["extensions"][_CONNECTION]["reject"](HTTPStatus.BAD_REQUEST, message)
+            return
+        rejection = self._rejection(scope)
         await (rejection or self._app)(scope, _no_body, send)
 
-    async def _reject(self, scope: Scope, receive: Receive) -> Response | None:
+    def _rejection(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         if scope["http_version"] not in {"1.0", "1.1"}:
             return _error(HTTPStatus.BAD_REQUEST, f"HTTP/{scope['http_version']} is not supported; use HTTP/1.1")
-        if not await _drain(headers, receive):
-            return _error(
-                HTTPStatus.BAD_REQUEST, f"the body has more than {BODY_BYTES_MAX} bytes; no request needs a body"
-            )
         if not _is_own_host(scope) or _is_from_a_web_page(headers):
             return _error(HTTPStatus.FORBIDDEN, "only a client on this machine may control the cluster")
         if "transfer-encoding" in headers and "content-length" in headers:
@@ -320,6 +323,8 @@ class _Connection(H11Protocol):
 
     def handle_events(self) -> None:
         super().handle_events()
+        if self.scope is not None:
+            self.scope["extensions"] = {_CONNECTION: {"reject": self._reject}}
         cycle: RequestResponseCycle | None = self.cycle  # uvicorn's annotation leaves out that there may be none yet
         if cycle is not None and not (cycle.more_body or cycle.response_complete):
             self._clear_deadline()  # the request has arrived; an action may take as long as it needs
@@ -330,7 +335,7 @@ class _Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Respond to bytes in which h11 has just found an error."""
-        self._reject(HTTPStatus.BAD_REQUEST, f"the request is not valid HTTP: {sys.exception() or msg}")
+        self._reject(HTTPStatus.BAD_REQUEST, f"the request is not valid HTTP: {sys.exception() or msg}"[:_SHOWN_MAX])
 
     def _set_deadline(self, after_s: float, action: Callable[[], None]) -> None:
         self._clear_deadline()

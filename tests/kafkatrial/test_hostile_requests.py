@@ -243,6 +243,15 @@ def test_a_chunked_body_that_is_none_ends_the_connection(server, target, body, e
     assert target.done == []
 
 
+@pytest.mark.parametrize("header", [f"Content-Length: {8 << 20}", "Transfer-Encoding: chunked"])
+def test_a_body_that_is_too_large_is_rejected_in_words_that_arrive(server, target, header):
+    """Closing a connection with bytes unread would reset it, and lose the response on the way."""
+    body = chunked(*[b"x" * 65536] * 128) if "chunked" in header else b"x" * (8 << 20)
+    came = exchange(server, request("POST /nodes/1/kill HTTP/1.1", header), body)
+    assert responses(came) == [(400, {"error": TOO_LARGE}, "close")]
+    assert target.done == []
+
+
 @pytest.mark.parametrize("first", ["Content-Length", "Transfer-Encoding"])
 def test_two_lengths_are_none(server, target, first):
     both = {"Content-Length": "Content-Length: 5", "Transfer-Encoding": "Transfer-Encoding: chunked"}

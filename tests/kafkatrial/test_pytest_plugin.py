@@ -367,3 +367,27 @@ def test_one(): pass
 def test_two(): assert "kafkatrial.commands.broker" not in sys.modules
 """
     assert clusters(text, passed=2)[1] == []
+
+
+def test_faults_of_one_test_do_not_reach_the_next(pytester):
+    """On a real cluster."""
+    pytester.makepyfile("""
+        def test_one(kafka_cluster):
+            kafka_cluster.pause("controller").__enter__()
+            kafka_cluster.kill(kafka_cluster.follower("__cluster_tests"))
+
+        def test_two(kafka_cluster):
+            assert [node.state for node in kafka_cluster.nodes] == ["running"] * 3
+            assert set(kafka_cluster.partition("__cluster_tests").isr) == {1, 2, 3}
+    """)
+    pytester.makeconftest("""
+        import pytest
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
+
+        @pytest.fixture(scope="session", autouse=True)
+        def topic(kafka_cluster):
+            admin = AdminClient({"bootstrap.servers": kafka_cluster.bootstrap_servers})
+            admin.create_topics([NewTopic("__cluster_tests", 1, 3)])["__cluster_tests"].result(60)
+    """)
+    run(pytester).assert_outcomes(passed=2)
