@@ -61,7 +61,8 @@ def judge_history(history: History) -> Judgement:
     del table
     decided = context.transactions.with_first_reads(rows.first_reads(operations, context))
     context = replace(context, transactions=decided)
-    return judgement_of(history.run, summary, judge_run(rows.judged(operations, context), summary.transactional, context))
+    findings = judge_run(rows.judged(operations, context), summary.transactional, context)
+    return judgement_of(history.run, summary, findings)
 
 
 def _operations(history: History) -> tuple[pa.Table, Summary]:

@@ -1,10 +1,11 @@
 """`double-ownership`: in one generation a partition belongs to one member (KIP-345, KIP-848).
 
 A member owns a partition from the event that assigned it until a later event of its process for that partition, until
-the process leaves or is answered a fencing error, or until nothing more is heard of the process. Choices: what happens
-at the same time did not overlap; one process, or one instance id (whose old member is replaced without a word), is no
-second owner; events without a group or generation are not judged; nor are share groups. Where `__consumer_offsets`
-could have lost content, generations may start again: permitted.
+the process leaves or is answered a fencing error, or until the last sign of life of the process: an operation, or an
+event of any partition. If the assignment is itself the last sign, the member owned the partition at that moment.
+Choices: what happens at the same time did not overlap; one process, or one instance id (whose old member is replaced
+without a word), is no second owner; events without a group or generation are not judged; nor are share groups. Where
+`__consumer_offsets` could have lost content, generations may start again: permitted.
 """
 
 from collections import defaultdict
@@ -27,7 +28,7 @@ NAME = "double-ownership"
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """One member's hold on the partition."""
+    """One member's hold on the partition; of length 0 where nothing shows how long it lasted."""
 
     begin_ns: int
     end_ns: int
@@ -61,7 +62,7 @@ def _ownerships(log: PartitionLog) -> dict[tuple[str, int], list[Ownership]]:
         group, process, begin_ns = rows.group[row], int(rows.process[row]), int(rows.at_ns[row])
         if group is None or group in groups.shared:
             continue
-        end_ns = groups.last_seen_ns.get(process, begin_ns)
+        end_ns = NEVER_NS
         for key in ((process, group), (process, None)):
             ends = sorted_ends.get(key, np.empty(0, np.int64))
             following = np.searchsorted(ends, begin_ns)
@@ -71,7 +72,8 @@ def _ownerships(log: PartitionLog) -> dict[tuple[str, int], list[Ownership]]:
                     end_ns = min(end_ns, max(begin_ns, departure.invoke_ns))
         member = rows.member_id[row] or f"process {process}"
         if end_ns > begin_ns:
-            ownership = Ownership(begin_ns, end_ns, process, member, rows.instance_id[row])
+            known_until_ns = min(end_ns, groups.last_seen_ns[process])
+            ownership = Ownership(begin_ns, known_until_ns, process, member, rows.instance_id[row])
             held[group, int(rows.generation[row])].append(ownership)
     for own in held.values():
         own.sort(key=lambda one: (one.begin_ns, one.process, one.member, one.instance_id or "", one.end_ns))
@@ -80,14 +82,19 @@ def _ownerships(log: PartitionLog) -> dict[tuple[str, int], list[Ownership]]:
 
 def _overlap(held: Sequence[Ownership]) -> tuple[Ownership, Ownership] | None:
     """The first two owners at one time, if any."""
-    standing: list[Ownership] = []
+    standing: dict[tuple[int, str, str | None], Ownership] = {}
     for one in held:
-        standing = [other for other in standing if other.end_ns > one.begin_ns]
-        for other in standing:
+        for other in standing.values():
+            if other.end_ns <= one.begin_ns:
+                continue
             replaced = one.instance_id is not None and one.instance_id == other.instance_id
+            if other.begin_ns == one.begin_ns == one.end_ns:
+                continue
             if one.process != other.process and one.member != other.member and not replaced:
                 return other, one
-        standing.append(one)
+        owner = one.process, one.member, one.instance_id
+        if owner not in standing or standing[owner].end_ns < one.end_ns:
+            standing[owner] = one
     return None
 
 

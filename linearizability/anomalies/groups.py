@@ -1,6 +1,7 @@
 """What the operations of a run say of consumer groups: who left or was fenced, whose offsets were deleted, who shares.
 
-Reduced from batches of `operations`, and the signs of life from those of `assignments`, few rows in all; part of every shard's context.
+Reduced from batches of `operations`, and signs of life from those of `assignments` too: few rows in all, and part of
+every shard's context.
 """
 
 from collections.abc import Iterable, Mapping

@@ -78,7 +78,8 @@ def summarise(name: str, table: pa.Table) -> Summary:
         reads = int(pc.sum(pc.equal(table["direction"], "read")).as_py() or 0)
         return Summary(records=table.num_rows, reads=reads, topic_ids=topic_ids)
     if name == "assignments":
-        moves = tuple(zip(table["process"].to_pylist(), table["at_ns"].to_pylist(), strict=True))
+        distinct = table.group_by(["process", "at_ns"], use_threads=False).aggregate([])
+        moves = tuple(zip(distinct["process"].to_pylist(), distinct["at_ns"].to_pylist(), strict=True))
         return Summary(topic_ids=topic_ids, moves=moves, groups=Groups(last_seen_ns=last_seen_ns(table, "at_ns")))
     return Summary(positions=table.num_rows if name == "positions" else 0, topic_ids=topic_ids)
 

@@ -84,8 +84,9 @@ def ownerships(log):
             continue
         begin, process = row["at_ns"], row["process"]
         own = [op for op in o.op.values() if op["process"] == process]
-        ends = [max((op["complete_ns"] or op["invoke_ns"] for op in own), default=begin)]
-        ends += [
+        seen = [op["complete_ns"] or op["invoke_ns"] for op in own]
+        seen += [event["at_ns"] for event in o.t["assignments"] if event["process"] == process]
+        ends = [
             other["at_ns"]
             for other in log.assignments
             if other["event"] != "assigned"
@@ -101,7 +102,8 @@ def ownerships(log):
             and o.complete(op["op_id"]) >= begin
         ]
         member = row["member_id"] or f"process {process}"
-        yield row["group"], row["generation"], process, member, row["instance_id"], begin, min(ends)
+        if begin not in ends:
+            yield row["group"], row["generation"], process, member, row["instance_id"], begin, min([max(seen), *ends])
 
 
 def double_ownership(log):
@@ -109,7 +111,8 @@ def double_ownership(log):
     shared = set()
     for one, other in product(held, held):
         two = one[2] != other[2] and one[3] != other[3] and (one[4] is None or one[4] != other[4])
-        if one[:2] == other[:2] and two and max(one[5], other[5]) < min(one[6], other[6]):
+        together = max(one[5], other[5]) < min(one[6], other[6]) or one[5] < other[5] == other[6] < one[6]
+        if one[:2] == other[:2] and two and together:
             shared.add(one[:2])
     for _ in shared:
         log.add("double-ownership", level(log), (), None, None)

@@ -1,0 +1,104 @@
+"""Two owners of one partition: found without a single operation of theirs, and never where a rebalance is valid."""
+
+import pytest
+
+from linearizability.check import judge
+from linearizability.history.reader import open_history
+from linearizability.shards.engine import judge_in_shards
+from linearizability.shards.running import run_here
+from tests.linearizability.anomalies.histories import TOPIC, Tables
+
+MS = 1_000_000
+ENGINES = [judge, lambda path: judge_in_shards(open_history(path), run_here)]
+
+
+def event(tables, process, what, at_ms, generation=4, partition=0, **columns):
+    columns = {"group": "g", "member_id": f"m{process}", "generation": generation, **columns}
+    tables.add(
+        "assignments", process=process, event=what, at_ns=at_ms * MS, topic=TOPIC, partition=partition, **columns
+    )
+
+
+def verdicts(tables, path, engine):
+    op = tables.op(90, "produce", 500 * MS, 501 * MS)
+    tables.record(op, 0, "send", TOPIC, 0, 0, 7)
+    op = tables.op(91, "poll", 502 * MS, 503 * MS)
+    tables.record(op, 0, "read", TOPIC, 0, 0, 7)
+    judgement = engine(tables.write(path))
+    assert {anomaly.name for anomaly in judgement.anomalies} <= {"double-ownership"}
+    return [str(anomaly.verdict) for anomaly in judgement.anomalies]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "events",
+    [
+        [(1, "assigned", 100), (2, "assigned", 110), (1, "revoked", 120), (2, "revoked", 130)],
+        [(1, "assigned", 100), (2, "assigned", 100), (1, "revoked", 110), (2, "lost", 110)],
+        [(1, "assigned", 100), (2, "assigned", 110), (2, "revoked", 115), (1, "lost", 120)],
+        # The second owner shows no more than that it was assigned.
+        [(1, "assigned", 100), (2, "assigned", 110), (1, "revoked", 120)],
+    ],
+)
+def test_two_owners_without_an_operation_are_seen(tmp_path, engine, events):
+    tables = Tables(topics={TOPIC: {}})
+    for one in events:
+        event(tables, *one)
+    assert verdicts(tables, tmp_path / "run", engine) == ["violation"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_event_of_another_partition_is_a_sign_of_life(tmp_path, engine):
+    tables = Tables(topics={TOPIC: {}})
+    event(tables, 1, "assigned", 100)
+    event(tables, 2, "assigned", 110)
+    event(tables, 1, "assigned", 120, partition=1)
+    assert verdicts(tables, tmp_path / "run", engine) == ["violation"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "events",
+    [
+        # Eager: everything is revoked before anything is assigned in the next generation.
+        [(1, "assigned", 100), (1, "revoked", 110), (1, "assigned", 120, 5, 1), (2, "assigned", 120, 5)],
+        # Cooperative: the partition changes hands one generation after its owner gave it up, and the rest stays.
+        [(1, "assigned", 100), (1, "assigned", 100, 4, 1), (1, "revoked", 110, 5), (2, "assigned", 120, 6)],
+        # The session timed out: the member learns late that it lost what another has had since the next generation.
+        [(1, "assigned", 100), (2, "assigned", 200, 5), (1, "lost", 300)],
+        # Handed over within one generation, at one moment.
+        [(1, "assigned", 100), (1, "revoked", 110), (2, "assigned", 110), (2, "revoked", 120)],
+        # Gone without a word: no sign of life after the other member's assignment, or at the same time.
+        [(1, "assigned", 100), (2, "assigned", 110), (2, "revoked", 120)],
+        [(1, "assigned", 100), (2, "assigned", 100), (1, "revoked", 110)],
+        # Assigned and revoked at once is no ownership.
+        [(1, "assigned", 100), (2, "assigned", 110), (2, "revoked", 110), (1, "revoked", 120)],
+    ],
+)
+def test_valid_rebalances_are_silent(tmp_path, engine, events):
+    tables = Tables(topics={TOPIC: {}})
+    for one in events:
+        event(tables, *one)
+    assert verdicts(tables, tmp_path / "run", engine) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("f", "error"), [("close", None), ("poll", "FENCED_MEMBER_EPOCH")])
+def test_a_member_that_left_or_was_fenced_owns_nothing(tmp_path, engine, f, error):
+    """Its client calls back late."""
+    tables = Tables(topics={TOPIC: {}})
+    event(tables, 1, "assigned", 100)
+    tables.op(1, f, 105 * MS, 106 * MS, "fail" if error else "ok", group="g", error=error)
+    event(tables, 2, "assigned", 110)
+    event(tables, 1, "lost", 120)
+    event(tables, 2, "revoked", 130)
+    assert verdicts(tables, tmp_path / "run", engine) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_static_member_is_replaced_without_a_word(tmp_path, engine):
+    tables = Tables(topics={TOPIC: {}})
+    event(tables, 1, "assigned", 100, instance_id="i")
+    event(tables, 2, "assigned", 110, instance_id="i")
+    event(tables, 1, "lost", 120, instance_id="i")
+    assert verdicts(tables, tmp_path / "run", engine) == []
