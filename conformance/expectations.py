@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from linearizability.history.errors import HistoryError
+from linearizability.history.files import read_bounded
+
 _DIRECTORY: Final = Path(__file__).parent.parent / "fixtures" / "data" / "expectations"
 _KEYS: Final = frozenset({"requirement", "reason", "link"})
 
@@ -38,9 +41,9 @@ class ExpectedViolation:
 def load_expectations(path: Path) -> Mapping[str, ExpectedViolation]:
     """The expected violations of a file, by requirement id. Raises `ExpectationsError`."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ExpectationsError(f"cannot read the expectations {path}: {error.strerror}") from error
+        content = tomllib.loads(read_bounded(path).decode())
+    except HistoryError as error:
+        raise ExpectationsError(f"cannot read the expectations {error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ExpectationsError(f"{path} is not TOML: {error}") from error
     if unknown := content.keys() - {"violation"}:

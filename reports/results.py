@@ -13,6 +13,8 @@ from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from linearizability.history.errors import HistoryError
+from linearizability.history.files import read_bounded
 from linearizability.judgement import Anomaly, Verdict
 
 FORMAT: Final = 1
@@ -210,9 +212,9 @@ def read_results(run_dir: Path) -> Results:
     """
     path = run_dir / FILE_NAME
     try:
-        return _RESULTS.validate_json(path.read_bytes())
-    except OSError as error:
-        raise ResultsError(f"{path}: {error.strerror}") from error
+        return _RESULTS.validate_json(read_bounded(path))
+    except HistoryError as error:
+        raise ResultsError(str(error)) from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"

@@ -14,6 +14,8 @@ from typing import Any, Final
 from chaos.simulation.counterexample import Counterexample, program_of
 from chaos.simulation.script import Script
 from chaos.simulation.source import parsed
+from linearizability.history.errors import HistoryError
+from linearizability.history.files import read_bounded
 
 FILE_NAME: Final = "failure.json"
 PROGRAM_NAME: Final = "program.py"
@@ -68,9 +70,9 @@ def load_saved(root: Path) -> tuple[Saved, ...]:
 def _loaded(root: Path) -> Iterator[Saved]:
     for file in sorted(root.glob(f"*/{FILE_NAME}")):
         try:
-            facts: Any = json.loads(file.read_text(encoding="utf-8"))
+            facts: Any = json.loads(read_bounded(file))
             yield Saved(file.parent, parsed(facts["script"]), facts["name"], facts["defect"])
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (HistoryError, OSError, ValueError, RecursionError, TypeError, KeyError) as error:
             raise SavedFailureError(
                 f"{file}: not a failure of this version of kafkatrial ({error}); delete its directory"
             ) from None

@@ -13,6 +13,8 @@ from linearizability.history.schema import COLUMNS, SCHEMAS
 
 ROWS_PER_BYTE_MAX: Final = 10_000
 """Rows are unlike each other by their op_id, fault_id or time: delta encoding and zstd reach some hundred a byte."""
+BATCH_TEXT_BYTES_MAX: Final = 256 * 2**20
+"""Of one column in the rows that are read at a time."""
 _UNKNOWN: Final = {
     name: {column.name: column.unknown for column in columns if column.unknown is not None}
     for name, columns in COLUMNS.items()
@@ -38,14 +40,31 @@ def check_row_count(path: Path, footer: pq.FileMetaData, bytes_held: int) -> Non
 
     Work is planned by this number, before a row is read.
     """
-    in_groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    in_groups = sum(group.num_rows for group in groups)
+    flat = [place for place in range(footer.num_columns) if footer.schema.column(place).max_repetition_level == 0]
+    values = next((n for group in groups for c in flat if (n := group.column(c).num_values) != group.num_rows), None)
     if footer.num_rows != in_groups:
         what = f"claims {footer.num_rows} rows, and its row groups {in_groups}"
     elif footer.num_rows > bytes_held * ROWS_PER_BYTE_MAX:
         what = f"claims {footer.num_rows} rows, more than {bytes_held} bytes can hold"
+    elif values is not None:
+        what = f"claims a column of {values} values in a row group of another number of rows"
     else:
         return
     raise HistoryError(f"{path}: not a readable Parquet file: its footer {what}")
+
+
+def check_text_bytes(name: str, path: Path, table: pa.Table, first_row: int) -> None:
+    """Raise HistoryError where texts that are dictionaries are too large to be written out row by row."""
+    for column, field in zip(table.columns, table.schema, strict=True):
+        if not (pa.types.is_dictionary(field.type) and _stands_for(field.type, pa.string())):
+            continue
+        lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
+        size = sum(int(pc.sum(each.cast(pa.int64())).as_py() or 0) for each in lengths)
+        if size > BATCH_TEXT_BYTES_MAX:
+            where = f"{path}: table {name}, rows {first_row} to {first_row + len(column) - 1}: column {field.name}"
+            raise HistoryError(f"{where}: {size} bytes of text; {len(column)} rows may have {BATCH_TEXT_BYTES_MAX}")
 
 
 def has_types_of(schema: pa.Schema, found: pa.Schema) -> bool:

@@ -2,11 +2,15 @@
 
 
 class HistoryError(Exception):
-    """A history that is damaged, breaks a rule of the format, or cannot be written."""
+    """A history that is damaged or breaks a rule of the format."""
 
 
 class NotARunError(HistoryError):
     """A directory that is no run, or one of another format version: the wrong path rather than a damaged one."""
+
+
+class HistoryNotWrittenError(HistoryError):
+    """A history, or what is made of it, that the disk did not take."""
 
 
 def one_line(error: Exception) -> str:

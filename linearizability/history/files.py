@@ -25,7 +25,7 @@ def check_regular(path: Path) -> int:
         status = path.stat()
     except OSError as error:
         dangling = "a link to a file that does not exist" if path.is_symlink() else error.strerror
-        raise HistoryError(f"{path}: cannot be read: {dangling}") from None
+        raise HistoryError(f"{path}: {dangling}") from None
     if not stat.S_ISREG(status.st_mode):
         kind = next((name for has_kind, name in _KINDS if has_kind(status.st_mode)), "no regular file")
         raise HistoryError(f"{path}: {kind}, not a regular file")

@@ -18,7 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from linearizability.history import layout
-from linearizability.history.conform import check_row_count, check_schema, conform, has_types_of, without_unknown
+from linearizability.history.conform import (
+    check_row_count,
+    check_schema,
+    check_text_bytes,
+    conform,
+    has_types_of,
+    without_unknown,
+)
 from linearizability.history.errors import HistoryError, NotARunError, one_line
 from linearizability.history.files import check_regular
 from linearizability.history.run import RunInfo
@@ -123,7 +130,10 @@ def _unfinished(history: History, history_dir: Path) -> dict[str, pa.Table]:
 
 
 def _journal(history_dir: Path, name: str) -> pa.Table:
-    parts = [_read(name, path, SCHEMAS[name].names) for path in layout.journal_files(history_dir, name)]
+    files = layout.journal_files(history_dir, name)
+    for path in files:
+        check_schema(name, path, _footer(path))
+    parts = [_read(name, path, SCHEMAS[name].names) for path in files]
     return pa.concat_tables([SCHEMAS[name].empty_table(), *itertools.chain.from_iterable(parts)])
 
 
@@ -142,22 +152,40 @@ def _footer(path: Path) -> pa.Schema:
 
 
 def _read(name: str, path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-    first_row = 0
+    metadata, rows = pq.read_metadata(path), 0
+    for table in read_row_groups(name, path, columns, metadata):
+        rows += table.num_rows
+        yield table
+    if rows != metadata.num_rows:
+        raise HistoryError(f"{path}: table {name}: its footer claims {metadata.num_rows} rows, and it holds {rows}")
+
+
+def read_row_groups(
+    name: str,
+    path: Path,
+    columns: Sequence[str],
+    metadata: pq.FileMetaData,
+    *,
+    row_groups: Sequence[int] | None = None,
+    first_row: int = 0,
+) -> Iterator[pa.Table]:
+    """Yield rows of a file, `BATCH_ROWS` at a time, with exactly the types of `SCHEMAS`. Raises HistoryError.
+
+    :param row_groups: null for all.
+    :param first_row: the place of their first row in the file.
+    """
+    texts = [column for column in columns if pa.types.is_string(SCHEMAS[name].field(column).type)]
     try:
-        # Not pq.read_table: it takes `NAME=VALUE` folders above the file for columns.
-        with pq.ParquetFile(path) as file:
-            claimed = file.metadata.num_rows
-            for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
+        # Not pq.read_table: it takes `NAME=VALUE` folders above the file for columns. As dictionaries, texts that a
+        # file holds once and refers to often are in memory once, until it is known how many bytes they are.
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=row_groups, columns=list(columns)):
                 table = pa.Table.from_batches([batch]).select(list(columns))
+                check_text_bytes(name, path, table, first_row)
                 yield conform(name, path, table, first_row)
                 first_row += batch.num_rows
-                if first_row > claimed:
-                    break
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from None
-    if first_row != claimed:
-        held = f"more than {claimed}" if first_row > claimed else str(first_row)
-        raise HistoryError(f"{path}: table {name}: its footer claims {claimed} rows, and it holds {held}")
 
 
 def _broken(path: Path, error: Exception) -> HistoryError:

@@ -9,10 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from linearizability.history.errors import HistoryError
+from linearizability.printable import cut
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
+SAMPLE_ROWS: Final = 65_536
+"""Of a `RepeatSample`."""
+_TEXT_SHOWN: Final = 200
 _KEYS: Final = ("op_id", "seq", "fault_id", "process", "at_ns", "asked_ns")
 
 
@@ -85,6 +89,45 @@ def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
     return int(order[place]), int(order[place + 1])
 
 
+class RepeatSample:
+    """Keys of a bounded sample of rows. A hash of the key chooses, so that rows with equal keys are chosen together.
+
+    A table in which many rows repeat others is found out after a few batches, in memory that does not grow.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self._limit = np.uint64(2**64 - 1)
+        self._hashes = np.empty(0, np.uint64)
+        self._columns = [np.empty(0, np.int64) for _ in range(1 + columns)]
+
+    def find_repeat(self, first_row: int, *columns: Numbers) -> tuple[int, int] | None:
+        """Add the rows from `first_row` on. Return a row whose key repeats an earlier one, as (earlier, later)."""
+        hashes = _hashes(columns)
+        chosen = np.flatnonzero(hashes <= self._limit)
+        fresh = [chosen + first_row, *(column[chosen] for column in columns)]
+        self._hashes = np.concatenate([self._hashes, hashes[chosen]])
+        self._columns = [np.concatenate(pair) for pair in zip(self._columns, fresh, strict=True)]
+        rows, *keys = self._columns
+        if rows.size and (repeat := first_repeat(*keys)) is not None:
+            return int(rows[repeat[0]]), int(rows[repeat[1]])
+        while self._hashes.size > SAMPLE_ROWS:
+            self._limit //= np.uint64(2)
+            kept = self._hashes <= self._limit
+            self._hashes, self._columns = self._hashes[kept], [column[kept] for column in self._columns]
+        return None
+
+
+def _hashes(columns: Sequence[Numbers]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """One number for each row, by the finalizer of SplitMix64."""
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        mixed ^= column.astype(np.uint64)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
 def _distinct(codes: Numbers) -> bool:
     ordered = np.sort(codes)
     return bool((ordered[1:] != ordered[:-1]).all())
@@ -120,4 +163,4 @@ def _ranks(column: Numbers) -> tuple[Numbers, int]:
 
 
 def _shown(value: object) -> str:
-    return "null" if value is None else repr(value) if isinstance(value, str) else str(value)
+    return "null" if value is None else repr(cut(value, _TEXT_SHOWN)) if isinstance(value, str) else str(value)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from linearizability.history.errors import HistoryError, NotARunError
 from linearizability.history.files import read_bounded
 from linearizability.history.schema import FORMAT
+from linearizability.printable import printable
 
 RUN_FILE: Final = "run.json"
 
@@ -47,7 +48,7 @@ class RunInfo:
         """
         path = run_dir / RUN_FILE
         document = _load(run_dir, path)
-        return cls.of(path, {**document, "run_id": document.get("run_id") or run_dir.resolve().name})
+        return cls.of(path, {**document, "run_id": document.get("run_id") or printable(run_dir.resolve().name)})
 
     @classmethod
     def of(cls, path: Path, document: Mapping[str, Any]) -> "RunInfo":
@@ -100,6 +101,10 @@ def _load(run_dir: Path, path: Path) -> dict[str, Any]:
         raise HistoryError(f"{path}: not JSON: {error}") from None
     if not isinstance(document, dict):
         raise HistoryError(f"{path}: holds a JSON {type(document).__name__}, not an object")
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise HistoryError(f"{path}: holds half of a surrogate pair, which is no text") from None
     return document
 
 

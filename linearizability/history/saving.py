@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from linearizability.history import layout
-from linearizability.history.errors import HistoryError, one_line
+from linearizability.history.errors import HistoryError, HistoryNotWrittenError, one_line
 from linearizability.history.reader import History
 from linearizability.history.run import RUN_FILE
 from linearizability.history.schema import SCHEMAS
@@ -33,6 +33,6 @@ def save(history: History, run_dir: Path) -> None:
                         file.write_table(batch)
         history.run.write(run_dir)
     except OSError as error:
-        raise HistoryError(f"{run_dir}: cannot be written: {os.strerror(error.errno or 0)}") from None
+        raise HistoryNotWrittenError(f"{run_dir}: cannot be written: {os.strerror(error.errno or 0)}") from None
     except pa.ArrowException as error:
-        raise HistoryError(f"{run_dir}: cannot be written: {one_line(error)}") from None
+        raise HistoryNotWrittenError(f"{run_dir}: cannot be written: {one_line(error)}") from None

@@ -19,12 +19,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from linearizability.history.reader import History
-from linearizability.history.rows import Flags, Numbers, Piece, broken_row, first_repeat, integers
+from linearizability.history.rows import (
+    SAMPLE_ROWS,
+    Flags,
+    Numbers,
+    Piece,
+    RepeatSample,
+    broken_row,
+    first_repeat,
+    integers,
+)
 from linearizability.history.schema import COLUMNS, OPERATION_TABLES, SCHEMAS
 from linearizability.history.topic_ids import TopicIds
 
 SHARE_ROWS: Final = 10_000_000
 """About so many records are held against each other at a time."""
+FAULTS_MAX: Final = 100_000
+"""Every other row is compared with all of them."""
 FARTHEST_NS: Final = 2**62
 HIGHEST: Final = 2**62
 """Of offsets and whatever else counts up in 64 bits, so that one more is a number too."""
@@ -42,10 +53,37 @@ def checks(history: History) -> list[Callable[[], None]]:
     count = history.count("records")
     shares = shares_for(count, SHARE_ROWS)
     return [
+        partial(check_sizes, history),
         partial(check_operations, history),
         partial(_check_rows, history),
         *(partial(check, history, share) for check in (_check_places, _check_sends, _check_values) for share in shares),
     ]
+
+
+def check_sizes(history: History) -> None:
+    """Refuse what would take unbounded time or memory to judge: repeated rows without end, or too many faults.
+
+    Only a sample of keys is compared. That no row repeats another is checked afterwards.
+    """
+    for name, key in (("operations", ("op_id",)), ("records", ("op_id", "direction", "seq"))):
+        sample, first_row = RepeatSample(len(key)), 0
+        for table in history.batches(name, key) if history.count(name) > SAMPLE_ROWS else ():
+            columns = [_key_column(table, column) for column in key]
+            if (repeat := sample.find_repeat(first_row, *columns)) is not None:
+                keys = {"op_id": int(columns[0][repeat[1] - first_row])}
+                raise broken_row(name, repeat[1], keys, f"row {repeat[0]} has the same {_KEY_NAMES[name]}")
+            first_row += table.num_rows
+    if (faults := history.count("faults")) > FAULTS_MAX:
+        raise broken_row("faults", FAULTS_MAX, {}, f"a history has at most {FAULTS_MAX} faults, this one {faults}")
+
+
+_KEY_NAMES: Final = {"operations": "op_id", "records": "op_id, direction and seq"}
+
+
+def _key_column(table: pa.Table, name: str) -> Numbers:
+    if name == "direction":
+        return pc.fill_null(pc.equal(table[name], "send"), False).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+    return integers(table, name)
 
 
 def check_operations(history: History) -> None:

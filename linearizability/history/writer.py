@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from linearizability.history import layout
 from linearizability.history.buffer import Block, Row, Rows, TableBuffer
 from linearizability.history.compaction import compact
-from linearizability.history.errors import HistoryError, one_line
+from linearizability.history.errors import HistoryError, HistoryNotWrittenError, one_line
 from linearizability.history.run import RUN_FILE, RunInfo
 from linearizability.history.schema import SCHEMAS
 
@@ -295,4 +295,4 @@ def _disk_errors(run_dir: Path) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else one_line(error)
-        raise HistoryError(f"{run_dir}: cannot write the history: {reason}") from error
+        raise HistoryNotWrittenError(f"{run_dir}: cannot write the history: {reason}") from error

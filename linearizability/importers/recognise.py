@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from linearizability.history.errors import HistoryError, NotARunError
+from linearizability.history.files import check_regular
 from linearizability.history.run import RUN_FILE
 from linearizability.importers.source import GZIP_MAGIC, shown
 
@@ -58,6 +59,7 @@ def recognise(path: Path) -> Form:
 
 
 def _head(path: Path) -> bytes:
+    check_regular(path)
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)

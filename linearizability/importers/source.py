@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from linearizability.history.errors import HistoryError
+from linearizability.history.files import check_regular
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 SHOWN_MAX: Final = 80
@@ -17,6 +18,7 @@ SHOWN_MAX: Final = 80
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Each line with its number, from 1. Raises HistoryError for what cannot be read or is not UTF-8."""
     number = 0
+    check_regular(path)
     try:
         with path.open("rb") as file:
             compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC

@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from linearizability.anomalies.gather import SHARD_FIELDS
 from linearizability.anomalies.summary import settings_of
-from linearizability.history.errors import HistoryError, one_line
+from linearizability.history.errors import HistoryError, HistoryNotWrittenError, one_line
 from linearizability.history.layout import has_journal
 from linearizability.history.reader import History
-from linearizability.history.validate import check_columns, checks, shares_for
+from linearizability.history.validate import check_columns, check_sizes, checks, shares_for
 from linearizability.history.validate import pieces as rows_of
 from linearizability.shards import tables
 from linearizability.shards.census import merged, plan
@@ -63,6 +63,7 @@ def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
     fingerprint = fingerprint_of(history)
     folder = draft_folder(layout_folder(history))
     with removed_on_error(folder):
+        check_sizes(history)
         spills, topics = _dealt(history, run, folder)
         layout, is_lawful = settled(fingerprint, run, folder, spills, topics=topics, part_rows=part_rows or PART_ROWS)
         if not is_lawful:
@@ -112,7 +113,7 @@ def removed_on_error(folder: Path) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         shutil.rmtree(folder, ignore_errors=True)
         reason = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
-        raise HistoryError(f"{folder}: cannot lay the history out: {reason}") from None
+        raise HistoryNotWrittenError(f"{folder}: cannot lay the history out: {reason}") from None
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

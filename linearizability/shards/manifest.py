@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from linearizability.anomalies.arrow import Place
+from linearizability.history.errors import HistoryError
+from linearizability.history.files import read_bounded
 from linearizability.history.layout import HISTORY_FOLDER, has_journal
 from linearizability.history.reader import History
 from linearizability.history.schema import SCHEMAS
@@ -92,7 +94,7 @@ def current_layout(history: History) -> Layout | None:
     if has_journal(folder.parent):
         return None
     try:
-        document = json.loads((folder / MANIFEST).read_text())
+        document = json.loads(read_bounded(folder / MANIFEST))
         if document.pop("version") != VERSION or document["fingerprint"] != fingerprint_of(history):
             return None
         if any((folder / name).stat().st_size != size for name, size in document.pop("files").items()):
@@ -103,7 +105,7 @@ def current_layout(history: History) -> Layout | None:
             for shard in document.pop("shards")
         )
         return Layout(folder, places=places, shards=shards, **document)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (HistoryError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

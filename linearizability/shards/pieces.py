@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from linearizability.anomalies.arrow import OPERATION_FIELDS, numbers
-from linearizability.history.conform import conform
 from linearizability.history.errors import HistoryError, one_line
-from linearizability.history.reader import BATCH_ROWS, History
+from linearizability.history.reader import History, read_row_groups
 
 _UNFINISHED: Final = -1
 
@@ -61,13 +60,7 @@ def read_piece(history: History, piece: Piece, columns: Sequence[str]) -> Iterat
     path = history.files(piece.table)[piece.file]
     metadata = _metadata(path)
     first_row = sum(metadata.row_group(group).num_rows for group in range(piece.row_group))
-    try:
-        with pq.ParquetFile(path, metadata=metadata) as file:
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=[piece.row_group], columns=list(columns)):
-                yield conform(piece.table, path, pa.Table.from_batches([batch]).select(list(columns)), first_row)
-                first_row += batch.num_rows
-    except (pa.ArrowException, OSError) as error:
-        raise _broken(path, error) from None
+    yield from read_row_groups(piece.table, path, columns, metadata, row_groups=[piece.row_group], first_row=first_row)
 
 
 class Operations:

@@ -20,6 +20,8 @@ import pyarrow as pa
 
 from linearizability.anomalies.catalogue import FACTS, ShardJudgement
 from linearizability.anomalies.finding import Finding
+from linearizability.history.errors import HistoryError
+from linearizability.history.files import read_bounded
 from linearizability.judgement import Evidence, Verdict
 from linearizability.shards.drafts import draft_of
 from linearizability.shards.manifest import Layout
@@ -51,14 +53,14 @@ def result_file(layout: Layout, shard: int) -> Path:
 def kept_result(layout: Layout, shard: int, key: str) -> ShardJudgement | None:
     """What was said of a shard, if that still counts."""
     try:
-        document = json.loads(result_file(layout, shard).read_text())
+        document = json.loads(read_bounded(result_file(layout, shard)))
         if document["key"] != key:
             return None
         findings = tuple(_finding(one) for one in document["findings"])
         facts = {kind.name: _table(document["facts"][kind.name]) for kind in FACTS}
         known = all(facts[kind.name].schema == kind.schema for kind in FACTS)
         return ShardJudgement(findings, facts) if known else None
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+    except (HistoryError, OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return None
 
 

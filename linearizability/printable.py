@@ -1,0 +1,49 @@
+"""Text of a history, a broker, a file name or an exception, made fit for a terminal and for every report.
+
+Such text may hold anything. A terminal obeys escape sequences, bidirectional controls change the order in which a line
+is read, XML holds no control characters, and no encoding holds half of a surrogate pair. So all of these are written as
+Python escapes, and what is too long is cut with a mark. Everything that prints goes through here.
+"""
+
+import re
+from typing import Final
+
+TEXT_MAX: Final = 4_000
+"""Characters of one text. Longer than every message of ours, short enough that a thousand of them can be shown."""
+PROGRAM_MAX: Final = 1_000_000
+"""Characters of a program, which is of no use when it is cut."""
+
+_UNPRINTABLE: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1
+    r"\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"  # bidirectional controls, separators, no width
+    r"\ud800-\udfff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e0fff]"  # surrogates, annotations, noncharacters, tags
+)
+
+
+def printable(text: object, length_max: int | None = TEXT_MAX) -> str:
+    r"""The text with control characters written as `\x1b` or `\u202e`, cut after `length_max` characters."""
+    whole = text if isinstance(text, str) else str(text)
+    shown = whole if length_max is None else whole[:length_max]
+    left_out = len(whole) - len(shown)
+    escaped = _UNPRINTABLE.sub(_escaped, shown)
+    return f"{escaped}… ({left_out:,} more characters)" if left_out else escaped
+
+
+def cut(text: str, length_max: int = TEXT_MAX) -> str:
+    """The text as it is, for a machine, with the same mark where it is too long."""
+    left_out = len(text) - length_max
+    return f"{text[:length_max]}… ({left_out:,} more characters)" if left_out > 0 else text
+
+
+def one_line(text: object, length_max: int | None = TEXT_MAX) -> str:
+    """The same without line breaks and runs of spaces."""
+    whole = text if isinstance(text, str) else str(text)
+    near = whole if length_max is None else whole[: 2 * length_max]
+    left_out = len(whole) - len(near)
+    joined = " ".join(near.split())
+    return printable(joined + " " * left_out if left_out else joined, length_max)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

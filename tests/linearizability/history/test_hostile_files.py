@@ -1,0 +1,173 @@
+"""What stands in the place of a file, and files that claim or repeat too much: one line, in bounded time and memory."""
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kafkatrial.__main__ import exit_code
+from kafkatrial.exit_codes import ExitCode
+from linearizability.check import judge
+from linearizability.history.errors import HistoryError
+from linearizability.history.rows import RepeatSample
+from linearizability.history.schema import SCHEMAS
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "histories"
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Path(shutil.copytree(EXAMPLES / "clean", tmp_path / "run"))
+
+
+def put(what, path, monkeypatch):
+    """Something that is no regular file."""
+    path.unlink(missing_ok=True)
+    match what:
+        case "FIFO":
+            os.mkfifo(path)
+        case "socket":
+            monkeypatch.chdir(path.parent)  # since the path of a socket is short
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(path.name)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "dangling":
+            path.symlink_to("nowhere")
+        case "directory":
+            path.mkdir()
+
+
+SHOWN = {
+    "FIFO": "a FIFO",
+    "socket": "a socket",
+    "device": "a character device",
+    "dangling": "a link to a file that does not exist",
+    "directory": "a directory",
+}
+
+
+@pytest.mark.parametrize("what", SHOWN)
+@pytest.mark.parametrize("place", ["run.json", "history/operations/00001.parquet", "history/records.parquet"])
+def test_no_regular_file_is_one_line_that_names_it(run, capsys, monkeypatch, what, place):
+    put(what, run / place, monkeypatch)
+    if (what, place) == ("directory", "history/records.parquet"):
+        return  # which is a table as Spark writes it
+    assert exit_code(["check", str(run)]) is ExitCode.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert place in line
+    assert SHOWN[what] in line
+
+
+@pytest.mark.parametrize("what", ["FIFO", "socket", "device", "dangling", "directory"])
+@pytest.mark.parametrize(
+    "command",
+    [["check"], ["report"], ["check", "--model", "register"], ["export"], ["run", "--expectations"]],
+    ids=" ".join,
+)
+def test_every_command_rejects_it(tmp_path, capsys, monkeypatch, command, what):
+    path = tmp_path / "input"
+    put(what, path, monkeypatch)
+    more = [str(tmp_path / "out")] if command == ["export"] else []
+    assert exit_code([*command, str(path), *more]) is ExitCode.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(path) in line
+
+
+def varint(number):
+    digits = bytearray()
+    number <<= 1  # zigzag
+    while number >= 128:
+        digits.append(number % 128 | 128)
+        number >>= 7
+    return bytes([*digits, number])
+
+
+def claim(path, rows, *, everywhere):
+    """Rewrite the number of rows in a Parquet footer, and with `everywhere` in its row groups too."""
+    true = varint(pq.read_metadata(path).num_rows)
+    content = path.read_bytes()
+    length = int.from_bytes(content[-8:-4], "little")
+    body, footer = content[: -8 - length], content[-8 - length : -8]
+    places = [(b"\x16", b"\x19"), *([(b"\x16", b"\x26")] if everywhere else [])]
+    for before, after in places:
+        assert footer.count(before + true + after) == 1
+        footer = footer.replace(before + true + after, before + varint(rows) + after)
+    path.write_bytes(body + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+@pytest.mark.parametrize(("rows", "everywhere"), [(10**12, False), (10**12, True), (10**7, True), (200, True)])
+def test_a_footer_that_claims_other_rows_than_there_are_is_rejected(run, rows, everywhere):
+    path = run / "history" / "records.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table, path, write_statistics=False)
+    claim(path, rows, everywhere=everywhere)
+    with pytest.raises(HistoryError, match=r"records\.parquet.*(footer|not a readable)"):
+        judge(run)
+
+
+@pytest.mark.parametrize("name", ["operations", "records"])
+@pytest.mark.parametrize("distinct", [1, 200_000])
+def test_rows_that_repeat_without_end_are_rejected_before_they_are_judged(run, monkeypatch, name, distinct):
+    monkeypatch.setattr("linearizability.check.LARGE_ROWS", 1000)
+    monkeypatch.setattr("linearizability.shards.laying_out._dealt", None)
+    row = pq.read_table(run / "history" / "records.parquet").slice(0, 1)
+    if name == "operations":
+        row = pa.concat_tables(pq.read_table(p) for p in (run / "history" / name).iterdir()).slice(0, 1)
+    shutil.rmtree(run / "history" / name, ignore_errors=True)
+    block = pa.concat_tables([row.cast(SCHEMAS[name])] * 100).combine_chunks()
+    block = pa.concat_tables([block] * (distinct // 100 or 1)).combine_chunks()
+    block = block.set_column(0, "op_id", pa.array(np.arange(len(block)) if distinct > 1 else np.zeros(len(block), int)))
+    with pq.ParquetWriter(run / "history" / f"{name}.parquet", block.schema) as writer:
+        for _ in range(1_000_000 // len(block)):
+            writer.write_table(block)
+    with pytest.raises(HistoryError, match=rf"table {name}, row \d+ .*: row \d+ has the same op_id"):
+        judge(run)
+
+
+def test_a_sample_finds_no_repeat_where_there_is_none_and_stays_small():
+    sample = RepeatSample(2)
+    for number in range(20):
+        keys = np.arange(50_000) + 50_000 * number
+        assert sample.find_repeat(50_000 * number, keys // 7, keys % 7) is None
+    assert sample._hashes.size < 65_537
+    assert sample.find_repeat(1_000_000, np.arange(50_000) // 7, np.arange(50_000) % 7) is not None
+
+
+def test_more_faults_than_any_run_has_are_rejected(run):
+    row = {"fault_id": 1, "kind": "kill", "target": "1", "inject_ns": 1, "heal_ns": 2}
+    table = pa.Table.from_pylist([row], SCHEMAS["faults"])
+    table = table.take(pa.array(np.zeros(100_001, np.int64)))
+    pq.write_table(table, run / "history" / "faults.parquet")
+    with pytest.raises(HistoryError, match="table faults, row 100000: a history has at most 100000 faults"):
+        judge(run)
+
+
+UNREADABLE = {
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-9]),
+    "zero length": lambda path: path.write_bytes(b""),
+    "magic": lambda path: path.write_bytes(b"PARE" + path.read_bytes()[4:-4] + b"PARE"),
+    "text": lambda path: path.write_text("op_id,process\n1,2\n"),
+    "schema": lambda path: pq.write_table(pa.table({"op_id": ["one"]}), path),
+    "pages": lambda path: path.write_bytes(path.read_bytes()[:4] + b"\xff" * 400 + path.read_bytes()[404:]),
+}
+
+
+@pytest.mark.parametrize("how", UNREADABLE)
+@pytest.mark.parametrize(
+    "command",
+    [["check"], ["check", "--model", "append-log"], ["check", "--json"], ["report"], ["export"]],
+    ids=" ".join,
+)
+def test_unreadable_parquet_is_bad_input_for_every_command(run, capsys, monkeypatch, tmp_path, command, how):
+    monkeypatch.chdir(tmp_path)
+    UNREADABLE[how](run / "history" / "records.parquet")
+    more = ["out.ndjson"] if command == ["export"] else []
+    assert exit_code([*command, str(run), *more]) is ExitCode.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "records" in line
