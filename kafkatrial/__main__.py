@@ -17,12 +17,14 @@ from collections.abc import Sequence  # noqa: E402
 from kafkatrial import suite  # noqa: E402
 from kafkatrial.errors import report  # noqa: E402
 from kafkatrial.exit_codes import ExitCode  # noqa: E402
+from kafkatrial.output import accept_any_text, flushed, is_reader_gone  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave with its exit code."""
     suite.activate()
-    sys.exit(exit_code(sys.argv[1:] if arguments is None else arguments))
+    accept_any_text()
+    sys.exit(flushed(exit_code(sys.argv[1:] if arguments is None else arguments)))
 
 
 def exit_code(arguments: Sequence[str]) -> ExitCode:
@@ -37,6 +39,8 @@ def exit_code(arguments: Sequence[str]) -> ExitCode:
         return run_command(list(arguments))
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except BrokenPipeError as error:
+        return ExitCode.OUTPUT_CLOSED if is_reader_gone() else report(error)
     except Exception as error:  # noqa: BLE001  the one place where every error becomes a line
         return report(error)
 

@@ -52,4 +52,4 @@ class Companions:
             if exit_code_of(error) is None:
                 raise
             self.failed = True
-            complain(" ".join(str(error).split()))
+            complain(str(error))

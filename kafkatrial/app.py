@@ -26,6 +26,7 @@ from kafkatrial.commands.synthesize import synthesize
 from kafkatrial.commands.targets import targets_app
 from kafkatrial.errors import complain
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.output import is_null_device
 from linearizability.cache import cache_directory
 
 _CLICK_INTERRUPTED = 130
@@ -44,6 +45,13 @@ def run_command(words: list[str]) -> ExitCode:
         return ExitCode.USAGE
     except typer.Abort:
         return ExitCode.INTERRUPTED
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        # Typer and Rich turn it into exit code 1, our "violation"; Rich has put the null device in the pipe's place.
+        if is_null_device():
+            return ExitCode.OUTPUT_CLOSED
+        raise end.__context__ from None
     return ExitCode.INTERRUPTED if code == _CLICK_INTERRUPTED else ExitCode(code or 0)
 
 

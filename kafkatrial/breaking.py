@@ -33,6 +33,7 @@ from kafkatrial.interruption import interruptible
 from kafkatrial.run_directory import make_run_directory
 from kafkatrial.saved_histories import SUMMARY_FILE
 from linearizability.history.run import RUN_FILE
+from linearizability.printable import printable
 
 CHAOS = Path(".kafkatrial") / "chaos"
 FAILURES = CHAOS / "failures"
@@ -191,6 +192,8 @@ def run_again(directory: Path, targets: list[str] | None, disk: DiskKind | None 
             report = run_on(target, failure.round, Path(run_dir) / str(number), disk=disk)
             fails = shows(report, failure.name)
             standing = "still fails" if fails else "did not fail this time (fixed, or flaky)"
-            console.print(f"{target}: {failure.name} {standing}\n{told(report)}", soft_wrap=True, highlight=False)
+            console.print(
+                f"{target}: {failure.name} {standing}\n{printable(told(report))}", soft_wrap=True, highlight=False
+            )
             code = ExitCode.VIOLATION if fails or report.violations else code
     return code

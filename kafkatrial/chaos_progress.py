@@ -20,6 +20,7 @@ from chaos.live.events import (
 from conformance.events import Event
 from kafkatrial.chaos_results import ChaosResults
 from linearizability.judgement import Verdict
+from linearizability.printable import printable
 
 _STYLES = {Verdict.OK: "green", Verdict.UNKNOWN: "yellow", Verdict.VIOLATION: "bold red"}
 
@@ -45,14 +46,14 @@ class ChaosProgress:
                 self._noted = Text("")
                 self._doing = Text(f"round {len(results.rounds) + 1}: seed {a_round.seed} on {target}")
                 for fault, reason in refused:
-                    self._say(Text(f"  left out {fault}: {reason}", "yellow"))
+                    self._say(Text(printable(f"  left out {fault}: {reason}"), "yellow"))
             case FaultInjected(injected):
                 missed = "" if injected.found else f" ({injected.refused or 'nothing to break'})"
-                self._say(Text(f"  {injected.timed}{missed}", "dim"))
+                self._say(Text(printable(f"  {injected.timed}{missed}"), "dim"))
             case RoundJudged():
                 self._say(_judged(event))
             case RoundNotRun(target, a_round, reason):
-                self._say(Text(f"{target} seed {a_round.seed} did not run: {reason}", "bold red"))
+                self._say(Text(printable(f"{target} seed {a_round.seed} did not run: {reason}"), "bold red"))
             case ShrinkingStarted(target, seed, name, seconds_max):
                 self._say(Text(f"shrinking {name} of seed {seed} on {target}, at most {seconds_max / 60:.0f} minutes"))
             case Shrunk(failure, directory):
@@ -64,9 +65,9 @@ class ChaosProgress:
     def note(self, look: object) -> None:
         """Show what is known of the round that runs, of which there is something new every few seconds."""
         if self._watched:
-            self._noted = Text(str(look), "dim")
+            self._noted = Text(printable(look), "dim")
         else:
-            self._say(Text(f"  live: {look}"))
+            self._say(Text(printable(f"  live: {look}")))
 
     def _say(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True, highlight=False)
@@ -111,7 +112,7 @@ def _judged(event: RoundJudged) -> Text:
     line.append(f", recovered in {recovery_s:.1f} s" if recovery_s is not None else ", not recovered")
     line.append(f"; {event.seconds:.0f} s")
     for violation in report.violations:
-        line.append(f"\n  ✘ {violation.name} {violation.text}", "bold red")
+        line.append(f"\n  ✘ {violation.name} {printable(violation.text)}", "bold red")
     for reason in report.unknown:
-        line.append(f"\n  ? {reason}", "yellow")
+        line.append(f"\n  ? {printable(reason)}", "yellow")
     return line

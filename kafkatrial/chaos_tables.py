@@ -11,6 +11,7 @@ from chaos.live.fault_kinds import KINDS
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.packets import as_option
+from linearizability.printable import printable
 from reports.program import render_command
 
 
@@ -21,7 +22,7 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
         parts += [_figures(results), _coverage(results)]
     for each in results.shrunk:
         text = Text(f"{each.failure.name} on {each.failure.target}\n", "bold red")
-        text.append(each.failure.text, "")
+        text.append(printable(each.failure.text), "")
         again = f"kafkatrial chaos --again {each.directory}{_disk_of(plan)}{as_option()}"
         parts.append(Group(text, render_command("", again, "cyan")))
     code = results.exit_code

@@ -2,15 +2,15 @@
 
 from rich.console import Console, RenderableType
 
+from reports.console import DataConsole
+
 _WIDTH_OF_LOGS = 140
 
 
 def stdout_console(*, quiet: bool = False) -> Console:
     """A console without guesses about what numbers and words mean; colour follows NO_COLOR, as Rich does."""
-    console = Console(quiet=quiet, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console = Console(quiet=quiet, highlight=False, emoji=False, width=_WIDTH_OF_LOGS)
-    return console
+    console = DataConsole(quiet=quiet)
+    return console if console.is_terminal else DataConsole(quiet=quiet, width=_WIDTH_OF_LOGS)
 
 
 def show(console: Console, renderable: RenderableType) -> None:
@@ -21,4 +21,4 @@ def show(console: Console, renderable: RenderableType) -> None:
     with console.capture() as capture:
         console.print(renderable, crop=False)
     lines = (line.rstrip() for line in capture.get().splitlines())
-    console.print("\n".join(lines), markup=False, soft_wrap=True)
+    console.print("\n".join(lines), soft_wrap=True)

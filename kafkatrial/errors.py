@@ -7,9 +7,14 @@ the terminal stays readable.
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from kafkatrial.exit_codes import ExitCode
+from linearizability.printable import one_line
+
+_FIRST_LINE_MAX: Final = 1_000
 
 
 class CommandError(Exception):
@@ -30,7 +35,8 @@ KNOWN_ERRORS = {
     "fixtures.targets.target.TargetError": ExitCode.INTERNAL,
     "fixtures.clients.history_topic.HistoryTopicError": ExitCode.INTERNAL,
     "linearizability.history.errors.NotARunError": ExitCode.USAGE,
-    "linearizability.history.errors.HistoryError": ExitCode.INTERNAL,
+    "linearizability.history.errors.HistoryError": ExitCode.USAGE,
+    "linearizability.history.errors.HistoryNotWrittenError": ExitCode.INTERNAL,
     "linearizability.shards.running.WorkerError": ExitCode.INTERNAL,
     "conformance.expectations.ExpectationsError": ExitCode.USAGE,
     "chaos.defects.registry.UnknownDefectError": ExitCode.USAGE,
@@ -40,7 +46,7 @@ KNOWN_ERRORS = {
     "chaos.simulation.saved.SavedFailureError": ExitCode.USAGE,
     "conformance.concurrent.surroundings.ScriptNotRunError": ExitCode.INTERNAL,
     "chaos.simulation.workers.WorkerError": ExitCode.INTERNAL,
-    "reports.results.ResultsError": ExitCode.INTERNAL,
+    "reports.results.ResultsError": ExitCode.USAGE,
     "reports.local.engine.LocalEngineError": ExitCode.INTERNAL,
     "reports.spark.errors.EngineUnavailableError": ExitCode.USAGE,
     "reports.spark.errors.EngineFailedError": ExitCode.INTERNAL,
@@ -60,18 +66,20 @@ def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
     """Print the error's one line, save the traceback of an unforeseen one, and return the exit code."""
     code = exit_code_of(error)
     if code is not None:
-        complain(" ".join(str(error).split()))
+        complain(str(error))
         return code
     path = _traceback_path(run_dir)
-    path.write_text("".join(traceback.format_exception(error)))
-    first_line = (str(error).splitlines() or [""])[0]
+    path.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+    first_line = one_line((str(error).splitlines() or [""])[0], _FIRST_LINE_MAX)
     complain(f"internal error: {type(error).__name__}: {first_line} (traceback in {path})")
     return ExitCode.INTERNAL
 
 
 def complain(line: str) -> None:
-    """One line on standard error."""
-    sys.stderr.write(f"kafkatrial: {line}\n")
+    """Print one line on standard error, whatever the text holds. Nothing is printed where nothing reads it."""
+    if sys.stderr is not None:
+        with suppress(BrokenPipeError):
+            sys.stderr.write(f"kafkatrial: {one_line(line)}\n")
 
 
 def _traceback_path(run_dir: Path | None) -> Path:

@@ -12,12 +12,14 @@ class ExitCode(IntEnum):
     """A violation, or an expected one that did not happen."""
     INTERRUPTED = 2
     INTERNAL = 3
-    """An internal error, a damaged history, a target that did not start."""
+    """An internal error, a target that did not start, a disk that is full."""
     USAGE = 4
-    """Wrong usage, something not installed, not a run directory."""
+    """Wrong usage, something not installed, or input that cannot be read: no run directory, a damaged history."""
     NOTHING_RAN = 5
     INCONCLUSIVE = 6
     """Nothing worse than unknown."""
+    OUTPUT_CLOSED = 141
+    """Standard output was a pipe, and its reader has gone: what a shell shows for a process that SIGPIPE ended."""
 
     @property
     def meaning(self) -> str:
@@ -29,8 +31,9 @@ _MEANINGS = {
     ExitCode.OK: "every verdict is ok or as expected",
     ExitCode.VIOLATION: "a violation, or an expected one that did not happen",
     ExitCode.INTERRUPTED: "interrupted; the results so far are kept",
-    ExitCode.INTERNAL: "an internal error, a damaged history, or a target that did not start",
-    ExitCode.USAGE: "wrong usage, something not installed, or not a run directory",
+    ExitCode.INTERNAL: "an internal error, or a target that did not start",
+    ExitCode.USAGE: "wrong usage, something not installed, or a history that cannot be read",
     ExitCode.NOTHING_RAN: "nothing ran",
+    ExitCode.OUTPUT_CLOSED: "the reader of standard output has gone",
     ExitCode.INCONCLUSIVE: "inconclusive: nothing worse than unknown",
 }

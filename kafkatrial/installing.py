@@ -17,7 +17,7 @@ def shown(name: str) -> Iterator[Report]:
     if not console.is_terminal:
         yield _PlainReport(console)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(f"installing {name}", total=None)
 

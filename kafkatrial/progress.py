@@ -21,6 +21,7 @@ from conformance.events import (
     TargetStarted,
     TargetStarting,
 )
+from linearizability.printable import printable
 from reports.results import Outcome
 from reports.terminal import CELLS
 
@@ -146,7 +147,7 @@ def verdict_line(event: RequirementJudged, outcome: Outcome) -> Text:
     sign, style = CELLS[outcome.standing]
     line = Text.assemble((f"{sign:<11} ", style), f"{event.requirement}  on {event.target}")
     if outcome.reason:
-        line.append(f": {outcome.reason}", "dim")
+        line.append(f": {printable(outcome.reason)}", "dim")
     return line
 
 

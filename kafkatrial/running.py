@@ -27,11 +27,13 @@ from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain, exit_code_of, report
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
+from kafkatrial.output import is_reader_gone
 from kafkatrial.pictures import picture_failures
 from kafkatrial.progress import progress_for
 from kafkatrial.run_directory import make_run_directory
 from kafkatrial.selection import did_you_mean, ids, select_requirements
 from kafkatrial.settings import RunSettings
+from linearizability.history.errors import HistoryError
 from reports.html import write_html
 from reports.junit import write_junit
 from reports.results import Outcome, Results, write_results
@@ -109,6 +111,8 @@ class Running:
                 self._follow_engine()
             except KeyboardInterrupt:
                 complain("interrupted; the cluster is stopped")
+            except BrokenPipeError as error:
+                failed = None if is_reader_gone() else error
             except Exception as error:  # noqa: BLE001  reports are drawn first, then it becomes a line
                 failed = error
             self._keep_broker_logs()
@@ -153,13 +157,14 @@ class Running:
         try:
             picture_failures(results, self._run_dir)
         except Exception as error:  # noqa: BLE001  a picture is a help, the lack of it is no error of the run
-            complain(f"a violation has no picture: {' '.join(str(error).split())}")
+            complain(f"a violation has no picture: {error}")
 
     def _conclude(self, failed: Exception | None) -> ExitCode:
         results = self._collector.results
         code = exit_code_of_results(results)
         if failed is not None:
-            code = exit_code_of(failed) or ExitCode.INTERNAL
+            own_history = isinstance(failed, HistoryError)  # so that it is damaged by a bug of ours
+            code = ExitCode.INTERNAL if own_history else exit_code_of(failed) or ExitCode.INTERNAL
         results = results.concluded(int(code), code.meaning)
         write_results(results, self._run_dir)
         write_junit(results, self._run_dir)

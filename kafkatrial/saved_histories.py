@@ -6,6 +6,7 @@ Where such a run was interrupted or killed, the requirements and rounds that are
 """
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,9 +58,11 @@ def histories_in(directory: Path) -> dict[str, Path]:
     Raises:
         UsageError: there is no history in it.
     """
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory}: not a directory; name a directory with a {RUN_FILE}")
     if not directory.is_dir():
         raise UsageError(f"{directory}: no such file or directory; name a history, or a directory with a {RUN_FILE}")
-    if (directory / RUN_FILE).exists():
+    if os.path.lexists(directory / RUN_FILE):
         return {"": directory}
     inside: dict[str, Path] = {}
     if _is_summarised(directory) or _rounds_in(directory):

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from chaos.sensitivity import CleanRan, DefectTried, SensitivityStarted
 from conformance.events import Event
-from reports.printable import printable
+from linearizability.printable import printable
 from reports.sensitivity import Sensitivity
 
 _CLEAN_PERIOD = 250

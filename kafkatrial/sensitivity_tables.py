@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from chaos.defects.defect import Defect
-from reports.printable import printable
+from linearizability.printable import printable
 from reports.sensitivity import DefectRow, Sensitivity
 
 _TEXT_MAX = 300

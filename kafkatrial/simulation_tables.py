@@ -12,7 +12,7 @@ from rich.text import Text
 from chaos.simulation.counterexample import Counterexample, program_of
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.simulation_results import SimulationResults
-from reports.printable import printable
+from linearizability.printable import printable
 from reports.program import render_command, render_program
 
 _TOLD_MAX = 10

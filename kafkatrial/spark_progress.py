@@ -10,19 +10,22 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from linearizability.printable import printable
+from reports.console import DataConsole
+
 PLAIN_INTERVAL_S: Final = 30.0
 
 
 @contextmanager
 def spark_progress(console: Console | None = None, doing: str = "starting Spark") -> Iterator[Callable[[object], None]]:
     """A function that shows what it is told, whichever thread calls it."""
-    console = console or Console(stderr=True)
+    console = console or DataConsole(stderr=True)
     if not (console.is_terminal and console.is_interactive):
         yield _Plain(console)
         return
     spinner = Spinner("dots", Text(doing), style="cyan")
     with Live(spinner, console=console, refresh_per_second=8, transient=True):
-        yield lambda progress: spinner.update(text=Text(str(progress)))
+        yield lambda progress: spinner.update(text=Text(printable(progress)))
 
 
 class _Plain:
@@ -33,4 +36,4 @@ class _Plain:
     def __call__(self, progress: object) -> None:
         if time.monotonic() - self._last_s >= PLAIN_INTERVAL_S:
             self._last_s = time.monotonic()
-            self._console.print(Text(str(progress)), soft_wrap=True)
+            self._console.print(Text(printable(progress)), soft_wrap=True)

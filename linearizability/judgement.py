@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from linearizability.printable import cut
+
 EVIDENCE_MAX = 10
 """At most so many evidence rows per anomaly and verdict; the count is always exact."""
 
@@ -66,8 +68,8 @@ class Judgement:
             "verdict": str(self.verdict),
             "operations": self.operations,
             "records": self.records,
-            "reasons": list(self.reasons),
             "anomalies": [_anomaly_json(anomaly) for anomaly in in_report_order(self.anomalies)],
+            "reasons": [cut(reason) for reason in self.reasons],
         }
 
 
@@ -88,7 +90,7 @@ def _anomaly_json(anomaly: Anomaly) -> dict[str, object]:
             "partition": row.partition,
             "offset": row.offset,
             "value": row.value,
-            "text": row.text,
+            "text": cut(row.text),
         }
         for row in anomaly.evidence[:EVIDENCE_MAX]
     ]

@@ -14,7 +14,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from reports.printable import printable
+from linearizability.printable import PROGRAM_MAX, printable
 from reports.rendering import render
 from reports.results import Outcome, RequirementInfo, Results, Standing
 from reports.terminal import place
@@ -133,4 +133,4 @@ def _anchor(outcome: Outcome) -> str:
 def _code(program: str) -> Markup:
     if not program:
         return Markup()
-    return Markup(highlight(printable(program), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704  Pygments escapes
+    return Markup(highlight(printable(program, PROGRAM_MAX), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704  Pygments escapes

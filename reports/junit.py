@@ -9,7 +9,7 @@ would show an unfinished run as passed.
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from reports.printable import printable
+from linearizability.printable import printable
 from reports.results import Outcome, RequirementInfo, Results, Standing, TargetInfo
 from reports.terminal import as_text, render_finding
 
@@ -72,7 +72,7 @@ def _case(outcome: Outcome, requirement: RequirementInfo, seed: int) -> ET.Eleme
         result = ET.SubElement(case, element, message=printable(outcome.reason or str(outcome.standing)))
         if element != "skipped":
             result.set("type", str(outcome.standing))
-            result.text = printable(as_text(render_finding(outcome, requirement)))
+            result.text = as_text(render_finding(outcome, requirement))
     return case
 
 

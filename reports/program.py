@@ -4,12 +4,12 @@ from rich.console import Group, RenderableType
 from rich.syntax import Syntax
 from rich.text import Text
 
-from reports.printable import printable
+from linearizability.printable import PROGRAM_MAX, printable
 
 
 def render_program(program: str) -> RenderableType:
     """The program from the first column on, its lines neither wrapped nor cropped, whatever the console's width."""
-    text = Syntax("", "python", background_color="default").highlight(printable(program.rstrip()))
+    text = Syntax("", "python", background_color="default").highlight(printable(program.rstrip(), PROGRAM_MAX))
     text.rstrip()
     return _as_it_is(text)
 

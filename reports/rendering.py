@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
-from reports.printable import printable
+from linearizability.printable import PROGRAM_MAX, printable
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -18,6 +19,12 @@ def render(name: str, **values: Any) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_printable,
     )
     environment.filters["printable"] = printable
     return environment.get_template(name).render(values)
+
+
+def _printable(value: object) -> object:
+    """What stands in the page for a value: markup is ours, and any other text is data."""
+    return printable(value, PROGRAM_MAX) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from linearizability.judgement import Anomaly, in_report_order
+from linearizability.printable import printable
 from reports.charts import figure
 from reports.jobs.comparison import Moved
 from reports.jobs.figures import FIGURES
 from reports.jobs.report import Report
-from reports.printable import printable
 from reports.runs_page import FILE_NAME
 
 COLUMNS_MAX: Final = 5

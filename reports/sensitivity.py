@@ -16,7 +16,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from reports.printable import printable
+from linearizability.printable import printable
 from reports.rendering import render
 
 FILE_NAME = "sensitivity.html"

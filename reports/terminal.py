@@ -5,18 +5,20 @@ kept; and last the one line that shows it again. Colour only repeats what a word
 """
 
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from itertools import groupby
 from pathlib import Path
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from linearizability.judgement import Anomaly, Judgement, Verdict, in_report_order
-from reports.printable import printable
+from linearizability.printable import printable
+from reports.console import DataConsole
 from reports.program import render_command, render_program
 from reports.results import DifferenceFound, Outcome, RequirementInfo, Results, Standing
 
@@ -31,6 +33,8 @@ CELLS = {
 """What a cell of the matrix says, and its colour."""
 
 _VERDICT_STYLES = {Verdict.OK: "green", Verdict.VIOLATION: "bold red", Verdict.UNKNOWN: "yellow"}
+_TOPIC_SHOWN = 249
+"""Characters: Kafka's longest name."""
 _EVIDENCE_SHOWN = 3
 """Evidence rows per anomaly on a terminal; results.json and the HTML page have all of them."""
 
@@ -85,14 +89,14 @@ def render_judgement(judgement: Judgement) -> RenderableType:
         (str(verdict), _VERDICT_STYLES[verdict]),
         f"  {judgement.operations:,} operations, {judgement.records:,} records",
     )
-    reasons = [Text(f"unknown because {reason}", "yellow") for reason in judgement.reasons]
+    reasons = [Text(printable(f"unknown because {reason}"), "yellow") for reason in judgement.reasons]
     found = in_report_order(judgement.anomalies)
     return Group(head, *reasons, *([_anomalies(found)] if found else []))
 
 
 def as_text(renderable: RenderableType, width: int = 110) -> str:
     """The renderable as plain text without colour, for a log or another process."""
-    console = Console(width=width, no_color=True, force_terminal=False, highlight=False, emoji=False, record=False)
+    console = DataConsole(file=StringIO(), width=width, no_color=True, force_terminal=False)
     with console.capture() as capture:
         console.print(renderable, crop=False)  # a line to copy stays a line
     return "\n".join(line.rstrip() for line in capture.get().splitlines()).strip("\n")
@@ -140,7 +144,7 @@ def _anomalies(anomalies: Sequence[Anomaly]) -> Table:
 
 def place(topic: str | None, partition: int | None, offset: int | None) -> str:
     """`topic-0@42`, as far as it is known."""
-    where = topic or ""
+    where = printable(topic or "", _TOPIC_SHOWN)
     if partition is not None:
         where += f"-{partition}"
     return where if offset is None else f"{where}@{offset}"

@@ -18,6 +18,7 @@ from chaos.live.findings import FINDINGS
 from chaos.live.report import Report
 from chaos.live.round import Round
 from chaos.simulation.source import printed
+from linearizability.printable import printable
 
 FILE_NAME: Final = "failure.json"
 PROGRAM_NAME: Final = "program.py"
@@ -138,7 +139,7 @@ def run_program(a_round: Round, name: str, target: str) -> int:
 
     with TemporaryDirectory(prefix="kafkatrial-") as directory:
         report = run_on(target, a_round, Path(directory) / "run")
-    sys.stdout.write(f"{told(report)}\n")
+    sys.stdout.write(f"{printable(told(report))}\n")
     return int(shows(report, name))
 
 

@@ -8,6 +8,7 @@ from chaos.simulation.run import Outcome, run
 from chaos.simulation.script import Client, Poll, Script, Send
 from chaos.simulation.seeding import seeded
 from chaos.simulation.source import printed
+from linearizability.printable import PROGRAM_MAX, printable
 
 _WIDTH = 118
 
@@ -100,7 +101,7 @@ def run_program(script: Script, *, defect: str = "") -> int:
     """Run a script and say what happened; the exit code: 0, or 1 where something is violated."""
     with seeded(defect):
         outcome = run(script)
-    sys.stdout.write(f"{told(outcome)}\n")
+    sys.stdout.write(f"{printable(told(outcome), PROGRAM_MAX)}\n")
     return 0 if outcome.violation is None else 1
 
 

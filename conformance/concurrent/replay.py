@@ -12,6 +12,7 @@ from conformance.concurrent.script import Script
 from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
 from fixtures.targets.target import TargetError
+from linearizability.printable import one_line
 
 
 def run_program(script: Script, requirement_id: str, target_name: str, *, nodes: int) -> int:
@@ -28,7 +29,7 @@ def run_program(script: Script, requirement_id: str, target_name: str, *, nodes:
             with HistoryRun(target, run_dir, seed=0) as run:
                 run.run(script)
     except (TargetError, ScriptNotRunError) as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(one_line(error), file=sys.stderr)  # noqa: T201
         return exit_code_without_verdict(error)
     result = judge_history(run_dir, examinations)
     verdict = {"verdict": result.verdict, "reason": result.reason, "judgement": result.judgement.as_json()}

@@ -10,6 +10,7 @@ from kafkatrial.commands.engine import Engine, Master, SparkConf, refuse_spark_o
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 from linearizability.judgement import Judgement
+from linearizability.printable import printable
 
 if TYPE_CHECKING:
     from linearizability.verify import Budget
@@ -136,7 +137,7 @@ def _check_file(path: Path, model: str | None, budget: "Budget", *, as_json: boo
 def _tell_pictures(written: list[Path]) -> None:
     """On standard error, since standard output may be JSON."""
     for path in written:
-        typer.echo(f"picture: {path}", err=True)
+        typer.echo(f"picture: {printable(path)}", err=True)
     if not written:
         typer.echo("no violation, no picture", err=True)
 
@@ -145,7 +146,7 @@ def _show(title: str, judgement: Judgement, explanation: str = "") -> None:
     from rich.text import Text
 
     from kafkatrial.console import show, stdout_console
-    from reports.printable import printable
+    from linearizability.printable import PROGRAM_MAX, printable
     from reports.terminal import render_judgement
 
     console = stdout_console()
@@ -153,4 +154,4 @@ def _show(title: str, judgement: Judgement, explanation: str = "") -> None:
         show(console, Text(title, "bold"))
     show(console, render_judgement(judgement))
     if explanation:
-        show(console, Text(f"\n{printable(explanation)}"))
+        show(console, Text(f"\n{printable(explanation, PROGRAM_MAX)}"))

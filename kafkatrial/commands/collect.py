@@ -7,6 +7,7 @@ import typer
 
 from kafkatrial.commands.engine import SparkConf
 from kafkatrial.exit_codes import ExitCode
+from linearizability.printable import printable
 
 
 def collect(
@@ -28,5 +29,5 @@ def collect(
         from reports.spark.topic import collect_runs  # which cannot be imported without PySpark
 
         for path in collect_runs(spark, history_bootstrap, history_topic, folder):
-            typer.echo(str(path))
+            typer.echo(printable(path))
     return ExitCode.OK

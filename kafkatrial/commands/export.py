@@ -7,6 +7,7 @@ import typer
 
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
+from linearizability.printable import printable
 
 NDJSON_SUFFIX = ".ndjson"
 
@@ -37,5 +38,5 @@ def export(
             raise UsageError(f"{target}: cannot be written: {error.strerror}") from None
     else:
         save(found, target)
-    typer.echo(str(target))
+    typer.echo(printable(target))
     return ExitCode.OK

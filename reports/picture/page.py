@@ -15,9 +15,9 @@ from linearizability.operation import Outcome
 from linearizability.picture.anomaly import draw_anomaly
 from linearizability.picture.drawing import Bar, LaneKind, Mark, Order, Picture, Seen
 from linearizability.picture.generic import draw_verification
+from linearizability.printable import printable
 from linearizability.verify import Verification
 from reports.picture.layout import BAR_HEIGHT, BarShape, Clock, lane_names, lay_out
-from reports.printable import printable
 from reports.rendering import render
 
 SIZE_MAX: Final = 1_000_000

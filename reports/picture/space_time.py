@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from linearizability.picture.drawing import short
 from linearizability.picture.space_time import Happening, Mark, Message, SpaceTime, Stretch
-from reports.printable import printable
+from linearizability.printable import printable
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 _HEAD: Final = 34

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from linearizability.history.errors import HistoryError, NotARunError
+from linearizability.history.errors import HistoryError
 from linearizability.judgement import Verdict
+from linearizability.printable import one_line
 from reports.spark.check import judge_with_spark
 from reports.spark.errors import EngineFailedError, EngineUnavailableError
 from reports.spark.session import spark_session
@@ -36,13 +37,13 @@ def main(runs: Sequence[str]) -> int:
                 judgement = judge_with_spark(Path(run))
                 found.add(judgement.verdict)
                 sys.stdout.write(json.dumps({"run": run, **judgement.as_json()}) + "\n")
-    except (NotARunError, EngineUnavailableError) as error:
+    except (HistoryError, EngineUnavailableError) as error:
         return _complain(str(error), _USAGE)
-    except (HistoryError, EngineFailedError) as error:
+    except EngineFailedError as error:
         return _complain(str(error), _FAILED)
     return next(code for verdict, code in reversed(_CODES.items()) if verdict in found)
 
 
 def _complain(line: str, code: int) -> int:
-    sys.stderr.write(f"kafkatrial: {line}\n")
+    sys.stderr.write(f"kafkatrial: {one_line(line)}\n")
     return code

@@ -385,11 +385,11 @@ QUEUE = """\
         ("register-ok", REGISTER, [], 0),
         ("register-violation", REGISTER.replace(":read\t3", ":read\t4"), [], 1),
         ("register-unknown", REGISTER, ["--time-limit", "0"], 6),
-        ("register-damaged", REGISTER + "INFO", [], 3),
+        ("register-damaged", REGISTER + "INFO", [], 4),
         ("queue-ok", QUEUE, [], 0),
         ("queue-violation", QUEUE.replace("[0 70] [1", "[1"), [], 1),
         ("queue-unseen", QUEUE.replace(" [1 71]]}", "]}"), [], 6),
-        ("queue-damaged", QUEUE.replace("[0 70] [1", "[0 seventy] [1"), [], 3),
+        ("queue-damaged", QUEUE.replace("[0 70] [1", "[0 seventy] [1"), [], 4),
         ("strange-file", "once upon a time", [], 4),
         ("file-by-spark", QUEUE, ["--engine", "spark"], 4),
     ],
@@ -405,7 +405,7 @@ def test_check_of_a_file(command, name, text, options, code):
         verdict = {0: "ok", 1: "violation", 6: "unknown"}[code]
         assert (json.loads(out)["verdict"], list(json.loads(out))[1:]) == (
             verdict,
-            ["operations", "records", "anomalies"],
+            ["operations", "records", "anomalies", "reasons"],
         )
 
 

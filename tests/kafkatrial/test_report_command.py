@@ -123,7 +123,7 @@ def broken(tmp_path, what):
 )
 def test_a_broken_run_is_one_line_and_leaves_nothing(tmp_path, capsys, what, line):
     out = tmp_path / "report"
-    assert exit_code(["report", str(broken(tmp_path, what)), "--out", str(out)]) is ExitCode.INTERNAL
+    assert exit_code(["report", str(broken(tmp_path, what)), "--out", str(out)]) is ExitCode.USAGE
     (told,) = capsys.readouterr().err.splitlines()
     assert line in told
     assert not out.exists()

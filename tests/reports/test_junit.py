@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linearizability.printable import printable
 from reports.junit import write_junit
-from reports.printable import printable
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from chaos.defects.live.rounds import ROUNDS
 from chaos.defects.live.trial import CLEAN, LiveTried, try_defects
 from chaos.defects.registry import UnknownDefectError
 from chaos.simulation.source import printed
+from linearizability.printable import printable
 
 _ROUNDS_MAX = 4
 
@@ -41,7 +42,7 @@ def main() -> int:
 def _run(names: tuple[str, ...], rounds_max: int) -> int:
     caught = missed = alarms = 0
     for tried in try_defects(names, rounds_max=rounds_max):
-        sys.stdout.write(f"{told(tried)}\n")
+        sys.stdout.write(f"{printable(told(tried))}\n")
         sys.stdout.flush()
         is_clean = tried.target == CLEAN
         caught += bool(tried.violations) and not is_clean

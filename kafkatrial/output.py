@@ -1,0 +1,59 @@
+"""Standard output and error of a process: any text in any encoding, and a reader that goes away.
+
+A pipe whose reader has gone (`kafkatrial check … | head -1`) ends the command, after its cluster was stopped and its
+results were kept, with the exit code that a shell shows for SIGPIPE. The signal itself stays ignored, because it would
+also come from a broker that closes its connection.
+"""
+
+import io
+import os
+import select
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from kafkatrial.errors import complain
+from kafkatrial.exit_codes import ExitCode
+
+
+def accept_any_text() -> None:
+    """Let both streams escape what their encoding does not hold, instead of raising UnicodeEncodeError."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def is_reader_gone() -> bool:
+    """Whether standard output is a pipe or socket that nothing reads any more."""
+    try:
+        poll = select.poll()
+        poll.register(sys.__stdout__.fileno() if sys.__stdout__ else -1, 0)
+        return any(events & select.POLLERR for _, events in poll.poll(0))
+    except (OSError, ValueError):
+        return False
+
+
+def is_null_device() -> bool:
+    """Whether standard output leads nowhere."""
+    try:
+        return bool(sys.__stdout__) and os.path.samestat(os.fstat(sys.__stdout__.fileno()), Path(os.devnull).stat())
+    except (OSError, ValueError):
+        return False
+
+
+def flushed(code: ExitCode) -> ExitCode:
+    """Write out what is buffered, and return the exit code, which is another one where that is not possible."""
+    if sys.stdout is None:
+        return code
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = ExitCode.OUTPUT_CLOSED
+    except OSError as error:
+        complain(f"cannot write to standard output: {error.strerror}")
+        code = ExitCode.INTERNAL
+    else:
+        return code
+    with suppress(OSError, ValueError):  # or the interpreter, which flushes once more, would end with a code of its own
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code

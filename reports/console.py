@@ -1,0 +1,50 @@
+"""A Rich console that prints data: no markup, nothing that a terminal obeys, nothing that its encoding cannot hold."""
+
+import errno
+import os
+from collections.abc import Iterable
+from typing import Any, Final
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from linearizability.printable import PROGRAM_MAX, printable
+
+_ASCII_SIGNS: Final = str.maketrans(
+    {"✔": "+", "✘": "x", "✗": "x", "·": ".", "→": "->", "…": "...", "─": "-", "━": "-", "⚡": "!"}
+)
+"""Signs of ours, for a terminal without them."""
+
+
+class DataConsole(Console):
+    """The console of every command and report. Colours come from styles alone, never from the text."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"markup": False, "highlight": False, "emoji": False, **options})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render as Rich does, each piece of text printable before its place in the line is known."""
+        encoding = (options or self.options).encoding
+        if isinstance(renderable, Text) and len(renderable) > PROGRAM_MAX:
+            renderable = Text(printable(renderable.plain), renderable.style)
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(encodable(printable(segment.text, None), encoding), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Leave the exit code to `kafkatrial.__main__`: Rich's own is 1, which means a violation here."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def encodable(text: str, encoding: str) -> str:
+    """The text as far as an encoding holds it; other characters as escapes, our own signs in ASCII."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII_SIGNS).encode(encoding, "backslashreplace").decode(encoding)
+    except LookupError:
+        return encodable(text, "ascii")
+    return text

@@ -1,0 +1,257 @@
+"""Standard output: encodings that lack characters, readers that go away, and data that would drive a terminal."""
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.table import Table
+from rich.text import Text
+
+from kafkatrial import errors
+from kafkatrial.__main__ import exit_code
+from kafkatrial.exit_codes import ExitCode
+from linearizability.history.schema import SCHEMAS
+from linearizability.judgement import Anomaly, Evidence, Judgement, Verdict
+from linearizability.printable import TEXT_MAX, cut, one_line, printable
+from reports.console import DataConsole, encodable
+from reports.html import render_html
+from reports.junit import write_junit
+from reports.results import (
+    DifferenceFound,
+    JudgedHistory,
+    Outcome,
+    RequirementInfo,
+    Results,
+    TargetInfo,
+    read_results,
+    write_results,
+)
+from reports.terminal import as_text, render_judgement, render_results
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "histories"
+HOSTILE = [
+    "\x1b[2J\x1b]8;;http://localhost\x07link",
+    "[bold red]x[/] [/nothing] [link=http://localhost]y[/link]",
+    "\x9b31m\x85\x00\r\x7f",
+    "\u202egnp.exe\u2066\u200f",
+    "\ud800 \udfff \ufffe \U000e0041",
+    "a\u2028b\u2029c",
+    ":warning: {{ 7 * 7 }} <script>",
+]
+CHARACTERS = st.one_of(st.characters(), st.sampled_from("\x1b\x9b\r\n\t[]/\u202e\ud800\u2028"))
+TEXTS = st.one_of(st.sampled_from(HOSTILE), st.text(CHARACTERS, max_size=60))
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+COMMAND = [sys.executable, "-m", "kafkatrial"]
+
+
+@settings(deadline=None, max_examples=30)
+@given(TEXTS)
+def test_printable_text_drives_no_terminal_and_stays_itself(text):
+    shown = printable(text)
+    assert not OBEYED.search(shown)
+    assert printable(shown) == shown
+    shown.encode()
+    assert not re.search(r"[\n\t]", one_line(text))
+
+
+def test_long_text_is_cut_with_a_mark():
+    long = "\x1b" * 50_000_000
+    for shorten in (printable, one_line, cut):
+        assert len(shorten(long)) < 4 * TEXT_MAX + 100
+        assert shorten(long).endswith(f"({50_000_000 - TEXT_MAX:,} more characters)")
+    assert cut("x" * TEXT_MAX) == printable("x" * TEXT_MAX) == "x" * TEXT_MAX
+
+
+@settings(deadline=None, max_examples=30)
+@given(TEXTS)
+def test_a_console_prints_no_markup_and_nothing_that_is_obeyed(text):
+    file = io.StringIO()
+    console = DataConsole(file=file, width=500, color_system="truecolor", force_terminal=True)
+    table = Table(box=None)
+    table.add_column(text)
+    table.add_row(text)
+    console.print(text, Text(text, "bold"), table)
+    written = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())  # styles of ours
+    assert not OBEYED.search(written)
+    if text in HOSTILE[1:2]:
+        assert written.count(text) == 4
+    assert "\x1b]8" not in file.getvalue()
+
+
+def hostile_results(text, complete=True):
+    evidence = Evidence((1,), text, 0, 1, 2, text)
+    judgement = JudgedHistory(Verdict.VIOLATION, 1, 1, (Anomaly("lost-write", Verdict.VIOLATION, 1, (evidence,)),))
+    difference = DifferenceFound("b", "major", 1, text, text)
+    outcome = Outcome(
+        "area/one",
+        "a",
+        "violation",
+        reason=text,
+        expected=text,
+        actual=text,
+        program=text,
+        judgement=judgement,
+        differences=(difference,),
+    )
+    targets = (TargetInfo("a", 1, {"kafka": text}, 1.0), TargetInfo("b"))
+    requirements = (RequirementInfo("area/one", "MUST", text),)
+    return Results("1", "2026-01-01T00:00:00+00:00", 7, "ci", targets, requirements, (outcome,), complete=complete)
+
+
+@settings(deadline=None, max_examples=30)
+@given(TEXTS)
+def test_every_report_of_a_run_escapes_what_brokers_say(tmp_path_factory, text):
+    folder = tmp_path_factory.mktemp("reports")
+    results = hostile_results(text)
+    for shown in (as_text(render_results(results, folder)), render_html(results)):
+        assert not OBEYED.search(shown)
+        shown.encode()
+    root = ET.parse(write_junit(results, folder)).getroot()
+    for element in root.iter():
+        assert not any(OBEYED.search(value) for value in (element.text or "", *element.attrib.values()))
+
+
+@settings(deadline=None, max_examples=30)
+@given(TEXTS)
+def test_a_judgement_and_an_error_are_escaped_too(text):
+    anomaly = Anomaly("lost-write", Verdict.VIOLATION, 1, (Evidence((1,), text, 0, 1, 2, text),))
+    judgement = Judgement(1, 1, (anomaly,), (text,))
+    assert not OBEYED.search(as_text(render_judgement(judgement)))
+    assert json.loads(json.dumps(judgement.as_json()))["anomalies"][0]["evidence"][0]["topic"] == text
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "long " * 1_000_000])
+def test_an_error_is_one_short_line(capsys, text, tmp_path):
+    for error in (errors.UsageError(text), RuntimeError(text)):
+        errors.report(error, tmp_path)
+        (line,) = capsys.readouterr().err.splitlines()
+        assert not OBEYED.search(line)
+        assert len(line) < 20_000
+    assert exit_code(["check", f"nowhere-{text[:100]}".replace("\0", "")]) is ExitCode.USAGE
+    assert not OBEYED.search(capsys.readouterr().err.rstrip("\n"))
+
+
+def test_results_with_long_texts_make_small_reports(tmp_path):
+    results = hostile_results("x" * 5_000_000)
+    write_results(results, tmp_path)
+    assert read_results(tmp_path) == results  # the data are kept
+    results = hostile_results("\x1b" * 200_000)
+    assert len(as_text(render_results(results, tmp_path))) < 1_500_000
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"), [("utf-8", "✔ é \u2713"), ("latin-1", "+ é \\u2713"), ("ascii", "+ \\xe9 \\u2713")]
+)
+def test_what_an_encoding_lacks_is_replaced(encoding, shown):
+    assert encodable("✔ é \u2713", encoding) == shown
+
+
+def run(*arguments, **environment):
+    """The exit code, standard output and standard error of a command."""
+    found = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, check=False, timeout=300, env={**os.environ, **environment}
+    )
+    return found.returncode, found.stdout, found.stderr
+
+
+def run_without_reader(*arguments):
+    """The exit code and standard error of a command whose standard output is a pipe that nothing reads."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    with open(writes, "wb") as pipe:
+        found = subprocess.run([*COMMAND, *arguments], stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=300)
+    return found.returncode, found.stderr
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+    ],
+)
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["check", str(EXAMPLES / "lost-write")], 1), (["chaos", "--show", "list"], 0)]
+)
+def test_an_output_that_is_not_utf_8_holds_everything(environment, arguments, code):
+    returned, out, err = run(*arguments, **environment)
+    assert (returned, err) == (code, b"")
+    assert out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", str(EXAMPLES / "clean")],
+        ["check", "--models"],
+        ["requirements", "--json"],
+        ["chaos", "--show", "list"],
+        ["--help"],
+    ],
+    ids=" ".join,
+)
+def test_a_reader_that_goes_away_is_no_violation(arguments):
+    assert run_without_reader(*arguments) == (ExitCode.OUTPUT_CLOSED, b"")
+
+
+def test_a_run_whose_reader_went_away_keeps_how_far_it_got(tmp_path):
+    requirement = "idempotence/duplicate-is-acknowledged-once"
+    code, err = run_without_reader("run", "--target", "simulation", "--out", str(tmp_path / "run"), requirement)
+    assert code == ExitCode.OUTPUT_CLOSED, err
+    results = read_results(tmp_path / "run")
+    assert (results.complete, results.exit_code) == (False, ExitCode.INTERRUPTED)
+
+
+def test_a_full_disk_under_standard_output_is_one_line():
+    command = [*COMMAND, "check", "--json", str(EXAMPLES / "clean")]
+    with open("/dev/full", "wb") as full:
+        found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=300)
+    assert found.returncode == ExitCode.INTERNAL
+    assert found.stderr.decode().splitlines() == [
+        "kafkatrial: cannot write to standard output: No space left on device"
+    ]
+
+
+def test_a_topic_name_from_a_history_does_not_reach_the_terminal(tmp_path, capsys):
+    path = Path(shutil.copytree(EXAMPLES / "lost-write", tmp_path / "run"))
+    for file in (path / "history").rglob("*.parquet"):
+        table = pq.read_table(file, partitioning=None)
+        if "topic" in table.column_names:
+            names = pa.array([None if name is None else f"{name}\x1b[2J[/red]" for name in table["topic"].to_pylist()])
+            pq.write_table(table.set_column(table.column_names.index("topic"), "topic", names), file)
+    code = exit_code(["check", str(path), "--picture", str(tmp_path / "picture.html")])
+    shown = capsys.readouterr()
+    assert code is ExitCode.VIOLATION, shown
+    assert not OBEYED.search(shown.out)
+    assert "[2J[/red]" in shown.out
+    assert not OBEYED.search((tmp_path / "picture.html").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_huge_error_text_takes_no_memory_beyond_itself(tmp_path, capsys, every):
+    path = Path(shutil.copytree(EXAMPLES / "lost-write", tmp_path / "run"))
+    files = sorted((path / "history" / "operations").glob("*.parquet"))
+    table = pa.concat_tables(pq.read_table(file, partitioning=None).cast(SCHEMAS["operations"]) for file in files)
+    shutil.rmtree(path / "history" / "operations")
+    chosen = pa.array([0 if every or row == 5 else None for row in range(len(table))], pa.int32())
+    errors_told = pa.DictionaryArray.from_arrays(chosen, pa.array(["X" * 50_000_000]))
+    table = table.set_column(table.column_names.index("error"), "error", errors_told)
+    pq.write_table(table, path / "history" / "operations.parquet")
+    code = exit_code(["check", str(path)])
+    shown = capsys.readouterr()
+    assert code is (ExitCode.USAGE if every else ExitCode.VIOLATION)
+    assert len(shown.out + shown.err) < 20_000
+    if every:
+        assert "column error" in shown.err
