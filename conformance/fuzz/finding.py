@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from conformance.fuzz.generator import FuzzRequest
 from conformance.fuzz.world import Port, World
+from linearizability.history.errors import HistoryError
+from linearizability.history.files import read_bounded
 
 _FORMAT: Final = 1
 
@@ -93,7 +95,7 @@ def save(path: Path, finding: Finding) -> None:
 def load(path: Path) -> Finding:
     """Read the file. Raises `NotAFindingError`."""
     try:
-        data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data: Mapping[str, Any] = json.loads(read_bounded(path))
         if data["format"] != _FORMAT:
             raise NotAFindingError(f"{path}: format {data['format']}, this version reads {_FORMAT}")
         return Finding(
@@ -105,8 +107,8 @@ def load(path: Path) -> Finding:
             world=World.from_json(data["cluster"]),
             is_confirmed=data["is_confirmed"],
         )
-    except OSError as error:
-        raise NotAFindingError(f"{path}: {error.strerror}") from error
+    except HistoryError as error:
+        raise NotAFindingError(str(error)) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise NotAFindingError(f"{path}: no finding of kafkatrial fuzz ({type(error).__name__}: {error})") from error
 
