@@ -105,14 +105,15 @@ class Running:
 
     def run(self) -> ExitCode:
         """Run to the end, or until an error or an interruption, and draw the reports."""
-        failed = None
+        failed: Exception | None = None
         with interruptible():
             try:
                 self._follow_engine()
             except KeyboardInterrupt:
                 complain("interrupted; the cluster is stopped")
             except BrokenPipeError as error:
-                failed = None if is_reader_gone() else error
+                if not is_reader_gone():
+                    failed = error
             except Exception as error:  # noqa: BLE001  reports are drawn first, then it becomes a line
                 failed = error
             self._keep_broker_logs()

@@ -4,6 +4,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from linearizability.history.errors import HistoryError
 from linearizability.history.files import check_regular
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
+LINE_BYTES_MAX: Final = 256 * 2**20
+"""A whole history may be one line of JSON."""
 SHOWN_MAX: Final = 80
 """So much of a bad line is shown."""
 
@@ -23,7 +26,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         with path.open("rb") as file:
             compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
         with gzip.open(path) if compressed else path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
+            for number, line in enumerate(iter(partial(lines.readline, LINE_BYTES_MAX + 1), b""), start=1):
+                if len(line) > LINE_BYTES_MAX:
+                    raise bad_line(path, number, f"longer than {LINE_BYTES_MAX} bytes")
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise bad_line(path, number, f"not UTF-8: {error.reason}") from None

@@ -1,0 +1,18 @@
+"""Lines of files that somebody else wrote, of bounded length."""
+
+import gzip
+
+import pytest
+
+from linearizability.history.errors import HistoryError
+from linearizability.importers import source
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_line_without_an_end_is_not_read_into_memory(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(source, "LINE_BYTES_MAX", 100)
+    (tmp_path / "short").write_bytes(pack(b"x" * 99 + b"\n" + b"y"))
+    assert list(source.read_lines(tmp_path / "short")) == [(1, "x" * 99 + "\n"), (2, "y")]
+    (tmp_path / "long").write_bytes(pack(b"x\n" + b"y" * 101))
+    with pytest.raises(HistoryError, match="long, line 2: longer than 100 bytes"):
+        list(source.read_lines(tmp_path / "long"))
