@@ -33,12 +33,17 @@ _TRACEBACK = re.compile(r"\(traceback in (.+)\)$")
 _TAIL_LINES = 40
 
 
+def draw_seed() -> str:
+    """Return a seed for the drawn rounds of a session that was given none."""
+    return str(secrets.randbits(_SEED_BITS))
+
+
 class ChaosSession:
     """The items of one pytest session. `seed` is that of the drawn rounds."""
 
-    def __init__(self, targets: Sequence[str], seed: str | None) -> None:
+    def __init__(self, targets: Sequence[str], seed: str) -> None:
         self._targets = tuple(targets) or ("reference",)
-        self.seed = str(secrets.randbits(_SEED_BITS)) if seed is None else seed
+        self._seed = seed
 
     def collect(self, session: pytest.Session) -> Iterator["ChaosItem"]:
         """An item per finding and target, and one for a drawn round on each."""
@@ -51,7 +56,7 @@ class ChaosSession:
             for name in names:
                 words = ("--target", target, "--show", name)
                 yield ChaosItem.from_parent(suite, name=f"{name}[{target}]", words=words)
-            drawn = ("--target", target, "--seed", self.seed, "--rounds", "2", "--shrink-minutes", "0")
+            drawn = ("--target", target, "--seed", self._seed, "--rounds", "2", "--shrink-minutes", "0")
             yield ChaosItem.from_parent(suite, name=f"drawn-rounds[{target}]", words=drawn)
 
 

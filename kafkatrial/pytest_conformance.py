@@ -27,9 +27,7 @@ _STOP_TIMEOUT_S = 60
 class ConformanceRun:
     """The child process, and the verdicts it has sent so far."""
 
-    def __init__(self, config: pytest.Config, options: Sequence[str]) -> None:
-        if hasattr(config, "workerinput") or getattr(config.option, "numprocesses", None):
-            raise pytest.UsageError("-m conformance starts its clusters once: leave out pytest-xdist's -n")
+    def __init__(self, options: Sequence[str]) -> None:
         self._options = list(options)
         self._plan = _plan(self._options)
         self._wanted: list[str] = []

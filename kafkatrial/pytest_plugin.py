@@ -15,7 +15,6 @@ import pytest
 
 if TYPE_CHECKING:
     from kafkatrial.cluster import KafkaCluster
-    from kafkatrial.pytest_chaos import ChaosSession
     from kafkatrial.pytest_conformance import ConformanceRun
 
 _MARKERS = {
@@ -36,7 +35,6 @@ _CLUSTER_SCOPE = "kafkatrial_cluster_scope"
 _SCOPES = ("function", "class", "module", "package", "session")
 _CLUSTER: pytest.StashKey[KafkaCluster] = pytest.StashKey()
 _RUN: pytest.StashKey[ConformanceRun] = pytest.StashKey()
-_CHAOS: pytest.StashKey[ChaosSession] = pytest.StashKey()
 
 
 # --- options and markers
@@ -78,11 +76,33 @@ def pytest_load_initial_conftests(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers; `slow` only where the user has none."""
+    """Register the markers; `slow` only where the user has none. Settle what pytest-xdist's workers must agree on."""
     registered = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
     for name, meaning in _MARKERS.items():
         if name not in registered:
             config.addinivalue_line("markers", f"{name}: {meaning}")
+    expression = config.getoption("markexpr", "")
+    if _is_distributed(config) and _selects("conformance", expression):
+        raise pytest.UsageError(
+            "-m conformance tries the same scripts side by side on every target, in one process: leave out "
+            "pytest-xdist's -n and --dist, or pass -n 0"
+        )
+    if config.getoption(_dest("seed")) is None and _selects("chaos", expression):
+        from kafkatrial.pytest_chaos import draw_seed
+
+        seed = getattr(config, "workerinput", {}).get(_dest("seed")) or draw_seed()
+        setattr(config.option, _dest("seed"), seed)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give a worker of pytest-xdist the seed that was drawn for all of them."""
+    node.workerinput[_dest("seed")] = node.config.getoption(_dest("seed"))
+
+
+def _is_distributed(config: pytest.Config) -> bool:
+    """Whether the items are run by workers of pytest-xdist."""
+    return config.getoption("dist", "no") != "no" and bool(config.getoption("tx", None))
 
 
 def _dest(name: str) -> str:
@@ -114,14 +134,12 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     if _selects("chaos", config.getoption("markexpr", "")):
         from kafkatrial.pytest_chaos import ChaosSession
 
-        chaos = config.stash[_CHAOS] = ChaosSession(
-            config.getoption(_dest("target")) or (), config.getoption(_dest("seed"))
-        )
+        chaos = ChaosSession(config.getoption(_dest("target")) or (), config.getoption(_dest("seed")))
         _append(session, items, "chaos", chaos.collect(session))
     if _selects("conformance", config.getoption("markexpr", "")):
         from kafkatrial.pytest_conformance import ConformanceRun
 
-        run = config.stash[_RUN] = ConformanceRun(config, chosen_options(config))
+        run = config.stash[_RUN] = ConformanceRun(chosen_options(config))
         _append(session, items, "conformance", run.collect(session))
 
 
@@ -150,9 +168,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """The seed and the report, last of all."""
-    chaos = config.stash.get(_CHAOS, None)
-    if chaos is not None:
-        terminalreporter.write_line(f"kafkatrial seed {chaos.seed}")
+    if _selects("chaos", config.getoption("markexpr", "")):
+        terminalreporter.write_line(f"kafkatrial seed {config.getoption(_dest('seed'))}")
     run = config.stash.get(_RUN, None)
     if run is not None:
         for line in run.summary():

@@ -103,3 +103,12 @@ def test_a_killed_pytest_leaves_no_child(pytester):
     killed.kill()
     killed.communicate()
     child.wait(PATIENCE_S)
+
+
+def test_workers_of_xdist_share_the_items_and_one_seed(run):
+    result = run({"one": 0, "two": 1}, "-m", "chaos", "-n", "2", "--target", "reference", "--target", "apache-kafka")
+    result.assert_outcomes(passed=4, failed=2)
+    drawn = [words[words.index("--seed") + 1] for words in commands() if "--seed" in words]
+    assert len(drawn) == 2
+    assert len(set(drawn)) == 1
+    assert result.stdout.str().count(f"kafkatrial seed {drawn[0]}") == 1

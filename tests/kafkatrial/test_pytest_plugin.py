@@ -391,3 +391,29 @@ def test_faults_of_one_test_do_not_reach_the_next(pytester):
             admin.create_topics([NewTopic("__cluster_tests", 1, 3)])["__cluster_tests"].result(60)
     """)
     run(pytester).assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-n", "2"),
+        ("-n", "1", "-k", "a/b", "-x"),
+        ("-n", "2", "--dist", "loadgroup", "--maxfail", "1"),
+        ("--tx", "2*popen", "--dist", "load"),
+    ],
+)
+def test_distributed_requirements_are_refused_in_one_line_before_anything_starts(project, words):
+    pytester = project({"a/b": "ok"})
+    result = run(pytester, "-m", "conformance", "--target", "x", "--target", "y", *words)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    output = result.stdout.str() + result.stderr.str()
+    assert output.count("-m conformance tries the same scripts side by side") == 1
+    assert "INTERNALERROR" not in output
+    assert "Traceback" not in output
+    assert children() == []
+
+
+def test_workers_that_run_no_requirement_are_no_obstacle(project):
+    pytester = project({"a/b": "ok"})
+    run(pytester, "-n", "1").assert_outcomes(passed=1)
+    run(pytester, "-n", "0", "-m", "conformance").assert_outcomes(passed=1, deselected=1)
