@@ -11,7 +11,6 @@ not make a hole of what is slow.
 
 import itertools
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -38,6 +37,7 @@ from conformance.registry import select
 from conformance.requirements.requirement import Level
 from fixtures.targets.target import TargetError
 from linearizability.judgement import Verdict
+from linearizability.temporary_folder import TemporaryFolder
 
 SCRIPT_SECONDS_MAX: Final = 20.0
 """What one script may compute; a hundred times what it takes."""
@@ -265,7 +265,7 @@ def broken_requirement(defect: Defect, requirements: list[str]) -> tuple[str, st
 
 def _breach(requirement: str) -> str | None:
     """How the simulation breaks a requirement; null if it keeps it."""
-    with tempfile.TemporaryDirectory(prefix="kafkatrial-") as directory:
+    with TemporaryFolder() as directory:
         events = run_requirements(
             [Simulation()],
             select([requirement], Level.MAY),

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import chaos.targets  # noqa: F401  registers the simulation, which is refused by its name
 from chaos.live.campaign import NothingRunsError, Plan, run_chaos
@@ -34,6 +33,7 @@ from kafkatrial.run_directory import make_run_directory
 from kafkatrial.saved_histories import SUMMARY_FILE
 from linearizability.history.run import RUN_FILE
 from linearizability.printable import printable
+from linearizability.temporary_folder import TemporaryFolder
 
 CHAOS = Path(".kafkatrial") / "chaos"
 FAILURES = CHAOS / "failures"
@@ -187,7 +187,7 @@ def run_again(directory: Path, targets: list[str] | None, disk: DiskKind | None 
     failure = load(directory)
     console = stdout_console(quiet=False)
     code = ExitCode.OK
-    with interruptible(), TemporaryDirectory(prefix="kafkatrial-") as run_dir:
+    with interruptible(), TemporaryFolder() as run_dir:
         for number, target in enumerate(targets or [failure.target]):
             report = run_on(target, failure.round, Path(run_dir) / str(number), disk=disk)
             fails = shows(report, failure.name)

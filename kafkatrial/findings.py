@@ -3,7 +3,6 @@
 import shutil
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -17,6 +16,7 @@ from kafkatrial.breaking import CHAOS
 from kafkatrial.console import show, stdout_console
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
+from linearizability.temporary_folder import TemporaryFolder
 from reports.program import render_program
 
 LIST = "list"
@@ -48,7 +48,7 @@ def _shown_on(target: str, sought: Finding, disk: DiskKind | None, console: Cons
     if fitting.refused:
         show(console, Text(f"{target}: not applicable: {'; '.join(fitting.refused.values())}", "yellow"))
         return ExitCode.NOTHING_RAN
-    with TemporaryDirectory(prefix="kafkatrial-") as directory:
+    with TemporaryFolder() as directory:
         run_dir = Path(directory) / "run"
         report = run_on(target, sought.round, run_dir, disk=disk)
         seen = sought.shows(report)

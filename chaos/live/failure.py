@@ -19,6 +19,7 @@ from chaos.live.report import Report
 from chaos.live.round import Round
 from chaos.simulation.source import printed
 from linearizability.printable import printable
+from linearizability.temporary_folder import TemporaryFolder
 
 FILE_NAME: Final = "failure.json"
 PROGRAM_NAME: Final = "program.py"
@@ -133,11 +134,9 @@ def load(directory: Path) -> Failure:
 
 def run_program(a_round: Round, name: str, target: str) -> int:
     """Run a round and say what happened; the exit code: 0, or 1 where it shows what it was kept for."""
-    from tempfile import TemporaryDirectory
-
     from chaos.live.session import run_on
 
-    with TemporaryDirectory(prefix="kafkatrial-") as directory:
+    with TemporaryFolder() as directory:
         report = run_on(target, a_round, Path(directory) / "run")
     sys.stdout.write(f"{printable(told(report))}\n")
     return int(shows(report, name))

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from chaos.fault_rows import LAST_HAS_LOST, Heal, begun, row
@@ -57,6 +56,7 @@ from fixtures.targets.controls import (
 )
 from fixtures.targets.target import TargetError
 from linearizability.anomalies.faults import NEVER_NS
+from linearizability.temporary_folder import TemporaryFolder
 
 _OPERATIONS: Final = {
     Operation.APPEND: DiskOperation.WRITE,
@@ -338,7 +338,7 @@ class Nodes:
         over = self._frail(fault, node)
         try:
             self.target.kill(node)
-            kept = over.enter_context(TemporaryDirectory(prefix="kafkatrial-", ignore_cleanup_errors=True))
+            kept = over.enter_context(TemporaryFolder())
             directories = self._directories(node)
             copies = [Path(kept) / str(number) for number in range(len(directories))]
             for directory, copy in zip(directories, copies, strict=True):

@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from chaos.faults import Fault
 from chaos.live.abilities import needs_of, refusals
@@ -18,6 +17,7 @@ from fixtures.targets.catalogue import parse_target
 from fixtures.targets.controls import ProcessSupervision
 from fixtures.targets.residue import residue_of
 from fixtures.targets.target import PREPARED, Target, TargetError, UnknownTargetError
+from linearizability.temporary_folder import TemporaryFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def run_on(
         TargetError: the cluster did not start, or a control failed.
         ScriptNotRunError: the topic was not made.
     """
-    with TemporaryDirectory(prefix="kafkatrial-", ignore_cleanup_errors=True) as work_dir:
+    with TemporaryFolder() as work_dir:
         cluster = _target(target, a_round, Path(work_dir), disk)
         try:
             with cluster:

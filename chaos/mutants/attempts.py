@@ -5,7 +5,6 @@ Requirements have a simulated cluster of their own.
 An attempt has a name by which any process finds it again, and says what was wrong, or nothing.
 """
 
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,7 @@ from conformance.profiles import Profile
 from conformance.registry import REQUIREMENTS
 from conformance.requirements.requirement import Requirement
 from linearizability.judgement import Verdict
+from linearizability.temporary_folder import TemporaryFolder
 
 _PROFILE = Profile("mutants", scripts_max=5, shrink_seconds=0.0)
 _SEED = 1
@@ -41,7 +41,7 @@ def attempt(name: str) -> str:
     if "/" not in name:
         violation = run(_script(name)).violation
         return "" if violation is None else violation.name
-    with tempfile.TemporaryDirectory() as directory:
+    with TemporaryFolder() as directory:
         requirement = _requirements()[name]
         events = run_requirements([Simulation()], [requirement], seed=_SEED, profile=_PROFILE, run_dir=Path(directory))
         judged = [event for event in events if isinstance(event, RequirementJudged)]

@@ -5,9 +5,9 @@ back before the node starts: a file with another content has that durably, one t
 """
 
 import shutil
-import tempfile
 from pathlib import Path
 
+from linearizability.temporary_folder import TemporaryFolder
 from reference_broker.simulation.disk import SimulatedDisk
 
 
@@ -15,14 +15,14 @@ class DiskCopy:
     """The directory of one disk. `is_open`: it may have been changed, so it is to be taken back."""
 
     def __init__(self) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="kafkatrial-disk-")
+        self._directory = TemporaryFolder()
         self._shown: dict[str, bytes] = {}
         self.is_open = False
 
     @property
     def path(self) -> Path:
         """Where it lies."""
-        return Path(self._directory.name)
+        return self._directory.path
 
     def show(self, disk: SimulatedDisk) -> None:
         """Write what is on the disk and was not written before."""
@@ -57,7 +57,7 @@ class DiskCopy:
 
     def close(self) -> None:
         """Take the directory away."""
-        self._directory.cleanup()
+        self._directory.remove()
 
 
 def _content(disk: SimulatedDisk) -> dict[str, bytes]:

@@ -6,7 +6,6 @@ found where they lie; on a cluster they come with the job, as `addPyFile` and Co
 """
 
 import os
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import linearizability
 import reports
+from linearizability.temporary_folder import TemporaryFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,8 +73,8 @@ def shipped(session: "SparkSession", *, is_connect: bool) -> Iterator[None]:
     if not all(Path(package.__path__[0]).is_dir() for package in _PACKAGES):
         yield
         return
-    with tempfile.TemporaryDirectory(prefix="kafkatrial-spark-") as folder:
-        path = Path(folder) / ZIP_NAME
+    with TemporaryFolder() as folder:
+        path = folder / ZIP_NAME
         write_zip(path)
         if is_connect:
             session.addArtifact(str(path), pyfile=True)

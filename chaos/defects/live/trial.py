@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
 import chaos.targets  # noqa: F401  registers the target `defective`
@@ -23,6 +22,7 @@ from chaos.live.round import Round
 from chaos.live.session import fitted, run_on
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.target import NotInstalledError, TargetError
+from linearizability.temporary_folder import TemporaryFolder
 
 CLEAN: Final = "reference"
 
@@ -84,7 +84,7 @@ def _tried(target: str, a_round: Round, rounds_max: int, run: Run) -> LiveTried:
     while not lacking and not violations and rounds < rounds_max:
         rounds += 1
         try:
-            with TemporaryDirectory(prefix="kafkatrial-") as directory:
+            with TemporaryFolder() as directory:
                 violations = run(target, a_round, Path(directory) / "run", disk=disk).violations
         except TargetError as error:
             lacking = str(error)
