@@ -4,14 +4,20 @@ An error of another kind is a mistake of ours. Its traceback goes to a file, so 
 the terminal stays readable.
 """
 
+import errno
+import os
+import resource
+import shutil
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from kafkatrial.exit_codes import ExitCode
+from linearizability.cache import cache_directory
 from linearizability.printable import one_line
 
 _FIRST_LINE_MAX: Final = 1_000
@@ -53,6 +59,14 @@ KNOWN_ERRORS = {
 }
 """By qualified name, so that naming an error costs no import; a subclass counts as its nearest base in this table."""
 
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_OUT_OF_MEMORY = {"builtins.MemoryError", "duckdb.OutOfMemoryException", "_duckdb.OutOfMemoryException"}
+"""By package and name; PyArrow's is a MemoryError."""
+_NO_TEMPORARY_DIRECTORY = "No usable temporary directory"
+"""So begins what `tempfile` raises where every directory that it knows is full, or cannot be written."""
+_NO_ROOM = 1 << 16
+"""Bytes: a directory with less is full."""
+
 
 def exit_code_of(error: BaseException) -> ExitCode | None:
     """The exit code of a known error, None for one that nobody foresaw."""
@@ -64,15 +78,54 @@ def exit_code_of(error: BaseException) -> ExitCode | None:
 
 def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
     """Print the error's one line, save the traceback of an unforeseen one, and return the exit code."""
+    if not isinstance(error, CommandError) and (lacking := what_is_lacking(error, run_dir)):
+        complain(lacking)  # a damaged history, say, is none where there was no memory to read it
+        return ExitCode.INTERNAL
     code = exit_code_of(error)
     if code is not None:
         complain(str(error))
         return code
-    path = _traceback_path(run_dir)
-    path.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
     first_line = one_line((str(error).splitlines() or [""])[0], _FIRST_LINE_MAX)
-    complain(f"internal error: {type(error).__name__}: {first_line} (traceback in {path})")
+    complain(f"internal error: {type(error).__name__}: {first_line} (traceback {_save_traceback(error, run_dir)})")
     return ExitCode.INTERNAL
+
+
+def what_is_lacking(error: BaseException, run_dir: Path | None = None) -> str | None:
+    """Which resource of the machine an error says is used up, in one line; None for an error of another kind.
+
+    Errors that were raised while another was handled, or that wrap one, count as that one.
+    """
+    for each in _chain(error):
+        if isinstance(each, FileNotFoundError) and str(each.strerror).startswith(_NO_TEMPORARY_DIRECTORY):
+            return f"{each.strerror}; free some space, or name another directory in TMPDIR"
+        if isinstance(each, OSError) and each.errno in _DISK_FULL:
+            return f"no space is left in {_full_directory(each, run_dir)}; free some, or name another directory"
+        names = {f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(each).__mro__}
+        if names & _OUT_OF_MEMORY or (isinstance(each, OSError) and each.errno == errno.ENOMEM):
+            return f"out of memory{_memory_limit()}: {(str(each).splitlines() or ['an allocation failed'])[0][:200]}"
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _full_directory(error: OSError, run_dir: Path | None) -> Path:
+    """The directory that an error names, else the first of those we write to that has no room."""
+    if isinstance(error.filename, str):
+        named = Path(error.filename).absolute()
+        return named if named.is_dir() else named.parent
+    temporary = Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 - `tempfile` would pass over a full one
+    places = [place.absolute() for place in (run_dir, temporary, cache_directory(), Path()) if place]
+    return next((place for place in places if place.exists() and shutil.disk_usage(place).free < _NO_ROOM), places[0])
+
+
+def _memory_limit() -> str:
+    """The limit of this process's address space, where it has one."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return "" if limit == resource.RLIM_INFINITY else f" (this process may use {limit >> 20:,} MiB, by ulimit -v)"
 
 
 def complain(line: str) -> None:
@@ -80,6 +133,17 @@ def complain(line: str) -> None:
     if sys.stderr is not None:
         with suppress(BrokenPipeError):
             sys.stderr.write(f"kafkatrial: {one_line(line)}\n")
+
+
+def _save_traceback(error: Exception, run_dir: Path | None) -> str:
+    """Save the traceback to a file; where that is, or why it is nowhere."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        path = _traceback_path(run_dir)
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as reason:
+        return f"not saved: {reason.strerror}"
+    return f"in {path}"
 
 
 def _traceback_path(run_dir: Path | None) -> Path:

@@ -117,7 +117,10 @@ class Running:
             except Exception as error:  # noqa: BLE001  reports are drawn first, then it becomes a line
                 failed = error
             self._keep_broker_logs()
-            return self._conclude(failed)
+            try:
+                return self._conclude(failed)
+            except OSError as error:  # the disk is full, say: what failed first is the better reason
+                return report(failed or error, self._run_dir)
 
     def _follow_engine(self) -> None:
         plan = self._plan

@@ -1,7 +1,12 @@
 """Every error is one line and an exit code."""
 
+import errno
 import importlib
+import shutil
+import tempfile
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 from fixtures.targets.target import NotInstalledError, TargetError
@@ -43,6 +48,66 @@ def test_an_unforeseen_error_leaves_its_traceback_in_the_run_directory(tmp_path,
     assert code == ExitCode.INTERNAL
     assert capsys.readouterr().err.count("\n") == 1
     assert "Traceback" in kept.read_text()
+
+
+def full(place, filename=None):
+    return OSError(errno.ENOSPC, "No space left on device", filename and str(place / filename))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_one_line_that_names_the_directory(tmp_path, capsys, number):
+    assert report(OSError(number, "full", str(tmp_path / "history" / "records.parquet")), tmp_path) == ExitCode.INTERNAL
+    assert capsys.readouterr().err.startswith(f"kafkatrial: no space is left in {tmp_path / 'history'}; ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_without_a_file_name_is_found(tmp_path, monkeypatch, capsys):
+    """A write that fails names no file."""
+    (tmp_path / "full").mkdir()
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "full"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=0 if path.name == "full" else 1 << 40))
+    report(full(tmp_path), tmp_path)
+    assert f"no space is left in {tmp_path / 'full'}; " in capsys.readouterr().err
+
+
+def test_a_full_disk_behind_another_error_is_found(tmp_path, capsys):
+    try:
+        try:
+            raise full(tmp_path, "file")
+        except OSError:
+            raise ValueError("could not be written") from None
+    except ValueError as error:
+        report(error, tmp_path)
+    assert f"no space is left in {tmp_path}; " in capsys.readouterr().err
+
+
+def test_no_temporary_directory_is_one_line(capsys):
+    report(FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp', '/']"))
+    assert capsys.readouterr().err.startswith("kafkatrial: No usable temporary directory found in ['/tmp', '/']; free ")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        pa.ArrowMemoryError("malloc of size 64 failed"),
+        duckdb.OutOfMemoryException("Out of Memory Error: could not allocate block\nmore"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
+def test_too_little_memory_is_one_line(error, capsys, tmp_path):
+    assert report(error, tmp_path) == ExitCode.INTERNAL
+    line = capsys.readouterr().err
+    assert line.startswith("kafkatrial: out of memory")
+    assert line.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_that_cannot_be_saved_is_one_line_all_the_same(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    assert report(KeyError("oops")) == ExitCode.INTERNAL
+    assert "(traceback not saved: " in capsys.readouterr().err
 
 
 def test_every_exit_code_has_a_meaning():
