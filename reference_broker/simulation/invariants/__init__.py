@@ -29,9 +29,11 @@ from reference_broker.simulation.invariants.partitions import PartitionInvariant
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.quorum_answers import check_quorum_answer
 from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
+from reference_broker.simulation.invariants.reopening import ReopeningInvariants
 from reference_broker.simulation.invariants.requests import check_request
 from reference_broker.simulation.invariants.retention import RetentionInvariants
 from reference_broker.simulation.invariants.rolling import RollingInvariants
+from reference_broker.simulation.invariants.stale_responses import StaleResponseInvariants
 from reference_broker.simulation.invariants.timeliness import TimelinessInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.waiting import WaitingInvariants
@@ -74,6 +76,8 @@ class Invariants:
             WatermarkInvariants(),
             RollingInvariants(),
             RetentionInvariants(),
+            ReopeningInvariants(),
+            StaleResponseInvariants(),
             timeliness,
             waiting,
         ]

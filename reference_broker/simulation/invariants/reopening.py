@@ -1,0 +1,67 @@
+"""A log that was closed cleanly opens with what it had, whatever its indexes say: the invariant `opens-as-closed`.
+
+`LogLoader` trusts the segments after a clean shutdown and looks only at the tail of the last one, which it finds by the
+offset index. The index is no record of what was acknowledged: one that contradicts the segment is rebuilt
+(`LogSegment.sanityCheck`). Each log of a node that has shut down cleanly is opened twice in a copy of its files: as it
+is, and with a last index entry that names no batch.
+"""
+
+from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.simulation.disk import SimulatedDisk
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Observer, Watched
+
+_ENTRY_SIZE_BYTES = 8
+"""Relative offset and position."""
+
+
+class ReopeningInvariants(Observer):
+    """An observer of a watch."""
+
+    def ended(self, watched: Watched) -> None:
+        """See the module."""
+        if watched.machine.ended_by == "stop" and watched.disk.exists(CLEAN_SHUTDOWN_FILE):
+            for replica in watched.open:
+                if replica.partition is not None and replica.partition.log.log_end_offset > 0:
+                    check_reopening(str(replica), watched.disk, replica.partition.log)
+
+
+def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: PartitionLog) -> None:
+    """See the module. Raises `InvariantViolation`."""
+    for damages in (False, True):
+        copy = _copied(disk, log.directory)
+        if damages and not _damage_last_entry(copy, log.directory):
+            continue
+        opened = PartitionLog.open(
+            copy, log.directory, log.config, now_ms=0, clean=True, log_start_offset=log.log_start_offset
+        )
+        was, found = _content(log), _content(opened)
+        if found != was:
+            index = "an index that names no batch" if damages else "all its files"
+            raise InvariantViolation("opens-as-closed", f"{name} was closed with {was}, and with {index} opens {found}")
+
+
+def _content(log: PartitionLog) -> tuple[int, int, tuple[tuple[int, int], ...]]:
+    return log.log_start_offset, log.log_end_offset, tuple(log.epochs.entries)
+
+
+def _copied(disk: SimulatedDisk | MemoryDisk, directory: str) -> MemoryDisk:
+    copy = MemoryDisk()
+    copy.make_directory(directory)
+    for path in disk.files:
+        if path.startswith(f"{directory}/"):
+            copy.append(path, bytes(disk.files[path]))
+    return copy
+
+
+def _damage_last_entry(disk: MemoryDisk, directory: str) -> bool:
+    """Let the last offset index name a position within a batch. False where it has no entry."""
+    path = max(
+        (path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(".index")), default=""
+    )
+    if not path or len(disk.files[path]) < _ENTRY_SIZE_BYTES:
+        return False
+    disk.files[path][-1] ^= 1
+    return True
