@@ -132,7 +132,7 @@ class _Run:
         self.script = script
         given = script.cluster
         trial = {name: value for name, value in trial_properties(given.nodes).items() if name in BROKER_CONFIG_KEYS}
-        creates = {"auto.create.topics.enable": str(script.seed % 4 < 3).lower()}
+        creates = {"auto.create.topics.enable": str(script.seed % 2 == 0).lower()}
         properties = trial | IN_VIRTUAL_TIME | creates | dict(given.properties)
         self.cluster = SimulatedCluster(
             given.nodes, seed=script.seed, roles=dict(given.roles), properties=properties, trace=trace

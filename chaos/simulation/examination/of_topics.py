@@ -380,4 +380,11 @@ EXAMS: Final = (
     Exam("topics that Metadata creates", Whom.BROKER, _created_by_metadata, _of_created_by_metadata, unsettles=True),
     Exam("what is told after a long while", Whom.BROKER, _after_a_long_while, anything, unsettles=True),
     Exam("topics by their ids", Whom.BROKER, _topics_by_id, anything),
+    Exam(
+        "topics that Metadata creates, at a leader",
+        Whom.LEADER,
+        _created_by_metadata,
+        _of_created_by_metadata,
+        unsettles=True,
+    ),
 )

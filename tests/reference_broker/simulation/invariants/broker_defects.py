@@ -9,6 +9,7 @@ from reference_broker.core.clean_shutdown import take_marker, write_marker
 from reference_broker.core.connection import Disconnect
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.duties import Duties
+from reference_broker.core.controller.heartbeats import Heartbeats
 from reference_broker.core.handlers import fetch
 from reference_broker.core.log import partition_log
 from reference_broker.core.log.partition_log import PartitionLog
@@ -51,6 +52,17 @@ def leave_without_counting(original):
             self._inhabitants[home] += 1
 
     return leave
+
+
+def is_current_wherever_the_log_ends(self, state, _offset):
+    return self._states.get(state.partition.key) is state and state.phase is FetchPhase.FETCHING
+
+
+def negate_leads(original):
+    def next_state(self, broker, wish, metadata_offset, leads):
+        return original(self, broker, wish, metadata_offset, lambda: not leads())
+
+    return next_state
 
 
 def forget_directories(original):
@@ -195,4 +207,14 @@ BROKER_DEFECTS = (
     Defect("role-follows", Partition, "apply", forget_the_replicas(Partition.apply), faults=0),
     Defect("fetches-follow", Fetchers, "leave", leave_without_counting(Fetchers.leave)),
     Defect("fetches-follow", Fetchers, "update", lambda _self, _partition: None, faults=0),
+    Defect("stale-response", Fetcher, "_is_current", is_current_wherever_the_log_ends, faults=0),
+    Defect(
+        "opens-as-closed",
+        Segment,
+        "_confirms_position",
+        lambda _self, _entry: True,
+        kinds=("stop",),
+        properties={"log.index.interval.bytes": "0"},
+    ),
+    Defect("answer-of-controller", Heartbeats, "next_state", negate_leads(Heartbeats.next_state), kinds=("stop",)),
 )
