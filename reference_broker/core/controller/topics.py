@@ -17,7 +17,7 @@ from reference_broker.core.controller.assignments import check_assignment, new_p
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.placement import RandomBelow, place_replicas, usable_brokers
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC, collision_key, illegal_topic_name
+from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC, illegal_topic_name
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRecord, TopicRecord
 
@@ -90,12 +90,10 @@ def _check_name(image: MetadataImage, name: str) -> None:
         raise ControllerError(ErrorCode.invalid_topic_exception, reason)
     if name in image.topics:
         raise ControllerError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    key = collision_key(name)
-    if "_" in key:
-        for other in image.topics:
-            if collision_key(other) == key:
-                message = f"Topic '{name}' collides with existing topic: {other}"
-                raise ControllerError(ErrorCode.invalid_topic_exception, message)
+    other = image.colliding_topic(name)
+    if other is not None:
+        message = f"Topic '{name}' collides with existing topic: {other}"
+        raise ControllerError(ErrorCode.invalid_topic_exception, message)
 
 
 def _manual_replicas(image: MetadataImage, topic: NewTopic) -> list[tuple[int, ...]]:

@@ -7,12 +7,14 @@ The state of a partition is a `PartitionRecord` and that of a broker a `Register
 records change is changed in them. Records are immutable, so an image shares them with its copies.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from uuid import UUID
 
 from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.topic_names import collision_key
 from reference_broker.protocol.metadata_records import (
     NO_LEADER_CHANGE,
     BrokerRegistrationChangeRecord,
@@ -53,6 +55,7 @@ class MetadataImage:
     def __init__(self) -> None:
         self.topics: dict[str, TopicImage] = {}
         self.topics_by_id: dict[UUID, TopicImage] = {}
+        self._names_by_collision_key: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self.brokers: dict[int, RegisterBrokerRecord] = {}
         self.controllers: dict[int, RegisterControllerRecord] = {}
         self.features: dict[str, int] = {}
@@ -78,6 +81,23 @@ class MetadataImage:
         image = self.topics.get(topic)
         return None if image is None else image.partitions.get(index)
 
+    def colliding_topic(self, name: str) -> str | None:
+        """The oldest topic whose name collides with this one."""
+        return next(iter(self._names_by_collision_key.get(collision_key(name), ())), None)
+
+    def _add(self, topic: TopicImage) -> None:
+        self.topics[topic.name] = self.topics_by_id[topic.topic_id] = topic
+        self._names_by_collision_key[collision_key(topic.name)][topic.name] = None
+
+    def _remove(self, topic_id: UUID) -> TopicImage:
+        topic = self.topics_by_id.pop(topic_id)
+        del self.topics[topic.name]
+        names = self._names_by_collision_key[collision_key(topic.name)]
+        del names[topic.name]
+        if not names:
+            del self._names_by_collision_key[collision_key(topic.name)]
+        return topic
+
     def partition_by_id(self, topic_id: UUID, index: int) -> PartitionRecord | None:
         """The same, by the topic's id."""
         image = self.topics_by_id.get(topic_id)
@@ -97,8 +117,7 @@ class MetadataImage:
         """An equal image that goes its own way from here on."""
         image = MetadataImage()
         for topic in self.topics.values():
-            own = TopicImage(topic.name, topic.topic_id, dict(topic.partitions))
-            image.topics[own.name] = image.topics_by_id[own.topic_id] = own
+            image._add(TopicImage(topic.name, topic.topic_id, dict(topic.partitions)))
         image.brokers = dict(self.brokers)
         image.controllers = dict(self.controllers)
         image.features = dict(self.features)
@@ -131,16 +150,14 @@ class MetadataImage:
         """Take in the next record of the log."""
         match record:
             case TopicRecord():
-                topic = TopicImage(record.name, record.topic_id)
-                self.topics[topic.name] = self.topics_by_id[topic.topic_id] = topic
+                self._add(TopicImage(record.name, record.topic_id))
             case PartitionRecord():
                 self.topics_by_id[record.topic_id].partitions[record.partition_id] = _with_directories(record)
             case PartitionChangeRecord():
                 partitions = self.topics_by_id[record.topic_id].partitions
                 partitions[record.partition_id] = changed(partitions[record.partition_id], record)
             case RemoveTopicRecord():
-                removed = self.topics_by_id.pop(record.topic_id)
-                del self.topics[removed.name]
+                removed = self._remove(record.topic_id)
                 self._configs.pop((ResourceType.TOPIC, removed.name), None)
             case ConfigRecord():
                 self._apply_config(record)

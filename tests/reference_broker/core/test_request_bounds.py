@@ -99,3 +99,16 @@ def test_a_request_above_the_bound_closes_its_connection_alone(broker):
     topics = [{"name": f"x{number}"} for number in range(ELEMENTS_MAX + 1)]
     assert broker.ask("Metadata", 12, topics=topics) == CLOSED
     assert broker.ask("Metadata", 12, topics=[]) != CLOSED
+
+
+def test_names_that_collide_are_found_as_topics_come_and_go(broker):
+    def created(name):
+        topic = {"name": name, "num_partitions": 1, "replication_factor": 1}
+        return broker.ask("CreateTopics", 7, topics=[topic]).topics[0].error_code
+
+    assert created("a.b_c") is ErrorCode.none
+    assert created("a_b.c") is ErrorCode.invalid_topic_exception
+    broker.ask("DeleteTopics", 5, topic_names=["a.b_c"])
+    assert created("a_b.c") is ErrorCode.none
+    broker.restart()
+    assert created("a.b_c") is ErrorCode.invalid_topic_exception
