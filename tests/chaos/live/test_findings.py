@@ -1,6 +1,7 @@
 """When a finding shows: that nothing is lost is seen where nothing has happened, too, and is no finding there."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from chaos.faults import Kill
 from chaos.live.findings import ALL, FINDINGS
 from chaos.live.injector import Injected
 from chaos.live.report import Kept, Report, Worked
-from linearizability.judgement import Judgement
+from linearizability.judgement import Anomaly, Judgement, Verdict
 
 KEEPING = [each for each in FINDINGS.values() if each.is_of_all]
 SEEN = Counter({"leader elected": 1, "partition without a leader": 1})
@@ -57,3 +58,12 @@ def test_a_loss_at_a_leader_kill_takes_a_kill():
     others = tuple(Injected(timed, found=True) for timed in finding.round.schedule if type(timed.fault) is not Kill)
     assert finding.shows(report(finding, lost={1: 3}))
     assert not finding.shows(report(finding, lost={1: 3}, injected=others))
+
+
+@pytest.mark.parametrize(("name", "verdict"), [("duplicate", Verdict.PERMITTED), ("lost-write", Verdict.PERMITTED)])
+def test_a_duplicate_after_a_restart_takes_a_kill_and_a_permitted_duplicate(name, verdict):
+    finding = FINDINGS["idempotent-duplicate-after-restart"]
+    seen = replace(report(finding), judgement=Judgement(0, 0, (Anomaly(name, verdict, 3, ()),)))
+    unkilled = tuple(Injected(timed, found=type(timed.fault) is not Kill) for timed in finding.round.schedule)
+    assert finding.shows(seen) == (name == "duplicate")
+    assert not finding.shows(replace(seen, worked=Worked(injected=unkilled)))
