@@ -25,12 +25,14 @@ from reference_broker.core.handlers import (
     forward_alter_configs,
     init_producer_id,
     list_offsets,
+    metadata,
 )
 from reference_broker.core.handlers.endpoint_type import EndpointType
 from reference_broker.core.log import append_validation
 from reference_broker.core.quorum.answers import Answers
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.simulation.trace import Trace
 
 
 def nothing(*_args, **_named):
@@ -63,10 +65,16 @@ def as_if_all_were_here(image):
     return [replace(broker, fenced=False) for broker in placement.usable_brokers(image)]
 
 
+def create_whatever_is_declined(broker, _request, names, now):
+    broker.topic_creation.create([name for name in names if name not in broker.image.topics], now)
+
+
 MISTAKES = (
     ("what is told after a long while", lifecycle.Lifecycle, "_lift_registration_limit", nothing),
     ("ids of producers", init_producer_id, "_refusal", lambda request, _: as_if_it_were_fine(request)),
     ("names of topics", topics, "illegal_topic_name", nothing),
+    ("topics that Metadata creates", metadata, "_create_missing", nothing),
+    ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("replicas of new topics", topics, "check_assignment", nothing),
     ("settings of new topics", topics, "validate_topic_overrides", lambda *_: {}),
     ("partitions that cannot be added", create_partitions, "add_partitions", lambda *_: []),
@@ -140,3 +148,14 @@ def test_a_broker_that_is_not_right_fails(mistake):
 def test_consecutive_seeds_have_all_exams_in_turn():
     seeds = range(-(-len(EXAMS) // AT_ONCE))
     assert {exam.name for seed in seeds for exam in exams_of(seed)} == {exam.name for exam in EXAMS}
+
+
+def test_creation_by_metadata_is_examined_where_the_broker_allows_it_and_where_it_does_not():
+    examined = set()
+    for seed in range(-(-len(EXAMS) // AT_ONCE)):
+        if any(exam.name.startswith("topics that Metadata creates") for exam in exams_of(seed)):
+            live = run_module._Run(Script(seed=seed), Trace())
+            examined |= {
+                node.runtime.configuration.value("auto.create.topics.enable") for node in live.cluster.nodes.values()
+            }
+    assert examined == {True, False}

@@ -1,0 +1,24 @@
+"""A step in every version of its API."""
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.sequential.steps import Fetch, Metadata, OffsetFetch, Produce
+from conformance.sequential.strategies import every_version
+from fixtures.clients.messages import ApiKey, known_versions
+
+
+@pytest.mark.parametrize(
+    ("step", "key"),
+    [
+        (OffsetFetch(group="trial-other"), ApiKey.OFFSET_FETCH),
+        (Metadata(("trial-none",)), ApiKey.METADATA),
+        (Fetch(offset=3), ApiKey.FETCH),
+        (Produce(()), ApiKey.PRODUCE),
+    ],
+)
+def test_a_step_comes_once_in_each_version_and_is_otherwise_the_same(step, key):
+    steps = every_version(step)
+    assert [each.version for each in steps] == list(known_versions(key))
+    assert {replace(each, version=None) for each in steps} == {step}
