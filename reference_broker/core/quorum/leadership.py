@@ -20,6 +20,7 @@ from reference_broker.core.quorum.messages import (
 from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
 
 _UNKNOWN = -1
+_OBSERVERS_MAX = 1_000
 
 
 @dataclass(slots=True)
@@ -88,8 +89,16 @@ class Leadership:
             self._progress[replica.id].note_fetch(fetch_offset, leader_end_offset, now)
             return self._advance_high_watermark()
         if replica.id >= 0:
-            self._observers.setdefault(replica, Progress(replica)).note_fetch(fetch_offset, leader_end_offset, now)
+            self._note_observer(replica, fetch_offset, leader_end_offset, now)
         return False
+
+    def _note_observer(self, replica: ReplicaKey, fetch_offset: int, leader_end_offset: int, now: Now) -> None:
+        """Observers are kept in the order of their last fetches: any node may fetch under any number of ids."""
+        progress = self._observers.pop(replica, None) or Progress(replica)
+        progress.note_fetch(fetch_offset, leader_end_offset, now)
+        self._observers[replica] = progress
+        if len(self._observers) > _OBSERVERS_MAX:
+            del self._observers[next(iter(self._observers))]
 
     def note_contact(self, replica: ReplicaKey, now: Now) -> None:
         """A replica fetches records or a piece of a snapshot: a majority of such contacts renews the leadership."""

@@ -3,9 +3,13 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from reference_broker.core.clock import Now
+from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.election_state import ElectionState
+from reference_broker.core.quorum.leadership import Leadership
 from reference_broker.core.quorum.messages import MAX_EPOCH
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
+from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 from reference_broker.simulation.cluster import CONTROLLER
 from tests.reference_broker.cluster import CLOSED, Cluster
 
@@ -117,3 +121,15 @@ def test_a_quorum_without_epochs_left_starts_and_writes_none(epoch):
 def test_what_the_file_could_not_say_is_no_election(epoch, leader):
     with pytest.raises(ValueError, match="no epoch or node id"):
         ElectionState(epoch, leader)
+
+
+def test_a_leader_keeps_a_bounded_number_of_observers():
+    voters = VoterSet([Voter(ReplicaKey(1))])
+    now = Now(0, 0)
+    leadership = Leadership(ReplicaKey(1), epoch=1, epoch_start_offset=0, voters=voters, config=QuorumConfig(), now=now)
+    for node_id in range(2, 3_000):
+        leadership.note_fetch(ReplicaKey(node_id), 0, now)
+        leadership.note_fetch(ReplicaKey(2), 0, now)
+    observers = [observer.key.id for observer in leadership.describe(now).observers]
+    assert len(observers) == 1_000
+    assert {2, 2_999} <= set(observers)
