@@ -20,6 +20,7 @@ from typing import Final, Self
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.raw import RawClient, RawClientError, ResponseTimeout
+from linearizability.isolated_python import isolate_children
 
 HANG_S: Final = 10.0
 """A node that does not respond for this long hangs."""
@@ -131,6 +132,7 @@ class Probing:
     """
 
     def __init__(self, nodes: Sequence[ProbedNode], bound_s: float) -> None:
+        isolate_children()
         context = multiprocessing.get_context("spawn")
         self._results, self._sink = context.Pipe(duplex=False)
         self._process = context.Process(target=_probe_all, args=(tuple(nodes), bound_s, self._sink), daemon=True)

@@ -1,7 +1,6 @@
 """Fuzzing sessions: a broken broker is detected, its request is found among all others, and a sound one passes."""
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +14,6 @@ from fixtures.targets.reference import Reference
 from linearizability.judgement import Verdict
 from tests.conformance.fuzz.broken_broker import FRAGILE_API
 
-BROKEN_BROKER = Path(__file__).with_name("broken_broker.py")
-
 
 class BrokenReference(Reference):
     def __init__(self, fault, work_dir):
@@ -24,7 +21,7 @@ class BrokenReference(Reference):
         self._fault = fault
 
     def _program(self):
-        return (str(BROKEN_BROKER), self._fault)
+        return ("tests.conformance.fuzz.broken_broker", str(self._fault))
 
 
 @pytest.mark.slow
