@@ -36,7 +36,8 @@ def is_reader_gone() -> bool:
 def is_null_device() -> bool:
     """Whether standard output leads nowhere."""
     try:
-        return bool(sys.__stdout__) and os.path.samestat(os.fstat(sys.__stdout__.fileno()), Path(os.devnull).stat())
+        stream = sys.__stdout__
+        return stream is not None and os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
     except (OSError, ValueError):
         return False
 
