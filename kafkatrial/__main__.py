@@ -12,10 +12,11 @@ import sys
 _PARENT = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - `pathlib` might be the user's
 if __name__ == "__main__" and sys.path[0] == os.getcwd() != _PARENT:  # noqa: PTH109
     del sys.path[0]
+import errno  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 
 from kafkatrial import suite  # noqa: E402
-from kafkatrial.errors import report  # noqa: E402
+from kafkatrial.errors import complain, report  # noqa: E402
 from kafkatrial.exit_codes import ExitCode  # noqa: E402
 from kafkatrial.output import accept_any_text, flushed, is_reader_gone  # noqa: E402
 
@@ -41,6 +42,11 @@ def exit_code(arguments: Sequence[str]) -> ExitCode:
         return ExitCode.INTERRUPTED
     except BrokenPipeError as error:
         return ExitCode.OUTPUT_CLOSED if is_reader_gone() else report(error)
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            return report(error)
+        complain(f"cannot write: {error.strerror}")  # most likely standard output, which has no name
+        return ExitCode.INTERNAL
     except Exception as error:  # noqa: BLE001  the one place where every error becomes a line
         return report(error)
 

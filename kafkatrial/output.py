@@ -51,7 +51,7 @@ def flushed(code: ExitCode) -> ExitCode:
     except BrokenPipeError:
         code = ExitCode.OUTPUT_CLOSED
     except OSError as error:
-        complain(f"cannot write to standard output: {error.strerror}")
+        complain(f"cannot write: {error.strerror}")
         code = ExitCode.INTERNAL
     else:
         return code
