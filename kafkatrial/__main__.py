@@ -16,7 +16,7 @@ import errno  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 
 from kafkatrial import suite  # noqa: E402
-from kafkatrial.errors import complain, report  # noqa: E402
+from kafkatrial.errors import complain, report, require_memory  # noqa: E402
 from kafkatrial.exit_codes import ExitCode  # noqa: E402
 from kafkatrial.output import accept_any_text, flushed, is_reader_gone  # noqa: E402
 
@@ -35,6 +35,7 @@ def exit_code(arguments: Sequence[str]) -> ExitCode:
             from kafkatrial.commands.broker import run_broker
 
             return run_broker(arguments[1:])
+        require_memory()
         from kafkatrial.app import run_command
 
         return run_command(list(arguments))

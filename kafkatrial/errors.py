@@ -6,6 +6,7 @@ the terminal stays readable.
 
 import errno
 import os
+import re
 import resource
 import shutil
 import sys
@@ -64,6 +65,9 @@ _OUT_OF_MEMORY = {"builtins.MemoryError", "duckdb.OutOfMemoryException", "_duckd
 """By package and name; PyArrow's is a MemoryError."""
 _NO_TEMPORARY_DIRECTORY = "No usable temporary directory"
 """So begins what `tempfile` raises where every directory that it knows is full, or cannot be written."""
+_NO_THREAD = re.compile("can't start new thread|Failed to launch worker thread")
+"""Python and PyArrow say this where there is no memory for another stack."""
+_MEMORY_MIN = 512 << 20
 _NO_ROOM = 1 << 16
 """Bytes: a directory with less is full."""
 
@@ -101,9 +105,16 @@ def what_is_lacking(error: BaseException, run_dir: Path | None = None) -> str | 
         if isinstance(each, OSError) and each.errno in _DISK_FULL:
             return f"no space is left in {_full_directory(each, run_dir)}; free some, or name another directory"
         names = {f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(each).__mro__}
-        if names & _OUT_OF_MEMORY or (isinstance(each, OSError) and each.errno == errno.ENOMEM):
+        if names & _OUT_OF_MEMORY or getattr(each, "errno", 0) == errno.ENOMEM or _NO_THREAD.search(str(each)):
             return f"out of memory{_memory_limit()}: {(str(each).splitlines() or ['an allocation failed'])[0][:200]}"
     return None
+
+
+def require_memory() -> None:
+    """Raise CommandError where this process may not use what NumPy takes to load: it would end with exit code 1."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _MEMORY_MIN:
+        raise CommandError(f"out of memory{_memory_limit()}: at least {_MEMORY_MIN >> 20} MiB are needed")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

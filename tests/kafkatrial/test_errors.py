@@ -2,8 +2,13 @@
 
 import errno
 import importlib
+import resource
 import shutil
+import subprocess
+import sys
 import tempfile
+from functools import partial
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -12,6 +17,8 @@ import pytest
 from fixtures.targets.target import NotInstalledError, TargetError
 from kafkatrial.errors import KNOWN_ERRORS, UsageError, exit_code_of, report
 from kafkatrial.exit_codes import ExitCode
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", KNOWN_ERRORS)
@@ -94,6 +101,8 @@ def test_no_temporary_directory_is_one_line(capsys):
         pa.ArrowMemoryError("malloc of size 64 failed"),
         duckdb.OutOfMemoryException("Out of Memory Error: could not allocate block\nmore"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("can't start new thread"),
+        pa.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable"),
     ],
 )
 def test_too_little_memory_is_one_line(error, capsys, tmp_path):
@@ -102,6 +111,16 @@ def test_too_little_memory_is_one_line(error, capsys, tmp_path):
     assert line.startswith("kafkatrial: out of memory")
     assert line.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mebibytes", [200, 300, 400])
+def test_a_memory_limit_is_one_line_and_never_the_code_of_a_violation(mebibytes):
+    limit = partial(resource.setrlimit, resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
+    command = [sys.executable, "-m", "kafkatrial", "check", "examples/histories/lost-write"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=limit)
+    assert done.returncode == ExitCode.INTERNAL
+    assert done.stderr.startswith(f"kafkatrial: out of memory (this process may use {mebibytes} MiB, by ulimit -v)")
+    assert done.stderr.count("\n") == 1
 
 
 def test_an_error_that_cannot_be_saved_is_one_line_all_the_same(tmp_path, monkeypatch, capsys):

@@ -1,0 +1,50 @@
+"""What a command that is killed leaves in the temporary folder is gone after the next start."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.waiting import wait_until
+
+KAFKATRIAL = Path(sys.executable).with_name("kafkatrial")
+COMMANDS = {
+    "broker": ["broker", "--nodes", "1", "--exit-with-stdin"],
+    "run": ["run", "--nodes", "1", "--out", "out"],
+}
+
+
+def folders(place):
+    return [path for path in place.glob("kafkatrial-*") if path.is_dir()]
+
+
+def start(command, environment, cwd):
+    return subprocess.Popen(
+        [KAFKATRIAL, *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        cwd=cwd,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_folders_of_a_killed_command_go_with_the_next_start(name, tmp_path):
+    place = tmp_path / "temporary"
+    place.mkdir()
+    environment = {**os.environ, "TMPDIR": str(place)}
+    with start(COMMANDS[name], environment, tmp_path) as killed:
+        wait_until(lambda: any(place.glob("kafkatrial-*/1/data/*")))
+        children = psutil.Process(killed.pid).children(recursive=True)
+        killed.kill()
+    psutil.wait_procs(children, 60)
+    assert folders(place)
+    with start(COMMANDS["broker"], environment, tmp_path) as following:
+        following.stdin.close()
+        following.wait(120)
+    assert folders(place) == []
