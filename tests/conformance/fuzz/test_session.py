@@ -25,6 +25,7 @@ class BrokenReference(Reference):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("symptom", [Symptom.NODE_ENDED, Symptom.LATE_RESPONSE, Symptom.MEMORY, Symptom.TRACEBACK])
 def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path):
     plan = SessionPlan(seed=1, seconds=120, limits=REFERENCE_LIMITS)
@@ -50,6 +51,7 @@ def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_minute_of_requests_harms_no_node_and_no_record_of_the_reference_cluster(tmp_path):
     assert_unharmed("reference", tmp_path, seed=17, seconds=60)
 
