@@ -4,7 +4,7 @@
 |------------------------|--------------------------------------------------------------------------------------------|
 | `batches-intact`       | the files hold what was written to them, and every checksum fits                           |
 | `segments-fit-log`     | segments follow one another, end where their last batch does, and no other file is there   |
-| `snapshots-taken`      | a segment that was rolled begins with a snapshot of the producers                          |
+| `snapshots-taken`      | a segment that was rolled above the log start begins with a snapshot of the producers      |
 | `index-fits-log`       | entries name batches that are there, in order; every offset is found where it lies         |
 | `time-index-fits-log`  | entries name the largest timestamp so far; a time is found where it first was              |
 | `epochs-fit-log`       | the epochs that a log remembers are those of its batches, and the one that has just begun  |
@@ -140,9 +140,11 @@ class _Oracle:
             self._violated("recovery-point", f"{log.recovery_point} is beyond the end {log.log_end_offset}")
 
     def check_snapshots(self, trusted_offset: int) -> None:
+        """A snapshot at or below the log start is of no use: `ProducerStateManager.truncateAndReload` deletes it."""
+        required_above = max(trusted_offset, self._log.log_start_offset)
         for segment in self._log._segments[1:]:
             path = f"{self._log.directory}/{segment.base_offset:020d}.snapshot"
-            if segment.base_offset > trusted_offset and path not in self._files:
+            if segment.base_offset > required_above and path not in self._files:
                 self._violated("snapshots-taken", f"segment {segment.base_offset} begins without a snapshot")
 
     # Indexes
