@@ -3,8 +3,6 @@
 import string
 
 TOPIC_NAME_LENGTH_MAX = 249
-_QUOTED_MAX = 8000
-"""Characters of a name in an error message, which versions that are not flexible limit to 32,767 bytes."""
 _LEGAL = frozenset(string.ascii_letters + string.digits + "._-")
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
@@ -21,7 +19,7 @@ def illegal_topic_name(name: str) -> str | None:
     elif name in {".", ".."}:
         reason = f"'{name}' is not allowed"
     elif len(name) > TOPIC_NAME_LENGTH_MAX:
-        reason = f"the length of '{name[:_QUOTED_MAX]}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
+        reason = f"the length of '{name}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
     elif not _LEGAL.issuperset(name):
         reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     return None if reason is None else f"Topic name is invalid: {reason}"

@@ -71,6 +71,18 @@ def varint(value: int) -> bytes:
 _SHORT = tuple(bytes((value,)) for value in range(0x80))
 
 
+_TEXT, _SHORTENED_TEXT = "value.encode()", "shortened(value)"
+_LEGACY_STRING_MAX_BYTES = 32767
+
+
+def _shortened(text: str) -> bytes:
+    """An error message as long as a signed length of 16 bits allows: it may quote a string of the request."""
+    encoded = text.encode()
+    if len(encoded) <= _LEGACY_STRING_MAX_BYTES:
+        return encoded
+    return encoded[:_LEGACY_STRING_MAX_BYTES].decode(errors="ignore").encode()
+
+
 def _uuid_bytes(uuid: Any) -> bytes:
     return bytes(16) if uuid is None else uuid.bytes
 
@@ -88,6 +100,7 @@ class _Compiler:
             "milliseconds": milliseconds,
             "epoch_ms": _epoch_ms,
             "uuid_bytes": _uuid_bytes,
+            "shortened": _shortened,
         }
         self._names: dict[Any, str] = {}
         self._lines: list[str] = []
@@ -154,7 +167,9 @@ class _Function:
             self._format += _FORMATS[kafka_type]
             self._packed.append(_CONVERSIONS.get(kafka_type, "{}").format(source))
         else:
-            self._bytes(source, is_text=kafka_type == "string", is_nullable=is_nullable)
+            is_message = source == "entity.error_message" and not self._flexible
+            to_text = _SHORTENED_TEXT if is_message else _TEXT
+            self._bytes(source, to_text if kafka_type == "string" else None, is_nullable=is_nullable)
 
     def _pack(self) -> None:
         """Write what has gathered of fixed size."""
@@ -193,12 +208,14 @@ class _Function:
             *(f"        {line}" for line in inside._written),
         ]
 
-    def _bytes(self, source: str, *, is_text: bool, is_nullable: bool) -> None:
+    def _bytes(self, source: str, to_text: str | None, *, is_nullable: bool) -> None:
+        """Write a string, by the expression that encodes it, or bytes."""
         self._pack()
         null, length = (
-            (r"b'\x00'", "varint(len(value) + 1)") if self._flexible else self._lengths("h" if is_text else "i")
+            (r"b'\x00'", "varint(len(value) + 1)") if self._flexible else self._lengths("i" if to_text is None else "h")
         )
-        some = [*(["value = value.encode()"] if is_text else []), f"add({length})", "add(value)"]
+        encoded = [] if to_text is None else [f"value = {to_text}"]
+        some = [*encoded, f"add({length})", "add(value)"]
         self._written.append(f"value = {source}")
         if is_nullable:
             some = ["if value is None:", f"    add({null})", "else:", *(f"    {line}" for line in some)]
