@@ -6,12 +6,13 @@
   INVALID_REQUEST(42). The empty id asks for what is set for all brokers while they run.
 - A property that this broker does not know may be a secret: its value is not told.
 - Synonyms on demand: every source that has a value, the one in force first. Version 3 adds types (KIP-569).
+- A resource that has occurred before in the request: INVALID_REQUEST(42). Kafka describes it again.
 - A resource of a type that does not exist makes the whole request INVALID_REQUEST(42).
 
 Gaps: no documentation texts; groups, client metrics and loggers have no properties.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from reference_broker.core.broker import Broker
@@ -19,7 +20,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import ConfigEntry
 from reference_broker.core.configuration.key import ConfigSource, canonical
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, DYNAMIC_BROKER_CONFIGS, TOPIC_CONFIG_KEYS
-from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.configuration.resource import ResourceType, parse_node_id
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import illegal_topic_name
@@ -32,6 +33,7 @@ _MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
     "incompatible broker. See the broker logs for more details."
 )
+_REPEATED = "Each resource must appear at most once."
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
@@ -41,8 +43,20 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         refused = ControllerError(ErrorCode.invalid_request, _MALFORMED)
         results = tuple(_refused(request, resource, refused) for resource in resources)
     else:
-        results = tuple(_describe(broker, request, resource) for resource in resources)
+        results = tuple(_describe_once(broker, request, resources))
     return request.replies.DescribeConfigsResponse(results=results)
+
+
+def _describe_once(broker: Broker, request: Request, resources: Iterable[Any]) -> Iterator[Any]:
+    """Describe each resource, and reject those that have occurred before."""
+    described: set[tuple[int, str]] = set()
+    for resource in resources:
+        key = resource.resource_type, resource.resource_name
+        if key in described:
+            yield _refused(request, resource, ControllerError(ErrorCode.invalid_request, _REPEATED))
+        else:
+            described.add(key)
+            yield _describe(broker, request, resource)
 
 
 def _describe(broker: Broker, request: Request, resource: Any) -> Any:
@@ -95,10 +109,11 @@ def _topic(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
 
 def _broker(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
     node_id = broker.identity.node_id
-    if not resource.resource_name.removeprefix("-").isdecimal():
+    requested_id = parse_node_id(resource.resource_name)
+    if requested_id is None:
         message = f"Broker id must be an integer, but it is: {resource.resource_name}"
         raise ControllerError(ErrorCode.invalid_request, message)
-    if int(resource.resource_name) != node_id:
+    if requested_id != node_id:
         message = f"Unexpected broker id, expected {node_id} or empty string, but received {resource.resource_name}"
         raise ControllerError(ErrorCode.invalid_request, message)
     configuration = broker.configuration
@@ -118,7 +133,7 @@ def _cluster_wide(broker: Broker, request: Request, resource: Any) -> Iterable[A
 
 def _asked(resource: Any, names: Iterable[str]) -> Iterable[str]:
     """Those named, or all; names that do not exist are passed over."""
-    asked = resource.configuration_keys
+    asked = set(resource.configuration_keys or ())
     return [name for name in names if not asked or name in asked]
 
 

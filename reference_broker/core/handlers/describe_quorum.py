@@ -1,6 +1,7 @@
 """DescribeQuorum (55), versions 0-2: leader, voters and observers of the metadata quorum (KIP-595, 836, 853).
 
-- A partition other than `__cluster_metadata-0` is UNKNOWN_TOPIC_OR_PARTITION(3).
+- A partition other than `__cluster_metadata-0` is UNKNOWN_TOPIC_OR_PARTITION(3), and so are all partitions of a request
+  that has more than one (`KafkaRaftClient.hasValidTopicPartition`).
 - A node that does not lead: NOT_LEADER_OR_FOLLOWER(6), with the leader and the epoch that it knows.
 - Version 1 tells when voters fetched last; version 2 their directory ids, and where the controllers listen.
 """
@@ -22,7 +23,8 @@ _NOTHING = {"current_voters": (), "observers": (), "error_message": None}
 
 def handle(node: "Node", request: Request, now: Now) -> Any:
     """The quorum as this node, its leader, knows it."""
-    new = request.replies
+    new, topics = request.replies, request.body.topics
+    is_single = len(topics) == 1 and len(topics[0].partitions) == 1
     return new.DescribeQuorumResponse(
         error_code=ErrorCode.none,
         error_message=None,
@@ -31,26 +33,43 @@ def handle(node: "Node", request: Request, now: Now) -> Any:
                 topic_name=topic.topic_name,
                 partitions=tuple(
                     _partition(node, request, topic.topic_name, partition.partition_index, now)
+                    if is_single
+                    else _unknown_partition(request, partition.partition_index)
                     for partition in topic.partitions
                 ),
             )
-            for topic in request.body.topics
+            for topic in topics
         ),
         nodes=_nodes(node, request),
     )
 
 
 def _partition(node: "Node", request: Request, topic: str, index: int, now: Now) -> Any:
-    new = request.replies
-    state = node.quorum.state
-    known = {"partition_index": index, "leader_id": state.leader_id, "leader_epoch": state.epoch, "high_watermark": -1}
     if (topic, index) != (CLUSTER_METADATA_TOPIC, METADATA_PARTITION):
-        known |= {"leader_id": 0, "leader_epoch": 0, "high_watermark": 0}
-        return new.PartitionData(error_code=ErrorCode.unknown_topic_or_partition, **known, **_NOTHING)
+        return _unknown_partition(request, index)
+    state = node.quorum.state
     description = node.quorum.describe(now)
     if description is None:
-        return new.PartitionData(error_code=ErrorCode.not_leader_or_follower, **known, **_NOTHING)
+        return request.replies.PartitionData(
+            partition_index=index,
+            error_code=ErrorCode.not_leader_or_follower,
+            leader_id=state.leader_id,
+            leader_epoch=state.epoch,
+            high_watermark=-1,
+            **_NOTHING,
+        )
     return _described(request, description)
+
+
+def _unknown_partition(request: Request, index: int) -> Any:
+    return request.replies.PartitionData(
+        partition_index=index,
+        error_code=ErrorCode.unknown_topic_or_partition,
+        leader_id=0,
+        leader_epoch=0,
+        high_watermark=0,
+        **_NOTHING,
+    )
 
 
 def _described(request: Request, description: QuorumDescription) -> Any:

@@ -8,6 +8,7 @@
 Gaps: transactions (key type 1) and share groups (2) are INVALID_REQUEST(42).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from reference_broker.core.broker import Broker
@@ -33,19 +34,20 @@ _MESSAGES = {
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """The coordinator of each key."""
     new, body = request.replies, request.body
+    brokers = {listed.node_id: listed for listed in ClusterView(broker.image, request.connection.listener).brokers()}
     key_type = getattr(body, "key_type", _GROUP)
     if request.api_version < _SEVERAL_VERSION:
-        found = _find(broker, request, key_type, body.key, now)
+        found = _find(broker, brokers, key_type, body.key, now)
         return new.FindCoordinatorResponse(error_message=_MESSAGES[found["error_code"]], **found)
     return new.FindCoordinatorResponse(
         coordinators=tuple(
-            new.Coordinator(key=key, error_message="", **_find(broker, request, key_type, key, now))
+            new.Coordinator(key=key, error_message="", **_find(broker, brokers, key_type, key, now))
             for key in body.coordinator_keys
         )
     )
 
 
-def _find(broker: Broker, request: Request, key_type: int, key: str, now: Now) -> dict[str, Any]:
+def _find(broker: Broker, brokers: Mapping[int, BrokerView], key_type: int, key: str, now: Now) -> dict[str, Any]:
     error, node_id, host, port = ErrorCode.none, -1, "", -1
     if key_type != _GROUP:
         error = ErrorCode.invalid_request
@@ -53,7 +55,7 @@ def _find(broker: Broker, request: Request, key_type: int, key: str, now: Now) -
         broker.topic_creation.create([CONSUMER_OFFSETS_TOPIC], now)
         error = ErrorCode.coordinator_not_available
     else:
-        coordinator = _coordinator(broker, request.connection.listener, key)
+        coordinator = _coordinator(broker, brokers, key)
         if coordinator is None:
             error = ErrorCode.coordinator_not_available
         else:
@@ -61,8 +63,7 @@ def _find(broker: Broker, request: Request, key_type: int, key: str, now: Now) -
     return {"error_code": error, "node_id": node_id, "host": host, "port": port}
 
 
-def _coordinator(broker: Broker, listener: str, group: str) -> BrokerView | None:
+def _coordinator(broker: Broker, brokers: Mapping[int, BrokerView], group: str) -> BrokerView | None:
     """The leader of a group's partition, if it is listed."""
     partition = broker.image.partition(CONSUMER_OFFSETS_TOPIC, broker.groups.partition_of(group))
-    leader = None if partition is None else partition.leader
-    return next((found for found in ClusterView(broker.image, listener).brokers() if found.node_id == leader), None)
+    return None if partition is None else brokers.get(partition.leader)

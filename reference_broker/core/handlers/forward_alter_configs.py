@@ -20,7 +20,7 @@ from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.key import ConfigType, InvalidConfigError
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
-from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.configuration.resource import ResourceType, parse_node_id
 from reference_broker.core.configuration.validation import validate_dynamic
 from reference_broker.core.controller.configs import Change, Operation, Resource, altered
 from reference_broker.core.controller.errors import ControllerError
@@ -106,9 +106,10 @@ def _is_delete(config: Any) -> bool:
 def _check_broker(broker: Broker, request: Request, resource: Any) -> None:
     name, node_id = resource.resource_name, broker.identity.node_id
     if name:
-        if not name.removeprefix("-").isdecimal():
+        requested_id = parse_node_id(name)
+        if requested_id is None:
             raise _invalid(f"Node id must be an integer, but it is: {name}")
-        if int(name) != node_id:
+        if requested_id != node_id:
             raise _invalid(f"Unexpected broker id, expected {node_id}, but received {name}")
     if request.api_key == _INCREMENTAL:
         values = _altered(broker, resource)

@@ -5,6 +5,7 @@
 - Version 0 asks for all topics with an empty list, later ones with null.
 - Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3), and created meanwhile where `auto.create.topics.enable` and the request
   (version 4) allow it; illegal name: INVALID_TOPIC_EXCEPTION(17).
+- A topic that is requested twice is returned once, as in Kafka.
 - From version 12 by topic id too; unknown id: UNKNOWN_TOPIC_ID(100) without a name (KIP-516). Ids and null names in
   versions 10 and 11 are INVALID_REQUEST(42), as Kafka never supported them there.
 - A partition without a leader: LEADER_NOT_AVAILABLE(5); one whose leader lacks the listener: from version 6
@@ -53,7 +54,7 @@ def _topics(broker: Broker, request: Request, view: ClusterView, now: Now) -> tu
     asked = request.body.topics
     if asked is None or (not asked and request.api_version == 0):
         return tuple(_topic(request, view, topic) for topic in view.image.topics.values())
-    topic_ids = [topic.topic_id for topic in asked if getattr(topic, "topic_id", None)]
+    topic_ids = dict.fromkeys(topic.topic_id for topic in asked if getattr(topic, "topic_id", None))
     if topic_ids:  # then nothing is looked for by name
         return tuple(_topic_by_id(request, view, topic_id) for topic_id in topic_ids)
     names = dict.fromkeys(topic.name for topic in asked)

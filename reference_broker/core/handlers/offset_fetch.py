@@ -5,6 +5,7 @@
   version 10 topics go by id, unknown id UNKNOWN_TOPIC_ID(100) (KIP-848).
 - `require_stable` (KIP-447, from version 7): no commit may be under way. The answer waits until all that is written is
   committed.
+- A group that has occurred before in the request: INVALID_REQUEST(42). Kafka fetches its offsets again.
 - A group that another broker coordinates: NOT_COORDINATOR(16), one whose offsets are being read
   COORDINATOR_LOAD_IN_PROGRESS(14): of each group, before version 8 of the whole, in version 1 of every partition.
 """
@@ -26,6 +27,7 @@ from reference_broker.protocol.group_records import OffsetCommitValue
 _NO_OFFSET = -1
 _SEVERAL_GROUPS_VERSION = 8
 _ERROR_OF_THE_WHOLE_VERSION = 2
+_REPEATED: tuple[tuple[Any, ...], ErrorCode] = ((), ErrorCode.invalid_request)
 _Committed = Mapping[tuple[str, int], OffsetCommitValue]
 
 
@@ -50,7 +52,12 @@ def _asked_groups(request: Request) -> Any:
 def _response(broker: Broker, request: Request, unstable: Mapping[int, ErrorCode]) -> Any:
     """`unstable`: why what is written could not be waited for, by partition of `__consumer_offsets`."""
     new = request.replies
-    answers = [_group(broker, request, group, unstable) for group in _asked_groups(request)]
+    fetched: set[str] = set()
+    answers = []
+    for group in _asked_groups(request):
+        is_repeated = group.group_id in fetched
+        answers.append(_REPEATED if is_repeated else _group(broker, request, group, unstable))
+        fetched.add(group.group_id)
     if request.api_version < _SEVERAL_GROUPS_VERSION:
         [(topics, error)] = answers
         return new.OffsetFetchResponse(topics=topics, error_code=error)

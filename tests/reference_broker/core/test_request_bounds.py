@@ -112,3 +112,55 @@ def test_names_that_collide_are_found_as_topics_come_and_go(broker):
     assert created("a_b.c") is ErrorCode.none
     broker.restart()
     assert created("a.b_c") is ErrorCode.invalid_topic_exception
+
+
+REPEATED = 900
+
+
+def test_a_topic_that_is_requested_often_is_returned_once(broker):
+    topic_id = broker.node.metadata.image.topics["orders"].topic_id
+    for topic in ({"name": None, "topic_id": topic_id}, {"name": "orders"}):
+        assert len(broker.ask("Metadata", 12, topics=[topic] * REPEATED).topics) == 1
+
+
+def test_a_resource_that_is_requested_often_is_described_once(broker):
+    names = {2: "orders", 4: "1"}
+    resources = [
+        {"resource_type": kind, "resource_name": name, "configuration_keys": None} for kind, name in names.items()
+    ]
+    results = broker.ask("DescribeConfigs", 4, resources=resources * REPEATED).results
+    assert [result.resource_type for result in results] == [*names] * REPEATED
+    assert [result.error_code for result in results[:2]] == [ErrorCode.none] * 2
+    assert {(result.error_code, result.configs) for result in results[2:]} == {(ErrorCode.invalid_request, ())}
+
+
+@pytest.mark.parametrize("name", ["9" * 5000, "-" + "9" * 5000, "--1", "-", "2147483648", "\u00b2", "1_0", " 1"])
+def test_a_name_that_is_no_node_id_is_an_error(broker, name):
+    resource = {"resource_type": 4, "resource_name": name}
+    described = broker.ask("DescribeConfigs", 4, resources=[{**resource, "configuration_keys": None}]).results[0]
+    assert described.error_message == f"Broker id must be an integer, but it is: {name}"
+    for api, version in (("AlterConfigs", 2), ("IncrementalAlterConfigs", 1)):
+        changed = broker.ask(api, version, resources=[{**resource, "configs": []}]).responses[0]
+        assert changed.error_code is ErrorCode.invalid_request
+
+
+def test_the_quorum_is_described_to_a_request_for_one_partition(broker):
+    def described(*counts):
+        topics = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}] * n} for n in counts]
+        topics = broker.ask("DescribeQuorum", 2, topics=topics).topics
+        return {(partition.error_code, len(partition.current_voters)) for t in topics for partition in t.partitions}
+
+    assert described(1) == {(ErrorCode.none, 1)}
+    assert described(REPEATED) == described(1, 1) == described(0, 1) == {(ErrorCode.unknown_topic_or_partition, 0)}
+
+
+def test_a_group_that_is_requested_often_is_fetched_once(broker):
+    broker.ask("FindCoordinator", 6, key_type=0, coordinator_keys=["g"])
+    partition = {"partition_index": 0, "committed_offset": 5, "committed_metadata": "m" * 4000}
+    commit = {"group_id": "g", "member_id": "", "generation_id_or_member_epoch": -1}
+    broker.ask("OffsetCommit", 9, topics=[{"name": "orders", "partitions": [partition]}], **commit)
+    for is_stable in (False, True):
+        groups = [{"group_id": "g", "topics": None}] * REPEATED
+        first, *others = broker.ask("OffsetFetch", 9, groups=groups, require_stable=is_stable).groups
+        assert [topic.partitions[0].committed_offset for topic in first.topics] == [5]
+        assert {(group.error_code, group.topics) for group in others} == {(ErrorCode.invalid_request, ())}
