@@ -46,7 +46,7 @@ _INTEGER_BOUNDS = {
     ConfigType.INT: (-(2**31), INT_MAX),
     ConfigType.LONG: (-(2**63), LONG_MAX),
 }
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")  # Python parses 4,300 digits at most
 _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 

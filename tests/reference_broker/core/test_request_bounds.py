@@ -164,3 +164,18 @@ def test_a_group_that_is_requested_often_is_fetched_once(broker):
         first, *others = broker.ask("OffsetFetch", 9, groups=groups, require_stable=is_stable).groups
         assert [topic.partitions[0].committed_offset for topic in first.topics] == [5]
         assert {(group.error_code, group.topics) for group in others} == {(ErrorCode.invalid_request, ())}
+
+
+@pytest.mark.parametrize("value", ["9" * 5_000, "-" + "9" * 30_000, "0" * 5_000])
+@pytest.mark.parametrize("name", ["retention.ms", "segment.bytes", "min.cleanable.dirty.ratio"])
+def test_a_number_of_thousands_of_digits_is_no_config_value(broker, name, value):
+    config = {"name": name, "value": value}
+    resource = {"resource_type": 2, "resource_name": "orders"}
+    expected = {ErrorCode.invalid_config, ErrorCode.invalid_request}
+    if name.endswith("ratio"):
+        expected.add(ErrorCode.none)
+    for api, version, fields in (("AlterConfigs", 2, {}), ("IncrementalAlterConfigs", 1, {"config_operation": 0})):
+        changed = broker.ask(api, version, resources=[{**resource, "configs": [{**config, **fields}]}]).responses[0]
+        assert changed.error_code in expected
+    topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "configs": [config]}
+    assert broker.ask("CreateTopics", 7, topics=[topic]).topics[0].error_code in expected
