@@ -15,6 +15,8 @@ from reference_broker.server.shell import Shell
 
 _BUFFERED_MAX_BYTES = 1024 * 1024
 """What may wait while a request is in hand before reading stops."""
+_TURN_S = 0.01
+"""How long requests that were sent without waiting for responses are taken before other connections have their turn."""
 _GONE_ALREADY = "0.0.0.0", 0  # noqa: S104 - no address to listen on: whoever connected has closed before we looked
 
 
@@ -26,6 +28,7 @@ class Incoming(asyncio.Protocol):
         self._frames = FrameBuffer(frame_size_max_bytes)
         self._transport: asyncio.Transport | None = None
         self._writable = True
+        self._continuation: asyncio.Handle | None = None
         self.connection = connection
         self.peer = ""
         """Who opened it."""
@@ -40,7 +43,8 @@ class Incoming(asyncio.Protocol):
         self._shell.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone, by whosever will."""
+        """The connection is closed, by either side."""
+        self._end_turn()
         self._shell.remove(self)
 
     def data_received(self, data: bytes) -> None:
@@ -58,10 +62,16 @@ class Incoming(asyncio.Protocol):
         self.proceed()
 
     def proceed(self) -> None:
-        """Give the core the requests that are here, as long as it takes them."""
+        """Give the core the requests that are here, as long as it takes them and this connection's turn lasts."""
         assert self._transport is not None
+        self._end_turn()
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + _TURN_S
         try:
             while not self.connection.busy and self._writable and not self._transport.is_closing():
+                if loop.time() >= deadline_s:
+                    self._continuation = loop.call_soon(self.proceed)
+                    break
                 frame = self._frames.next_frame()
                 if frame is None:
                     break
@@ -72,9 +82,14 @@ class Incoming(asyncio.Protocol):
             return
         self._hold_back()
 
+    def _end_turn(self) -> None:
+        if self._continuation is not None:
+            self._continuation.cancel()
+            self._continuation = None
+
     def _hold_back(self) -> None:
         assert self._transport is not None
-        waiting = self.connection.busy or not self._writable
+        waiting = self.connection.busy or not self._writable or self._continuation is not None
         if waiting and len(self._frames) > _BUFFERED_MAX_BYTES:
             self._transport.pause_reading()
         elif not self._transport.is_reading() and not self._transport.is_closing():

@@ -157,3 +157,19 @@ def test_timestamps_that_only_headers_have(broker, client):
     with others_are_served(broker):
         [topic] = client.send("ListOffsets", 7, replica_id=-1, topics=[{"name": "late", "partitions": asked}]).topics
     assert topic.partitions[0].offset == -1
+
+
+def test_thousands_of_requests_that_wait_for_no_response(broker, client):
+    frame = encode_request(request("DescribeConfigs", 4, resources=[_BROKER], include_synonyms=True), 1, "test")
+    count = 2_000
+    with others_are_served(broker), socket.create_connection((broker.host, broker.port), timeout=120) as pipeline:
+        sender = threading.Thread(target=pipeline.sendall, args=((len(frame).to_bytes(4, "big") + frame) * count,))
+        sender.start()
+        with pipeline.makefile("rb") as responses:
+            for _ in range(count):
+                size = int.from_bytes(responses.read(4), "big")
+                assert len(responses.read(size)) == size
+        sender.join()
+
+
+_BROKER = {"resource_type": 4, "resource_name": "1", "configuration_keys": None}
