@@ -10,6 +10,7 @@
   says where (diverging epoch, KIP-595), and its records are not given. From version 13 topics go by id (KIP-516).
 - Another broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 16 with the leader and where it is (KIP-951). A consumer
   of version 11 or later may read from a follower; none is told to (KIP-392).
+- A partition that occurs more than once is read once.
 - A follower is known by its replica id and broker epoch. One that is no replica gets UNKNOWN_LEADER_EPOCH(75), an
   earlier run of a broker NOT_LEADER_OR_FOLLOWER (KIP-903). Its first look, not what it is given later, tells how far it
   is; the high watermark in the answer is the one before that.
@@ -20,7 +21,7 @@ Gaps: incremental sessions; preferred read replicas (KIP-392).
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from reference_broker.core.broker import Broker
@@ -46,6 +47,7 @@ _MOVED = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_ep
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """What there is to read, or a promise."""
+    request = _without_repetitions(request)
     body = request.body
     if getattr(body, "session_epoch", -1) > 0:
         return request.replies.FetchResponse(error_code=ErrorCode.fetch_session_id_not_found, responses=())
@@ -60,6 +62,22 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     if can_wait and answer.size_bytes < body.min_bytes:
         return _wait(broker, request, reader, looks, now.monotonic_ms + max_wait_ms)
     return response
+
+
+def _without_repetitions(request: Request) -> Request:
+    """The same request with each topic and each partition once, the last one of each, as `FetchRequest.fetchData`."""
+    topics: dict[Any, Any] = {}
+    partitions: dict[Any, dict[int, Any]] = {}
+    count = 0
+    for topic in request.body.topics:
+        key = getattr(topic, "topic", None), getattr(topic, "topic_id", None)
+        topics.setdefault(key, topic)
+        partitions.setdefault(key, {}).update((asked.partition, asked) for asked in topic.partitions)
+        count += len(topic.partitions)
+    if len(topics) == len(request.body.topics) and sum(map(len, partitions.values())) == count:
+        return request
+    distinct = tuple(replace(topic, partitions=tuple(partitions[key].values())) for key, topic in topics.items())
+    return replace(request, body=replace(request.body, topics=distinct))
 
 
 def _reader(broker: Broker, request: Request) -> PartitionReader:

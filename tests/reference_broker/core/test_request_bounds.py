@@ -179,3 +179,15 @@ def test_a_number_of_thousands_of_digits_is_no_config_value(broker, name, value)
         assert changed.error_code in expected
     topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "configs": [config]}
     assert broker.ask("CreateTopics", 7, topics=[topic]).topics[0].error_code in expected
+
+
+def test_a_partition_that_is_fetched_often_is_read_once(broker):
+    partition = {"partition": 0, "fetch_offset": 0, "current_leader_epoch": -1, "partition_max_bytes": 2**20}
+    last = {**partition, "fetch_offset": 7}
+    unknown = {**partition, "partition": 5}
+    topics = [{"topic": "orders", "partitions": [partition, unknown, last] * 9}] * (REPEATED // 9)
+    [fetched] = broker.ask("Fetch", 12, max_wait=0, min_bytes=0, topics=topics).responses
+    assert [(each.partition_index, each.error_code) for each in fetched.partitions] == [
+        (0, ErrorCode.offset_out_of_range),
+        (5, ErrorCode.unknown_topic_or_partition),
+    ]
