@@ -61,6 +61,8 @@ KNOWN_ERRORS = {
 """By qualified name, so that naming an error costs no import; a subclass counts as its nearest base in this table."""
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
+"""What the system returns for a path that cannot name a file, even where only its existence is checked."""
 _OUT_OF_MEMORY = {"builtins.MemoryError", "duckdb.OutOfMemoryException", "_duckdb.OutOfMemoryException"}
 """By package and name; PyArrow's is a MemoryError."""
 _NO_TEMPORARY_DIRECTORY = "No usable temporary directory"
@@ -89,6 +91,9 @@ def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
     if code is not None:
         complain(str(error))
         return code
+    if isinstance(error, OSError) and error.errno in _NO_PATH:
+        complain(f"{one_line(str(error.filename), _FIRST_LINE_MAX)}: {error.strerror}")
+        return ExitCode.USAGE
     first_line = one_line((str(error).splitlines() or [""])[0], _FIRST_LINE_MAX)
     complain(f"internal error: {type(error).__name__}: {first_line} (traceback {_save_traceback(error, run_dir)})")
     return ExitCode.INTERNAL

@@ -60,6 +60,8 @@ def _write(file: Path, pages: Iterable[str]) -> list[Path]:
     for number, page in enumerate(pages, start=1):
         path = file if number == 1 else file.with_stem(f"{file.stem}-{number}")
         try:
+            if path.is_fifo():  # opening it would wait for a reader
+                raise UsageError(f"cannot write the picture {path}: a FIFO, not a regular file")
             path.write_text(page, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"cannot write the picture {path}: {error.strerror}") from error

@@ -119,6 +119,8 @@ class Running:
             self._keep_broker_logs()
             try:
                 return self._conclude(failed)
+            except BrokenPipeError as error:  # only the last part is printed late; the results are kept by that time
+                return ExitCode.OUTPUT_CLOSED if is_reader_gone() else report(failed or error, self._run_dir)
             except OSError as error:  # the disk is full, say: what failed first is the better reason
                 return report(failed or error, self._run_dir)
 

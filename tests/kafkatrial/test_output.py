@@ -215,6 +215,32 @@ def test_a_run_whose_reader_went_away_keeps_how_far_it_got(tmp_path):
     assert (results.complete, results.exit_code) == (False, ExitCode.INTERRUPTED)
 
 
+def test_a_reader_that_takes_one_line_of_a_run_is_no_internal_error(tmp_path):
+    requirement = "idempotence/duplicate-is-acknowledged-once"
+    command = [*COMMAND, "run", "--target", "simulation", "--out", str(tmp_path / "run"), requirement]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        err = process.stderr.read()
+    assert (process.returncode, err) == (ExitCode.OUTPUT_CLOSED, b"")
+    assert not (tmp_path / "run" / "internal-error.txt").exists()
+
+
+@pytest.mark.parametrize("arguments", [["check"], ["report"], ["fuzz", "--replay"], ["run", "--expectations"]], ids=str)
+def test_a_path_that_is_too_long_is_one_line(arguments, capsys):
+    assert exit_code([*arguments, "a" * 5_000]) is ExitCode.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "File name too long" in line
+    assert len(line) < 1_500
+
+
+def test_a_picture_is_not_written_to_a_fifo(tmp_path, capsys):
+    os.mkfifo(tmp_path / "picture.html")
+    code = exit_code(["check", str(EXAMPLES / "lost-write"), "--picture", str(tmp_path / "picture.html")])
+    assert code is ExitCode.USAGE
+    assert "a FIFO, not a regular file" in capsys.readouterr().err
+
+
 def test_a_full_disk_under_standard_output_is_one_line():
     command = [*COMMAND, "check", "--json", str(EXAMPLES / "clean")]
     with open("/dev/full", "wb") as full:
