@@ -1,4 +1,4 @@
-"""One fuzzing session from its command line to its summary and its saved findings."""
+"""`kafkatrial fuzz`: plan, session, shrinking, summary and saved findings (docs/fuzzing.md)."""
 
 import json
 import secrets
@@ -13,9 +13,9 @@ from rich.console import Console
 
 import chaos.targets  # noqa: F401  registers the target `defective`
 from conformance.fuzz.cluster import FuzzTarget
-from conformance.fuzz.finding import Finding, load, save
-from conformance.fuzz.health import Limits, limits_of
-from conformance.fuzz.session import Progress, SessionPlan, SessionReport, run_session
+from conformance.fuzz.finding import FuzzFinding, load, save
+from conformance.fuzz.health import Limits, limits_for
+from conformance.fuzz.session import FuzzProgress, SessionPlan, SessionReport, run_session
 from conformance.fuzz.shrinking import Replays
 from fixtures.clients.messages import api_name
 from fixtures.targets.catalogue import parse_target
@@ -39,13 +39,13 @@ _TITLES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the command line says of limits; null: the target's own."""
+    """The bounds of the command line; null: those of the target."""
 
     response_ms: float | None = None
     memory_mb: float | None = None
 
     def applied_to(self, limits: Limits) -> Limits:
-        """The limits with these in the place of the target's."""
+        """Return the target's limits, overridden by these bounds."""
         return Limits(
             limits.response_s if self.response_ms is None else self.response_ms / 1000,
             limits.memory_bytes if self.memory_mb is None else int(self.memory_mb * 1_000_000),
@@ -53,8 +53,8 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
-    """The command line."""
+class FuzzChoices:
+    """The options of the command line."""
 
     target: str
     minutes: float | None
@@ -76,7 +76,7 @@ class FuzzPlan:
     out: Path
 
 
-def plan_fuzzing(choices: Choices) -> FuzzPlan:
+def plan_fuzzing(choices: FuzzChoices) -> FuzzPlan:
     """Check every choice before anything starts.
 
     Raises:
@@ -88,8 +88,8 @@ def plan_fuzzing(choices: Choices) -> FuzzPlan:
     seconds = _DEFAULT_SECONDS if choices.minutes is None else choices.minutes * 60
     seconds = seconds if choices.seconds is None else choices.seconds
     if not 0 < seconds < float("inf"):
-        raise UsageError(f"--minutes, --seconds: {seconds:g} seconds is no time to send requests for")
-    limits = choices.bounds.applied_to(limits_of(new_cluster(choices.target).kind))
+        raise UsageError(f"--minutes, --seconds: {seconds:g} seconds; give a positive number")
+    limits = choices.bounds.applied_to(limits_for(new_cluster(choices.target).kind))
     now = datetime.now().astimezone()
     seed = secrets.randbits(_SEED_BITS) if choices.seed is None else choices.seed
     out = make_run_directory(choices.out or FUZZ / f"{now:%Y%m%dT%H%M%S}-{seed}", now=now, seed=seed)
@@ -142,33 +142,33 @@ class FuzzCommand:
         with cluster:
             return run_session(cluster, self._plan.out / "run", self._plan.session, self._note)
 
-    def _note(self, progress: Progress) -> None:
+    def _note(self, progress: FuzzProgress) -> None:
         is_due = progress.seconds - self._reported_s >= _PROGRESS_PERIOD_S
         if is_due or len(progress.findings) > self._reported:
             self._reported_s = progress.seconds
-            self._print(f"  {progress.seconds:.0f} s: {_figures(progress)}")
+            self._print(f"  {progress.seconds:.0f} s: {_statistics(progress)}")
         for finding in progress.findings[self._reported :]:
             self._print(f"  {finding.symptom}: {finding.text}")
         self._reported = len(progress.findings)
 
-    def _shrunk(self, number: int, finding: Finding) -> Finding:
-        """The finding with the fewest requests, saved."""
+    def _shrunk(self, number: int, finding: FuzzFinding) -> FuzzFinding:
+        """Return the finding with the fewest requests, after saving it."""
         plan = self._plan
         path = plan.out / "findings" / f"{number}-{finding.symptom}.json"
-        save(path, finding)  # before it is tried, which may be interrupted
+        save(path, finding)  # first, because shrinking may be interrupted
         if plan.shrink_s:
             self._print(f"looking for the cause of {finding.symptom} among {len(finding.requests)} requests")
             deadline_s = time.monotonic() + plan.shrink_s
             started = lambda directory: new_cluster(plan.target, directory)  # noqa: E731
             replays = Replays(finding, started, plan.session.limits, deadline_s)
-            finding = replays.smallest()
+            finding = replays.shrink()
             save(path, finding)
-        self._print(_told(finding, path))
+        self._print(_description(finding, path))
         return finding
 
     def _conclude(self, report: SessionReport, code: ExitCode) -> None:
         judgement = report.judgement
-        self._print(f"{_figures(report.progress)}; {judgement.records:,} records judged: {judgement.verdict}")
+        self._print(f"{_statistics(report.progress)}; {judgement.records:,} records judged: {judgement.verdict}")
         for anomaly in in_report_order(judgement.anomalies):
             self._print(f"  {anomaly.verdict}: {anomaly.name} ({anomaly.count}); {anomaly.evidence[0].text}")
         plan = self._plan
@@ -179,8 +179,8 @@ class FuzzCommand:
         self._console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
-def exit_code_of(report: SessionReport, findings: list[Finding]) -> ExitCode:
-    """Violation where a node or a record was lost; inconclusive where that cannot be told."""
+def exit_code_of(report: SessionReport, findings: list[FuzzFinding]) -> ExitCode:
+    """Return VIOLATION if a node or record was lost, INCONCLUSIVE if that is unknown, else OK."""
     verdict = report.judgement.verdict
     if verdict is Verdict.VIOLATION or any(finding.is_violation for finding in findings):
         return ExitCode.VIOLATION
@@ -192,21 +192,21 @@ def exit_code_of(report: SessionReport, findings: list[Finding]) -> ExitCode:
 def replay_finding(file: Path, target: str | None, bounds: Bounds) -> ExitCode:
     """Send the requests of a saved finding to a new cluster. Raises `NotAFindingError`.
 
-    :param target: to which; null: the one that it was found on.
+    :param target: the target; null: the one of the finding.
     """
     finding = load(file)
     finding = replace(finding, target=target or finding.target)
-    limits = bounds.applied_to(limits_of(new_cluster(finding.target).kind))
+    limits = bounds.applied_to(limits_for(new_cluster(finding.target).kind))
     console: Console = stdout_console()
     with interruptible():
         started = lambda directory: new_cluster(finding.target, directory)  # noqa: E731
         place = Replays(finding, started, limits, 0.0).showing(finding.requests)
-    shown = "does not show this time (fixed, or flaky)" if place is None else f"shows after request {place + 1}"
+    shown = "does not occur (fixed, or flaky)" if place is None else f"occurs after request {place + 1}"
     show(console, f"{finding.target}: {finding.symptom} {shown} of {len(finding.requests)}")
     return ExitCode.OK if place is None else ExitCode.VIOLATION
 
 
-def _figures(progress: Progress) -> str:
+def _statistics(progress: FuzzProgress) -> str:
     responses = progress.responses
     return (
         f"{progress.sent:,} requests of {len(progress.apis)} APIs; {responses.count:,} probes, the slowest took "
@@ -214,16 +214,16 @@ def _figures(progress: Progress) -> str:
     )
 
 
-def _told(finding: Finding, path: Path) -> str:
-    standing = {None: "not tried again", True: "shown again", False: "not shown again"}[finding.is_confirmed]
+def _description(finding: FuzzFinding, path: Path) -> str:
+    confirmation = {None: "not replayed", True: "reproduced", False: "not reproduced"}[finding.is_confirmed]
     titles = [f"  {request.title}\n    {request.data[:64].hex()}" for request in finding.requests[:_TITLES_MAX]]
     more = len(finding.requests) - len(titles)
     rest = [f"  and {more} more"] if more else []
-    head = f"{finding.symptom} on {finding.target} ({standing}): {finding.text}"
+    head = f"{finding.symptom} on {finding.target} ({confirmation}): {finding.text}"
     return "\n".join([head, *titles, *rest, f"kafkatrial fuzz --replay {path}"])
 
 
-def _summary(plan: FuzzPlan, report: SessionReport, findings: list[Finding], code: ExitCode) -> Mapping[str, Any]:
+def _summary(plan: FuzzPlan, report: SessionReport, findings: list[FuzzFinding], code: ExitCode) -> Mapping[str, Any]:
     progress = report.progress
     return {
         "target": plan.target,

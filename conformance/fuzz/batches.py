@@ -1,4 +1,8 @@
-"""Record batches for a fuzzer: valid ones, ones that lie in their headers, and ones that decompress to far too much."""
+"""Contents of the records field of a Produce request: valid, damaged and outdated batches, and decompression bombs.
+
+The format is that of Kafka's `DefaultRecordBatch` (magic 2, KIP-98), and of `LegacyRecord` for magic 0 and 1. Snappy is
+framed as the Java client does it (xerial's `SnappyOutputStream`).
+"""
 
 import random
 import struct
@@ -9,6 +13,7 @@ from functools import cache
 import pyarrow as pa
 from crc32c import crc32c
 
+from conformance.fuzz.wire import varint
 from fixtures.clients.record_batch import Compression, Record, RecordBatch, encode_batch
 
 BOMB_SIZES = (8 * 1024 * 1024, 64 * 1024 * 1024, 256 * 1024 * 1024)
@@ -27,20 +32,20 @@ _PRODUCER_EPOCHS = (-1, 0, 1, 32767, -(2**15))
 _SEQUENCES = (-1, 0, 1, _INT32_MAX, -(2**31))
 
 
-def some_batches(rng: random.Random) -> bytes:
-    """What stands in the records field of a Produce request."""
+def random_batches(rng: random.Random) -> bytes:
+    """Return the bytes of a records field: batches, a decompression bomb, a legacy message, or random bytes."""
     kind = rng.random()
     if kind < 0.03:
         return bomb(rng.choice(list(Compression)[1:]), rng.choice(BOMB_SIZES))
     if kind < 0.08:
         return rng.randbytes(rng.choice((0, 1, 12, 17, 60, 61, 62, 200)))
     if kind < 0.13:
-        return old_message_set(rng)
+        return legacy_message_set(rng)
     return b"".join(_batch(rng) for _ in range(rng.choice((1, 1, 1, 2))))
 
 
 def _batch(rng: random.Random) -> bytes:
-    """A batch of which about half are valid."""
+    """Return a batch, valid in about half of the cases."""
     records = tuple(_record(rng) for _ in range(rng.choice((0, 1, 1, 2, 5, 50))))
     is_valid = rng.random() < 0.5
     if is_valid:
@@ -79,7 +84,7 @@ def _record(rng: random.Random) -> Record:
 
 
 def _with_broken_records(batch: bytes, rng: random.Random) -> bytes:
-    """Other bytes behind the header, under a right checksum: what only a reader of the records finds out."""
+    """Overwrite bytes after the checksum and make it valid again, so that only a reader of the batch detects it."""
     broken = bytearray(batch)
     for _ in range(rng.randrange(1, 6)):
         broken[rng.randrange(21, len(broken))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
@@ -87,8 +92,8 @@ def _with_broken_records(batch: bytes, rng: random.Random) -> bytes:
     return bytes(broken)
 
 
-def old_message_set(rng: random.Random) -> bytes:
-    """A message of magic 0 or 1, which Kafka has not stored since 4.0."""
+def legacy_message_set(rng: random.Random) -> bytes:
+    """Return a message of magic 0 or 1, which Kafka has not stored since 4.0 (KIP-724)."""
     magic = rng.randrange(2)
     body = struct.pack(">bb", magic, 0) + (struct.pack(">q", 0) if magic else b"")
     body += struct.pack(">i", -1) + struct.pack(">i", 3) + b"old"
@@ -98,16 +103,16 @@ def old_message_set(rng: random.Random) -> bytes:
 
 @cache
 def bomb(compression: Compression, size: int) -> bytes:
-    """A batch of one record of that many zeros. Halved until the batch is not rejected for its own size."""
+    """Return a batch of one record of `size` zeros; the size is halved until the batch is below `BOMB_BYTES_MAX`."""
     batch = _bomb(compression, size)
     return batch if len(batch) <= BOMB_BYTES_MAX else bomb(compression, size // 2)
 
 
 def _bomb(compression: Compression, size: int) -> bytes:
     empty = encode_batch(RecordBatch((Record(b""),), compression=compression))
-    value = _varint(size << 1)
+    value = varint(size << 1)
     body_size = 4 + len(value) + size + 1  # attributes, two deltas, no key; the value; no headers
-    head = _varint(body_size << 1) + b"\x00\x00\x00\x01" + value
+    head = varint(body_size << 1) + b"\x00\x00\x00\x01" + value
     compressed = _compressed(compression, head, size, b"\x00")
     checked = empty[21:61] + compressed
     after_length = empty[12:17] + struct.pack(">I", crc32c(checked)) + checked
@@ -115,7 +120,7 @@ def _bomb(compression: Compression, size: int) -> bytes:
 
 
 def _compressed(compression: Compression, head: bytes, zeros: int, tail: bytes) -> bytes:
-    """Head, zeros and tail, compressed piece by piece: the whole is never in memory."""
+    """Compress head, zeros and tail in pieces, so that the uncompressed content is never in memory as a whole."""
     pieces = [head, *(_ZEROS[: min(len(_ZEROS), zeros - start)] for start in range(0, zeros, len(_ZEROS))), tail]
     match compression:
         case Compression.GZIP:
@@ -134,7 +139,7 @@ def _compressed(compression: Compression, head: bytes, zeros: int, tail: bytes) 
 
 
 def _gzipped(pieces: Sequence[bytes]) -> bytes:
-    """As gzip does it with a full flush after each piece, so that a piece that comes again is compressed once."""
+    """Compress with a full flush after each piece, so that the output of a repeated piece is reused."""
     flushed: dict[int, bytes] = {}
     checksum = 0
     for piece in pieces:
@@ -145,12 +150,3 @@ def _gzipped(pieces: Sequence[bytes]) -> bytes:
     end = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS).flush()
     trailer = struct.pack("<II", checksum, sum(map(len, pieces)) & 0xFFFFFFFF)
     return _GZIP_HEADER + b"".join(flushed[id(piece)] for piece in pieces) + end + trailer
-
-
-def _varint(value: int) -> bytes:
-    written = bytearray()
-    while value >= 0x80:
-        written.append(value & 0x7F | 0x80)
-        value >>= 7
-    written.append(value)
-    return bytes(written)

@@ -1,4 +1,4 @@
-"""The cluster of a fuzzing session: topics to be harmed, what is known of it, and connections to every listener."""
+"""The cluster of a fuzzing session: its topics, the discovery of its metadata, and connections to every listener."""
 
 import random
 import socket
@@ -25,10 +25,11 @@ _LISTENERS: Final = {Port.CLIENT: None, Port.REPLICATION: Listener.REPLICATION, 
 _PARTITIONS: Final = 2
 _SEND_TIMEOUT_S: Final = 0.5
 _AWAITED_MAX: Final = 4
-"""Requests on one connection without a byte of response, after which it is given up."""
+"""Requests on one connection without a byte of response, after which it is closed."""
 _CONNECTIONS: Final = 2
 """To each listener."""
 _RESET: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER of zero seconds: closing sends RST."""
 
 
 class FuzzTarget(Target, ProcessSupervision, NodeAccess, LogDirectories, Protocol):
@@ -36,7 +37,7 @@ class FuzzTarget(Target, ProcessSupervision, NodeAccess, LogDirectories, Protoco
 
 
 def make_topics(run: HistoryRun) -> Surroundings:
-    """Create the topics that requests name, and the witness. Raises `ScriptNotRunError`."""
+    """Create the topics that requests name, and the witness topic. Raises `ScriptNotRunError`."""
     replicas = min(3, len(run.target.nodes))
     with run.raw_client() as admin:
         for name, properties in TOPICS.items():
@@ -53,7 +54,7 @@ def make_topics(run: HistoryRun) -> Surroundings:
 
 
 def discover(target: FuzzTarget) -> World:
-    """What a fuzzer is to know of a cluster with these topics."""
+    """Query the metadata, the advertised versions and the directory ids of a cluster with these topics."""
     first = target.nodes[0]
     with RawClient(first.host, first.port) as client:
         metadata = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), [*TOPICS, WITNESS]))
@@ -84,17 +85,17 @@ def _directory_ids(target: FuzzTarget) -> dict[int, uuid.UUID]:
 
 
 def address_of(target: FuzzTarget, request: FuzzRequest) -> tuple[str, int]:
-    """Where a request is to be sent."""
+    """Return the address of the listener that a request is for."""
     return target.address(request.node, _LISTENERS[request.port])
 
 
 def probed_nodes(target: FuzzTarget) -> list[ProbedNode]:
-    """The nodes as a prober sees them."""
+    """Return the nodes with the addresses of their client listeners and their pids."""
     return [ProbedNode(node.id, *target.address(node.id, None), target.pid(node.id)) for node in target.nodes]
 
 
-class Connections:
-    """To each listener of each node: sends frames, drops what comes back, and opens again what was closed."""
+class FuzzConnections:
+    """Connections to each listener of each node. Responses are discarded; a closed connection is opened again."""
 
     def __init__(self, target: FuzzTarget, rng: random.Random) -> None:
         self._target = target
@@ -102,7 +103,7 @@ class Connections:
         self._open: dict[tuple[int, Port, int], _Connection] = {}
 
     def send(self, request: FuzzRequest) -> None:
-        """Send it, whatever the node makes of it. A node that is not there gets nothing."""
+        """Send a request without waiting for the response; do nothing if the node accepts no connection."""
         place = (request.node, request.port, self._rng.randrange(_CONNECTIONS))
         with suppress(OSError):
             if place in self._open and not self._open[place].is_usable():
@@ -128,13 +129,13 @@ class _Connection:
         self._awaited = 0
 
     def send(self, data: bytes) -> None:
-        """Raises `OSError`; of a frame that is not taken in time, too."""
+        """Send a frame. Raises `OSError`, also if the node does not read it in time."""
         self._awaited += 1
         self._socket.settimeout(_SEND_TIMEOUT_S)
         self._socket.sendall(data)
 
     def is_usable(self) -> bool:
-        """Whether it is open and not behind; drops what has come."""
+        """Whether the connection is open and few responses are awaited. Discards what has been received."""
         self._socket.settimeout(0)
         try:
             while received := self._socket.recv(1 << 18):

@@ -1,7 +1,7 @@
-"""What a fuzzing session finds: a symptom of a node, and the requests that caused it, saved to be sent again.
+"""Findings of fuzzing sessions: a symptom of a node and the requests that cause it, saved so that they can be replayed.
 
-A saved finding is one JSON file. Each request stands in it as its frame in hexadecimal, with the listener and the node
-that it goes to. The ids of the cluster are kept beside them, so that a new cluster's can be put in their places.
+A saved finding is one JSON file. It has each request as its frame in hexadecimal, with the listener and the node that
+it is sent to, and the ids of the cluster, so that a replay can replace them by those of a new cluster.
 """
 
 import json
@@ -20,7 +20,7 @@ _FORMAT: Final = 1
 
 
 class Symptom(StrEnum):
-    """What must not happen to a node, whatever it receives."""
+    """What must not happen to a node, whichever requests it receives."""
 
     NODE_ENDED = "node-ended"
     HANG = "hang"
@@ -28,16 +28,16 @@ class Symptom(StrEnum):
     MEMORY = "memory"
     TRACEBACK = "traceback"
     NO_CONTROLLER = "no-controller"
-    """The quorum has no leader any more that would create a topic."""
+    """No leader of the quorum creates a topic."""
 
 
 class NotAFindingError(Exception):
-    """A file holds no finding. The message is one line."""
+    """A file contains no finding. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A symptom.
+    """A symptom that was observed.
 
     :ivar began_s: when it began at the latest, on the monotonic clock.
     """
@@ -49,17 +49,17 @@ class Observed:
 
     @property
     def signature(self) -> tuple[Symptom, str]:
-        """The same for the same fault of a broker, as far as that shows."""
+        """Equal for symptoms that are taken for one defect of the broker."""
         return self.symptom, self.text if self.symptom is Symptom.TRACEBACK else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A symptom and what brought it about.
+class FuzzFinding:
+    """A symptom and the requests that cause it.
 
-    :ivar requests: the fewest that are known to; before that is tried, all that were sent in that time.
-    :ivar is_confirmed: they have shown it on a new cluster. Null: nobody tried.
-    :ivar world: of the cluster that the requests are for.
+    :ivar requests: the fewest that are known to cause it; before shrinking, all that were sent shortly before it.
+    :ivar is_confirmed: whether the requests reproduced it on a new cluster; null: not tried.
+    :ivar world: metadata of the cluster that the requests were generated for.
     """
 
     target: str
@@ -72,11 +72,11 @@ class Finding:
 
     @property
     def is_violation(self) -> bool:
-        """A late response that does not happen again may be the machine's; everything else is a fact."""
+        """Whether it is a violation. A late response that is not reproduced may be due to a busy machine."""
         return bool(self.is_confirmed) or self.symptom is not Symptom.LATE_RESPONSE
 
 
-def save(path: Path, finding: Finding) -> None:
+def save(path: Path, finding: FuzzFinding) -> None:
     """Write the file."""
     data = {
         "format": _FORMAT,
@@ -92,13 +92,13 @@ def save(path: Path, finding: Finding) -> None:
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
-def load(path: Path) -> Finding:
+def load(path: Path) -> FuzzFinding:
     """Read the file. Raises `NotAFindingError`."""
     try:
         data: Mapping[str, Any] = json.loads(read_bounded(path))
         if data["format"] != _FORMAT:
             raise NotAFindingError(f"{path}: format {data['format']}, this version reads {_FORMAT}")
-        return Finding(
+        return FuzzFinding(
             target=str(data["target"]),
             seed=int(data["seed"]),
             symptom=Symptom(data["symptom"]),

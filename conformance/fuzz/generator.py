@@ -1,8 +1,8 @@
-"""Requests from a seed: number n of a seed is the same request whenever and wherever it is generated.
+"""Generator of requests: request n of a seed is the same in every session, up to the ids of the cluster.
 
-A cycle goes through every API and version that kio knows, on every listener, in an order of its own; what a listener
-serves has several places in it. A request is well-formed first, and then broken in up to three places, or left as
-it is. What `protection` does not permit is replaced by the next attempt, so that every number stands for a request.
+A cycle contains every API and version that kio has, on every listener, in random order; those that a listener
+advertises occur several times. A request is generated well-formed, and then changed by up to three mutations, or left
+as it is. A request that `protection` does not permit is replaced by the next attempt, so that every number has one.
 """
 
 import itertools
@@ -14,12 +14,12 @@ from typing import Final
 from conformance.fuzz.mutations import BODY_MUTATIONS, mutated_header, mutated_size
 from conformance.fuzz.protection import is_permitted
 from conformance.fuzz.values import Values
-from conformance.fuzz.wire import HEADER, Choices, Part, encode, known_apis, request_struct
+from conformance.fuzz.wire import HEADER, FieldChoices, Part, encode, known_apis, request_struct
 from conformance.fuzz.world import Port, World
 from fixtures.clients.messages import api_name
 
 SERVED_SHARE: Final = 6
-"""How often a cycle has what a listener serves, compared with what it does not."""
+"""Occurrences in a cycle of an API and version that a listener advertises; others occur once."""
 CLIENT_ID: Final = b"fuzz"
 _INTACT_SHARE: Final = 0.3
 _HEADER_SHARE: Final = 0.05
@@ -34,9 +34,9 @@ _ENVELOPE: Final = 58
 class FuzzRequest:
     """One request.
 
-    :ivar node: which is to get it.
-    :ivar data: with its size before it: what is sent.
-    :ivar notes: what is wrong with it; empty where it is well-formed.
+    :ivar node: id of the node to send it to.
+    :ivar data: the bytes to send, the size of the frame included.
+    :ivar notes: descriptions of the mutations; empty if it is well-formed.
     """
 
     number: int
@@ -49,7 +49,7 @@ class FuzzRequest:
 
     @property
     def title(self) -> str:
-        """For a person."""
+        """A description for reports."""
         broken = f"; {', '.join(self.notes)}" if self.notes else ""
         api = f"{api_name(self.api_key)} v{self.version}"
         return f"request {self.number}: {api} to the {self.port} listener of node {self.node}{broken}"
@@ -71,11 +71,11 @@ class Generator:
 
     @property
     def cycle_size(self) -> int:
-        """After this number of requests, every API and version was sent to every listener."""
+        """The number of requests after which every API and version was sent to every listener."""
         return len(self._apis)
 
     def request(self, number: int) -> FuzzRequest:
-        """Request number `number`."""
+        """Generate the request of this number."""
         cycle, place = divmod(number, len(self._apis))
         port, api_key, version = self._ordered(cycle)[place]
         for attempt in range(_ATTEMPTS_MAX):
@@ -87,7 +87,7 @@ class Generator:
         raise AssertionError(f"no permitted request of {api_name(api_key)} v{version} in {_ATTEMPTS_MAX} attempts")
 
     def requests(self) -> Iterator[FuzzRequest]:
-        """All requests, without end."""
+        """Generate all requests, indefinitely."""
         return map(self.request, itertools.count())
 
     def _is_served(self, port: Port, key: int, version: int) -> bool:
@@ -101,7 +101,7 @@ class Generator:
         return self._cycle[1]
 
     def _frame(self, rng: random.Random, key: int, version: int, number: int) -> tuple[bytes, tuple[str, ...]]:
-        """A frame without its size, and what is wrong with it."""
+        """Generate a frame without its size, with the descriptions of its mutations."""
         parts = self._parts(rng, key, version)
         notes: list[str] = []
         if rng.random() > _INTACT_SHARE:
@@ -114,7 +114,7 @@ class Generator:
 
     def _parts(self, rng: random.Random, key: int, version: int) -> list[Part]:
         values = Values(rng, self._world, key in _QUORUM_KEYS, lambda: self._enveloped(rng))
-        return list(encode(request_struct(key, version), Choices(values.choose, values.count, values.is_present)))
+        return list(encode(request_struct(key, version), FieldChoices(values.choose, values.count, values.is_present)))
 
     def _enveloped(self, rng: random.Random) -> bytes:
         served = self._world.served.get(Port.CONTROLLER, {})
@@ -131,7 +131,7 @@ def _header(key: int, version: int, number: int) -> bytes:
 
 
 def _with_size(rng: random.Random, frame: bytes, notes: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
-    """What is sent: the frame behind its size, now and then behind another one."""
+    """Prepend the size of the frame; in a few cases a wrong one."""
     if rng.random() >= _SIZE_SHARE:
         return len(frame).to_bytes(4, "big") + frame, notes
     data, note = mutated_size(rng, frame)

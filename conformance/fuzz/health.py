@@ -17,9 +17,9 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a node has to keep.
+    """The bounds of a node.
 
-    :ivar response_s: within which other connections get their responses.
+    :ivar response_s: for responses on other connections.
     :ivar memory_bytes: of resident memory.
     """
 
@@ -29,16 +29,16 @@ class Limits:
 
 REFERENCE_LIMITS: Final = Limits(0.25, 300 * _MEGABYTE)
 JVM_LIMITS: Final = Limits(2.0, 1_000 * _MEGABYTE)
-"""A JVM with a heap of 384 MB, and what it has beside the heap; its collector stops it for longer."""
+"""For a JVM with a heap of 384 MB and memory outside the heap; garbage collection pauses it for longer."""
 
 
-def limits_of(kind: str) -> Limits:
-    """The limits of a kind of target."""
+def limits_for(kind: str) -> Limits:
+    """Return the limits for a kind of target."""
     return JVM_LIMITS if kind.startswith("apache-kafka") else REFERENCE_LIMITS
 
 
 class Health:
-    """Watches the nodes of a cluster. Each call of `observe` yields what is new since the last one."""
+    """Observer of the nodes of a cluster. Each call of `observe` yields the symptoms since the last one."""
 
     def __init__(self, target: FuzzTarget, limits: Limits) -> None:
         self._target = target
@@ -47,10 +47,10 @@ class Health:
         self._ended: set[int] = set()
         self._large: set[int] = set()
         self.largest_bytes = 0
-        """The most resident memory that any node had."""
+        """The largest resident memory of any node."""
 
     def observe(self, late: Sequence[Sample] = ()) -> Iterator[Observed]:
-        """Symptoms, the gravest first."""
+        """Yield the new symptoms, the most severe first."""
         now_s = time.monotonic()
         ended = self._target.ended_nodes()
         for gone in sorted(set(ended) - self._ended):
@@ -79,7 +79,7 @@ class Health:
         if resident > self._limits.memory_bytes and node not in self._large:
             self._large.add(node)
             allowed = self._limits.memory_bytes / _MEGABYTE
-            text = f"node {node} has {resident / _MEGABYTE:.0f} MB of resident memory, and may have {allowed:.0f}"
+            text = f"node {node} has {resident / _MEGABYTE:.0f} MB of resident memory; the bound is {allowed:.0f} MB"
             yield Observed(Symptom.MEMORY, node, text, now_s)
 
     def _observe_log(self, node: int, now_s: float) -> Iterator[Observed]:
@@ -98,7 +98,7 @@ class Health:
 
 
 def _error_of(lines: Sequence[str]) -> str:
-    """Where an exception was raised, and which one: the frame above the line that names it."""
+    """Return the exception of a traceback and the frame that raised it, the last one above the exception."""
     raised = ""
     for line in lines:
         if line.startswith("  File "):

@@ -1,4 +1,4 @@
-"""Ways to break a well-formed request: in one part, in its bytes, in its header, in its size."""
+"""Mutations of a well-formed request: of one part, of its bytes, of its header, of its size."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Final
 
 from conformance.fuzz.values import limits
-from conformance.fuzz.wire import HEADER, Part, Role, is_wide, length_bytes, varint
+from conformance.fuzz.wire import HEADER, Part, PartRole, is_wide, length_bytes, varint
 
 Mutation = Callable[[random.Random, list[Part]], str]
-"""Changes the parts; returns what it did, in a few words."""
+"""Changes the parts in place; returns a description, which is empty if there was nothing to change."""
 
 ELEMENTS_BYTES_MAX: Final = 1024 * 1024
 """The size to which a repeated element may grow."""
@@ -28,9 +28,9 @@ _API_KEYS: Final = (-1, 4, 5, 6, 7, 93, 1000, 32767, -32768)
 _VERSIONS: Final = (-1, 0, 1, 20, 127, 32767, -32768)
 
 
-def lie_about_length(rng: random.Random, parts: list[Part]) -> str:
-    """Another length or count than the content has."""
-    place = _place(rng, parts, {Role.COUNT, Role.LENGTH})
+def change_length(rng: random.Random, parts: list[Part]) -> str:
+    """Replace a length or count by one that its content does not have."""
+    place = _place(rng, parts, {PartRole.COUNT, PartRole.LENGTH})
     if place is None:
         return ""
     part = parts[place]
@@ -43,8 +43,8 @@ def lie_about_length(rng: random.Random, parts: list[Part]) -> str:
 
 
 def set_to_limit(rng: random.Random, parts: list[Part]) -> str:
-    """A number at the limits of its type."""
-    place = _place(rng, parts, {Role.NUMBER})
+    """Replace a number by one at the limits of its type."""
+    place = _place(rng, parts, {PartRole.NUMBER})
     if place is None:
         return ""
     part = parts[place]
@@ -55,8 +55,8 @@ def set_to_limit(rng: random.Random, parts: list[Part]) -> str:
 
 
 def repeat_element(rng: random.Random, parts: list[Part]) -> str:
-    """An array whose elements are there many times, and counted."""
-    place = _place(rng, parts, {Role.COUNT})
+    """Repeat the elements of an array many times, with a correct count."""
+    place = _place(rng, parts, {PartRole.COUNT})
     if place is None:
         return ""
     count = parts[place]
@@ -67,24 +67,24 @@ def repeat_element(rng: random.Random, parts: list[Part]) -> str:
     times = min(rng.choice(_REPEATS), max(1, ELEMENTS_BYTES_MAX // len(content)))
     elements = max(1, _count_of(count)) * times
     counted = replace(count, data=length_bytes(elements, compact=count.compact, wide=True))
-    parts[place:end] = [counted, Part(Role.CONTENT, f"{count.path}.elements", content * times)]
+    parts[place:end] = [counted, Part(PartRole.CONTENT, f"{count.path}.elements", content * times)]
     return f"{count.path}: {elements} elements"
 
 
 def flip_bytes(rng: random.Random, parts: list[Part]) -> str:
-    """Some bytes anywhere."""
+    """Change up to eight bytes at random positions."""
     whole = bytearray(b"".join(part.data for part in parts))
     if not whole:
         return ""
     places = [rng.randrange(len(whole)) for _ in range(rng.randrange(1, 9))]
     for place in places:
         whole[place] = rng.choice(_BYTES) if rng.random() < 0.5 else whole[place] ^ 1 << rng.randrange(8)
-    parts[:] = [Part(Role.CONTENT, "", bytes(whole))]
+    parts[:] = [Part(PartRole.CONTENT, "", bytes(whole))]
     return f"bytes {sorted(places)}"
 
 
 def cut_or_copy(rng: random.Random, parts: list[Part]) -> str:
-    """A piece is missing, is there twice, or follows at the end."""
+    """Remove a range of bytes, duplicate it, or append it."""
     whole = b"".join(part.data for part in parts)
     if not whole:
         return ""
@@ -98,13 +98,13 @@ def cut_or_copy(rng: random.Random, parts: list[Part]) -> str:
             changed = whole[:end] + whole[start:]
         case _:
             changed = whole + whole[start:end]
-    parts[:] = [Part(Role.CONTENT, "", changed)]
+    parts[:] = [Part(PartRole.CONTENT, "", changed)]
     return f"bytes {start} to {end} {kind}"
 
 
 def add_tags(rng: random.Random, parts: list[Part]) -> str:
-    """Tagged fields that nobody knows, or that claim to be many or large (KIP-482)."""
-    place = _place(rng, parts, {Role.TAGS})
+    """Add unknown tagged fields, many of them, or a tag section with a wrong count or size (KIP-482)."""
+    place = _place(rng, parts, {PartRole.TAGS})
     if place is None:
         return ""
     data = rng.choice(
@@ -121,8 +121,8 @@ def add_tags(rng: random.Random, parts: list[Part]) -> str:
 
 
 BODY_MUTATIONS: Final[Sequence[Mutation]] = (
-    lie_about_length,
-    lie_about_length,
+    change_length,
+    change_length,
     set_to_limit,
     set_to_limit,
     set_to_limit,
@@ -135,7 +135,7 @@ BODY_MUTATIONS: Final[Sequence[Mutation]] = (
 
 
 def mutated_header(rng: random.Random, frame: bytes) -> tuple[bytes, str]:
-    """Another API key, version, correlation id or client id than the body's."""
+    """Replace the API key, version, correlation id or client id, or truncate the frame within its header."""
     api_key, version, correlation_id = HEADER.unpack_from(frame)
     match rng.choice(("key", "version", "correlation", "client id", "cut")):
         case "key":
@@ -156,22 +156,22 @@ def mutated_header(rng: random.Random, frame: bytes) -> tuple[bytes, str]:
 
 
 def mutated_size(rng: random.Random, frame: bytes) -> tuple[bytes, str]:
-    """The frame behind a size that is not its own."""
+    """Return the frame after a size that is not its own."""
     size = rng.choice((-(2**31), -1, 0, 1, 8, len(frame) - 1, len(frame) + 1, 2**20, 2**31 - 1))
     return (size & 0xFFFFFFFF).to_bytes(4, "big") + frame, f"frame size {size} instead of {len(frame)}"
 
 
-def _place(rng: random.Random, parts: Sequence[Part], roles: set[Role]) -> int | None:
+def _place(rng: random.Random, parts: Sequence[Part], roles: set[PartRole]) -> int | None:
     places = [place for place, part in enumerate(parts) if part.role in roles]
     return rng.choice(places) if places else None
 
 
 def _end_of(parts: Sequence[Part], place: int) -> int:
-    """Where the elements of an array end: all that is below its path, or has it, for primitives."""
+    """Return the index after the elements of an array: the parts below its path, or with its path for primitives."""
     path = parts[place].path
     for index in range(place + 1, len(parts)):
         part = parts[index]
-        if not (part.path.startswith(f"{path}.") or (part.path == path and part.role is not Role.COUNT)):
+        if not (part.path.startswith(f"{path}.") or (part.path == path and part.role is not PartRole.COUNT)):
             return index
     return len(parts)
 

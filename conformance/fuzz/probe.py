@@ -1,10 +1,10 @@
-"""Whether the nodes of a cluster still respond, measured on connections of their own.
+"""Prober of the nodes: response times of ApiVersions and Metadata, measured on separate connections.
 
-A node is probed with ApiVersions and Metadata by turns. What counts is how long the node took, and not how busy this
-machine was: the time that the prober's thread and the node's threads were ready to run and had no processor
-(`schedstat` of Linux) is subtracted. Where the kernel does not count that, nothing is.
+The two requests are sent in turn. What counts is how long the node took, and not how busy this machine was: the time
+for which the prober's thread and the node's threads were ready to run and had no processor (`schedstat` of Linux) is
+subtracted. On a kernel that does not count it, nothing is subtracted.
 
-The probes of a session run in a process of their own, since a fuzzer holds its interpreter for milliseconds.
+The probes of a session run in a separate process, because the fuzzer holds its interpreter lock for milliseconds.
 """
 
 import multiprocessing
@@ -26,14 +26,14 @@ HANG_S: Final = 10.0
 """A node that does not respond for this long hangs."""
 PERIOD_S: Final = 0.05
 _THREADS_MAX: Final = 8
-"""Of a node with more, no single thread's waiting says how long a response waited."""
+"""With more threads than this, the sum of their delays does not show how long a response was delayed."""
 _REPORT_PERIOD_S: Final = 0.5
 _END_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProbedNode:
-    """Where to send probes, and whose process it is."""
+    """The address and the pid of a node."""
 
     id: int
     host: str
@@ -46,9 +46,9 @@ class Sample:
     """One probe.
 
     :ivar began_s: on the monotonic clock of this machine.
-    :ivar took_s: until its response, or until it was given up.
-    :ivar starved_s: of that, how long the prober or the node waited for a processor.
-    :ivar error: why there was no response; empty where there was.
+    :ivar took_s: until the response, or until the time-out.
+    :ivar starved_s: the part of it for which the prober or the node waited for a processor.
+    :ivar error: the reason for a missing response; empty if there was one.
     """
 
     node: int
@@ -59,7 +59,7 @@ class Sample:
 
     @property
     def own_s(self) -> float:
-        """How long the node itself took."""
+        """The time that the node itself took."""
         return max(0.0, self.took_s - self.starved_s)
 
     def is_late(self, bound_s: float) -> bool:
@@ -82,7 +82,7 @@ class Probe:
         self._client.close()
 
     def sample(self) -> Sample:
-        """One request and its response. After an error, the next one connects again."""
+        """Send one request and wait for its response. After an error, the next sample opens a new connection."""
         starved_s, began_s = -self._starved_s(), time.monotonic()
         error, took_s = "", 0.0
         try:
@@ -102,7 +102,7 @@ class Probe:
             self._client.request(requests.metadata(request_schema(ApiKey.METADATA, 9), []))
 
     def _starved_s(self) -> float:
-        """How long this thread and the node's have waited for a processor, ever."""
+        """The time that this thread and the node's threads have waited for a processor since they started."""
         own = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
         tasks = list(Path(f"/proc/{self._node.pid}/task").glob("*/schedstat"))
         return _run_delay_s(own) + (sum(map(_run_delay_s, tasks)) if len(tasks) <= _THREADS_MAX else 0.0)
@@ -117,18 +117,18 @@ def _run_delay_s(schedstat: Path) -> float:
 
 @dataclass(slots=True)
 class Responses:
-    """What all probes of a session came to."""
+    """Statistics of the probes of a session."""
 
     count: int = 0
     slowest_s: float = 0.0
-    """As the prober saw it."""
+    """With the time that prober and node waited for a processor."""
     slowest_own_s: float = 0.0
 
 
 class Probing:
-    """Probes of all nodes in a process of its own, while the context lasts.
+    """Probes of all nodes in a separate process, while the context lasts.
 
-    :param bound_s: within which a node has to respond; slower samples are kept for `late`.
+    :param bound_s: bound for the response of a node; slower samples are kept for `late`.
     """
 
     def __init__(self, nodes: Sequence[ProbedNode], bound_s: float) -> None:
@@ -149,7 +149,7 @@ class Probing:
         self._results.close()
 
     def late(self) -> list[Sample]:
-        """The samples above the bound since the last call."""
+        """Return the samples above the bound since the last call."""
         samples: list[Sample] = []
         while self._results.poll():
             responses, newest = self._results.recv()
@@ -161,7 +161,7 @@ class Probing:
 
 
 def _probe_all(nodes: Sequence[ProbedNode], bound_s: float, results: Connection) -> None:
-    """The process: a thread for each node, and reports until the other end is gone."""
+    """Main function of the process: one thread for each node, and reports until the parent has ended."""
     lock = threading.Lock()
     responses, late = Responses(), list[Sample]()
 

@@ -1,19 +1,19 @@
-"""What a fuzzer must not send, because a correct cluster would do it: destroy the witness, or remove its own brokers.
+"""Filter of requests that a correct cluster would carry out with damage, such as removing its own brokers.
 
-A peer on a replication or controller listener is trusted. A request that a broker may send in another broker's name,
-with the right ids, has its effect in Kafka too, and proves nothing. So every frame is decoded as a broker decodes it,
-after all mutations, and left out if it
+A peer on a replication or controller listener is trusted. A request in the name of a broker, with the right ids, has
+its effect in Kafka too, and shows no defect. So every frame is decoded as a broker decodes it, after all mutations,
+and is not sent if it
 
 - changes the witness topic, its records or its configuration;
 - names a broker of the cluster where brokers register, send heartbeats, are unregistered or change the quorum's voters;
-- fetches as a follower in the name of a broker, which moves a high watermark past records that nobody replicated;
+- fetches as a follower in the name of a broker, which advances a high watermark past records without replicas;
 - alters the configuration of brokers, or elects an unclean leader of everything;
-- ends the epochs of the quorum: a vote for a voter, or a leader that is one, in an epoch that leaves no next one;
-- creates more partitions than a small cluster holds and fewer than Kafka rejects, or topics without end;
-- deletes the topics that the other requests are about.
+- exhausts the epochs of the quorum: a vote for a voter, or a voter as leader, in an epoch near the maximum;
+- creates more partitions than a small cluster holds and fewer than Kafka rejects, or topics without limit;
+- deletes the topics that the other requests name.
 
-What is known to end a node of Apache Kafka is left out there as well (`_KNOWN`, docs/findings.md): a session that ends
-with it every time finds nothing else.
+Requests that are known to end a node of Apache Kafka are not sent to it either (`_KNOWN`, docs/findings.md): a session
+that ends with the first of them finds nothing else.
 """
 
 import re
@@ -41,7 +41,7 @@ _NODE_NAMES: Final = ("broker_id", "voter_id", "controller_id")
 
 
 def is_permitted(frame: bytes, world: World) -> bool:
-    """Whether a frame, without its size, may be sent. What cannot be decoded changes nothing, and may."""
+    """Whether a frame, without its size, may be sent. A frame that cannot be decoded changes nothing, so it may."""
     api_key = int.from_bytes(frame[:2], "big", signed=True)
     rules = (*_RULES.get(api_key, ()), *_KNOWN.get(world.kind, {}).get(api_key, ()))
     if not rules and api_key != _ENVELOPE:
@@ -62,7 +62,7 @@ def _spares_witness(request: Mapping[str, Any], world: World) -> bool:
 
 
 def _deletes_only_new_topics(request: Mapping[str, Any], world: World) -> bool:
-    """The topics that requests name stay: without them, most requests would be rejected by the first comparison."""
+    """Whether the topics that requests name stay: without them, most requests would be rejected by the first check."""
     kept = {*TOPICS, *world.topic_ids.values()}
     return not any(leaf in kept for _, leaf in _leaves(request) if isinstance(leaf, str | UUID))
 
@@ -90,7 +90,7 @@ def _elects_cleanly(request: Mapping[str, Any], world: World) -> bool:
 
 
 def _leaves_epochs(request: Mapping[str, Any], world: World) -> bool:
-    """A vote or a leader of the quorum that is a voter may come with a higher epoch, but not with the last ones."""
+    """Whether a vote for a voter, or a voter as leader, leaves epochs for later elections."""
     leaves = list(_leaves(request))
     names_voter = any(
         name in {"leader_id", "replica_id", "candidate_id"} and leaf in world.nodes for name, leaf in leaves
@@ -114,12 +114,12 @@ def _is_few(partitions: int) -> bool:
 
 
 def _names_a_partition(request: Mapping[str, Any], world: World) -> bool:
-    """`KafkaRaftClient.handleFetchSnapshotRequest` takes the first partition of the first topic without looking."""
+    """Whether there is a partition: `KafkaRaftClient.handleFetchSnapshotRequest` reads the first one unchecked."""
     return bool(request["topics"]) and bool(request["topics"][0]["partitions"])
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Every primitive value with the name of its field."""
+    """Yield every primitive value with the name of its field."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _leaves(inner, key)

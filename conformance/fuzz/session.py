@@ -1,7 +1,7 @@
-"""One fuzzing session: a cluster is sent requests from a seed, while clients write to a topic that none of them names.
+"""One fuzzing session: requests from a seed to every listener, while clients write to a topic that no request changes.
 
-Every node has to go on: it runs, responds to others within the bound, keeps its memory within the limit and prints no
-traceback. In the end the quorum creates a topic, and every record that was acknowledged, before and during the
+Every node must keep running, respond on other connections within the bound, keep its memory within the bound and log no
+traceback. At the end the quorum must create a topic, and every record that was acknowledged, before and during the
 session, is read back and judged with the whole history.
 """
 
@@ -26,8 +26,8 @@ from conformance.concurrent.script import (
     Trickle,
 )
 from conformance.concurrent.surroundings import Surroundings
-from conformance.fuzz.cluster import Connections, FuzzTarget, discover, make_topics, probed_nodes
-from conformance.fuzz.finding import Finding, Observed, Symptom
+from conformance.fuzz.cluster import FuzzConnections, FuzzTarget, discover, make_topics, probed_nodes
+from conformance.fuzz.finding import FuzzFinding, Observed, Symptom
 from conformance.fuzz.generator import FuzzRequest, Generator
 from conformance.fuzz.health import Health, Limits
 from conformance.fuzz.probe import Probing, Responses
@@ -39,9 +39,9 @@ from linearizability.history.validate import validate
 from linearizability.judgement import Judgement
 
 REMEMBERED: Final = 2_000
-"""Requests that are kept, as the ones that may have brought a symptom about."""
+"""Number of the latest requests that are kept, as the possible cause of a symptom."""
 SUSPECTED_S: Final = 3.0
-"""How long before a symptom its cause is looked for."""
+"""Time before a symptom in which its cause was probably sent."""
 SUSPECTED_MIN: Final = 20
 CONTROLLER_TIMEOUT_S: Final = 60.0
 _OBSERVE_PERIOD_S: Final = 0.1
@@ -53,16 +53,16 @@ _WITNESSES: Final[tuple[Client, ...]] = (
     ),
     Consumer(),
 )
-"""One request in flight each: librdkafka resends more than that after OUT_OF_ORDER_SEQUENCE_NUMBER."""
+"""One request in flight each: with more, librdkafka may write duplicates after a restart (docs/findings.md)."""
 
 
 @dataclass(slots=True)
-class Progress:
-    """A session so far."""
+class FuzzProgress:
+    """The counts and findings of a session up to now."""
 
     sent: int = 0
     apis: Counter[int] = field(default_factory=Counter)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[FuzzFinding] = field(default_factory=list)
     responses: Responses = field(default_factory=Responses)
     memory_bytes: int = 0
     seconds: float = 0.0
@@ -70,20 +70,20 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """What a session came to.
+    """The result of a session.
 
     :ivar judgement: on the history of the clients.
     """
 
-    progress: Progress
+    progress: FuzzProgress
     judgement: Judgement
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPlan:
-    """What a session is to do.
+    """The parameters of a session.
 
-    :ivar findings_max: after this number of findings the session ends; null: it lasts for its whole time.
+    :ivar findings_max: number of findings after which the session ends; null: it lasts for its whole time.
     """
 
     seed: int
@@ -93,7 +93,7 @@ class SessionPlan:
 
 
 def run_session(
-    target: FuzzTarget, run_dir: Path, plan: SessionPlan, report: Callable[[Progress], None] = lambda _: None
+    target: FuzzTarget, run_dir: Path, plan: SessionPlan, report: Callable[[FuzzProgress], None] = lambda _: None
 ) -> SessionReport:
     """Fuzz a started cluster. The history of its clients stays in `run_dir`.
 
@@ -124,10 +124,10 @@ def _run_beside_clients(fuzzing: "Fuzzing", surroundings: Surroundings) -> None:
 
 
 class Fuzzing:
-    """The requests of a session, as the injection of a phase: it lasts until the time is over."""
+    """The sender of a session's requests, run as the fault injection of a phase (`run_phase`)."""
 
     def __init__(
-        self, target: FuzzTarget, surroundings: Surroundings, plan: SessionPlan, report: Callable[[Progress], None]
+        self, target: FuzzTarget, surroundings: Surroundings, plan: SessionPlan, report: Callable[[FuzzProgress], None]
     ) -> None:
         self._target = target
         self._surroundings = surroundings
@@ -139,10 +139,10 @@ class Fuzzing:
         self._newest: deque[tuple[float, FuzzRequest]] = deque(maxlen=REMEMBERED)
         self._seen: set[tuple[Symptom, str]] = set()
         self._cancelled = target.stage.event()
-        self.progress = Progress()
+        self.progress = FuzzProgress()
 
     def await_hold(self) -> None:
-        """Nothing holds from the beginning."""
+        """Return at once: there is no state to wait for before the clients start."""
 
     def cancel(self) -> None:
         """Send nothing more."""
@@ -151,7 +151,7 @@ class Fuzzing:
 
     def __call__(self) -> None:
         """Send requests until the time is over, or a finding ends the session."""
-        connections = Connections(self._target, random.Random(self._plan.seed))
+        connections = FuzzConnections(self._target, random.Random(self._plan.seed))
         try:
             with Probing(probed_nodes(self._target), self._plan.limits.response_s) as probing:
                 self.progress.responses = probing.responses
@@ -160,14 +160,14 @@ class Fuzzing:
             connections.close()
             self.cancel()
 
-    def _send_all(self, connections: Connections, probing: Probing) -> None:
+    def _send_all(self, connections: FuzzConnections, probing: Probing) -> None:
         began_s = observed_s = reported_s = time.monotonic()
         for request in self._generator.requests():
             now_s = time.monotonic()
             self.progress.seconds = now_s - began_s
             if now_s - observed_s > _OBSERVE_PERIOD_S:
                 observed_s = now_s
-                self._take_note(self._health.observe(probing.late()))
+                self._record(self._health.observe(probing.late()))
                 if self._is_over():
                     break
             if now_s - reported_s > _PROGRESS_PERIOD_S:
@@ -183,7 +183,7 @@ class Fuzzing:
         enough = findings_max is not None and len(self.progress.findings) >= findings_max
         return enough or self._cancelled.is_set() or self.progress.seconds > self._plan.seconds
 
-    def _take_note(self, observed: Iterator[Observed]) -> None:
+    def _record(self, observed: Iterator[Observed]) -> None:
         self.progress.memory_bytes = self._health.largest_bytes
         for each in observed:
             if each.signature not in self._seen:
@@ -194,14 +194,14 @@ class Fuzzing:
                 self._restart(each.node)
 
     def _restart(self, node: int) -> None:
-        """Start a node that ended; where it does not start again, nothing more can be learned."""
+        """Restart a node that ended; end the session if it does not start."""
         try:
             self._target.restart(node)
         except TargetError:
             self.cancel()
 
     def _suspects(self, observed: Observed) -> tuple[FuzzRequest, ...]:
-        """The requests of the last seconds before the symptom, and of a slow session the last ones at least."""
+        """Return the requests of the last seconds before the symptom, and at least `SUSPECTED_MIN`."""
         since_s = observed.began_s - SUSPECTED_S
         recent = sum(sent_s > since_s for sent_s, _ in self._newest)
         newest = [request for _, request in self._newest]
@@ -209,11 +209,11 @@ class Fuzzing:
 
     def _add(self, observed: Observed, requests: tuple[FuzzRequest, ...]) -> None:
         self.progress.findings.append(
-            Finding(self._target.name, self._plan.seed, observed.symptom, observed.text, requests, self._world)
+            FuzzFinding(self._target.name, self._plan.seed, observed.symptom, observed.text, requests, self._world)
         )
 
     def await_controller(self) -> None:
-        """A topic has to be created before the time-out; else that is a finding of the session's last requests."""
+        """Add a finding with the last requests to the controllers if no topic is created before the time-out."""
         if not has_controller(self._surroundings, CONTROLLER_TIMEOUT_S):
             text = f"no topic was created within {CONTROLLER_TIMEOUT_S:.0f} s after the last request"
             observed = Observed(Symptom.NO_CONTROLLER, 0, text, 0.0)

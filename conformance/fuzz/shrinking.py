@@ -1,12 +1,11 @@
-"""From the requests of a symptom to the fewest that show it: sent again, one after the other, to new clusters.
+"""Shrinking of a finding: its requests are replayed on new clusters, to find the fewest that reproduce the symptom.
 
-The first replay sends all suspects and stops where the symptom shows. The request before which it did not show is
-sent alone to another new cluster; where that is not enough, parts of what came before it are left out, half by half,
-for as long as there is time.
+The first replay sends all requests and stops when the symptom occurs. The request that was sent last is then replayed
+alone; if it does not reproduce the symptom, ever smaller parts of the requests are left out while there is time
+(Zeller's ddmin).
 """
 
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,37 +15,38 @@ from typing import Final
 
 from conformance.concurrent.run import HistoryRun
 from conformance.fuzz.cluster import FuzzTarget, address_of, discover, make_topics, probed_nodes
-from conformance.fuzz.finding import Finding, Observed, Symptom
+from conformance.fuzz.finding import FuzzFinding, Observed, Symptom
 from conformance.fuzz.generator import FuzzRequest
 from conformance.fuzz.health import Health, Limits
 from conformance.fuzz.probe import Probe, Sample
 from conformance.fuzz.session import has_controller
+from linearizability.temporary_folder import TemporaryFolder
 
 RESPONSE_TIMEOUT_S: Final = 0.3
 SETTLED_S: Final = 2.0
-"""How long after the last request a symptom may still show."""
+"""Time after the last request in which a symptom may still occur."""
 _CONTROLLER_TIMEOUT_S: Final = 20.0
 _SEED: Final = 0
 
-Started = Callable[[Path], FuzzTarget]
-"""A new cluster in a directory, not started yet."""
+NewCluster = Callable[[Path], FuzzTarget]
+"""Creates a cluster in a directory, without starting it."""
 
 
 class Replays:
-    """Replays the requests of one finding.
+    """Replays of the requests of one finding.
 
-    :param deadline_s: on the monotonic clock, after which no replay begins.
+    :param deadline_s: on the monotonic clock; after it no further replay is started.
     """
 
-    def __init__(self, finding: Finding, new_cluster: Started, limits: Limits, deadline_s: float) -> None:
+    def __init__(self, finding: FuzzFinding, new_cluster: NewCluster, limits: Limits, deadline_s: float) -> None:
         self._finding = finding
         self._new_cluster = new_cluster
         self._limits = limits
         self._deadline_s = deadline_s
         self.count = 0
 
-    def smallest(self) -> Finding:
-        """The finding with the fewest requests that show it; as it was, and not confirmed, where none do."""
+    def shrink(self) -> FuzzFinding:
+        """Return the finding with the fewest requests that reproduce it; unchanged and not confirmed if none do."""
         suspects = self._finding.requests
         place = self.showing(suspects)
         if place is None:
@@ -57,7 +57,7 @@ class Replays:
         return replace(self._finding, requests=self._reduced(shown), is_confirmed=True)
 
     def _reduced(self, shown: tuple[FuzzRequest, ...]) -> tuple[FuzzRequest, ...]:
-        """Leave out what is not needed, ever smaller pieces of it (Zeller's ddmin)."""
+        """Leave out requests that are not needed, in ever smaller chunks."""
         size = len(shown) // 2
         while size and self._in_time():
             start = 0
@@ -74,11 +74,11 @@ class Replays:
         return time.monotonic() < self._deadline_s
 
     def showing(self, requests: Sequence[FuzzRequest]) -> int | None:
-        """Send them to a new cluster. The place of the one after which the symptom showed; null: it did not."""
+        """Send requests to a new cluster; return the index of the one after which the symptom occurred, or null."""
         self.count += 1
-        with tempfile.TemporaryDirectory(prefix="kafkatrial-", ignore_cleanup_errors=True) as directory:
-            target = self._new_cluster(Path(directory) / "cluster")
-            with target, HistoryRun(target, Path(directory) / "run", _SEED) as run:
+        with TemporaryFolder() as directory:
+            target = self._new_cluster(directory / "cluster")
+            with target, HistoryRun(target, directory / "run", _SEED) as run:
                 surroundings = make_topics(run)
                 world = discover(target)
                 replay = _Replay(target, Health(target, self._limits), self._limits, self._finding.symptom)
@@ -93,7 +93,7 @@ class Replays:
 
 
 class _Replay:
-    """Requests one at a time, each followed by a look at every node."""
+    """One replay: requests are sent one at a time, and every node is checked after each."""
 
     def __init__(self, target: FuzzTarget, health: Health, limits: Limits, symptom: Symptom) -> None:
         self._target = target
@@ -102,33 +102,33 @@ class _Replay:
         self._symptom = symptom
 
     def shows(self, request: FuzzRequest) -> bool:
-        """Whether the symptom showed after this request."""
+        """Send a request; whether the symptom occurred."""
         with (
             suppress(OSError),
             socket.create_connection(address_of(self._target, request), RESPONSE_TIMEOUT_S) as connected,
         ):
             connected.sendall(request.data)
-            if self._look():
+            if self._occurs():
                 return True
             connected.recv(1 << 16)
-        return self._look()
+        return self._occurs()
 
     def shows_later(self) -> bool:
-        """Whether it shows within some time after the last request."""
+        """Whether the symptom occurs within some time after the last request."""
         deadline_s = time.monotonic() + SETTLED_S
         while time.monotonic() < deadline_s:
-            if self._look():
+            if self._occurs():
                 return True
         return False
 
-    def _look(self) -> bool:
-        return any(self._is_sought(observed) for observed in self._health.observe(self._late()))
+    def _occurs(self) -> bool:
+        return any(self._is_sought(observed) for observed in self._health.observe(self._late_samples()))
 
     def _is_sought(self, observed: Observed) -> bool:
         slow = {Symptom.LATE_RESPONSE, Symptom.HANG}
         return observed.symptom is self._symptom or {observed.symptom, self._symptom} <= slow
 
-    def _late(self) -> list[Sample]:
+    def _late_samples(self) -> list[Sample]:
         ended = self._target.ended_nodes()
         samples = []
         for node in probed_nodes(self._target):

@@ -1,7 +1,7 @@
-"""Values of fields for a fuzzer: what the cluster knows, what lies at the limits of a type, and what is neither.
+"""Values of fields: ids and names of the cluster, limits of a type, and random values.
 
-A value that a broker rejects in the first comparison finds little. So most ids, names and epochs are ones that exist,
-or the neighbours of ones that exist, and the limits are one choice in four.
+A value that a broker rejects in its first check finds little. So most ids, names and epochs exist in the cluster, or
+are adjacent to ones that exist, and one integer in four is at a limit of its type.
 """
 
 import random
@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.fuzz.batches import some_batches
+from conformance.fuzz.batches import random_batches
 from conformance.fuzz.wire import FIXED, Field
 from conformance.fuzz.world import NEW_TOPICS, TOPICS, WITNESS, World
 
 STRING_SIZES: Final = (0, 1, 249, 250, 255, 256, 4000, 32767)
-"""Lengths at which some limit lies: of topic names (KIP-4), of file names, of a signed 16-bit length."""
+"""Lengths at limits: of topic names (249, `Topic.MAX_NAME_LENGTH`), of file names, of a signed 16-bit length."""
 PHANTOM_NODES: Final = (-2147483648, -2, -1, 0, 77, 1000, 2147483647)
 """Node ids that no broker of the cluster has."""
 _LIMIT_SHARE: Final = 0.25
@@ -92,17 +92,17 @@ class Values:
     rng: random.Random
     world: World
     is_of_quorum: bool
-    """Whether the request is one of `KafkaRaftClient`, about the metadata log."""
+    """Whether `KafkaRaftClient` handles the request, so that its topic is the metadata log."""
     enveloped: Callable[[], bytes]
     """The request in an Envelope (KIP-590)."""
 
     def choose(self, field: Field, path: str) -> Any:
-        """A value for a primitive field."""
+        """Choose a value for a primitive field."""
         match field.kafka_type:
             case "string":
                 return self._string(field, path)
             case "records":
-                return some_batches(self.rng)
+                return random_batches(self.rng)
             case "bytes" if field.name == "request_data":
                 return self.enveloped()
             case "bytes":
@@ -116,7 +116,7 @@ class Values:
         return self._integer(field, path)
 
     def count(self, field: Field, path: str) -> int:
-        """The number of elements of an array."""
+        """Choose the number of elements of an array; -1 for null."""
         rng = self.rng
         if field.is_nullable and rng.random() < 0.1:
             return -1
@@ -124,7 +124,7 @@ class Values:
         return rng.choice((0, 1, 1, 1, 2, 3)) if depth < 3 else rng.choice((0, 1, 1, 2))
 
     def is_present(self, field: Field, path: str) -> bool:
-        """Whether a tagged field or a nullable struct is there."""
+        """Choose whether a tagged field or a nullable struct is present."""
         return self.rng.random() < 0.5
 
     def _integer(self, field: Field, path: str) -> int:
@@ -138,7 +138,7 @@ class Values:
         return self.rng.choice(limits(bits))
 
     def _known_integers(self, name: str, path: str) -> Sequence[int]:
-        """Values of which some mean something to the cluster."""
+        """Return values for a field of this name, of which some are valid in the cluster."""
         if name in _NODE_FIELDS:
             return (*self.world.nodes, *self.world.nodes, *PHANTOM_NODES)
         if name in _PARTITION_FIELDS:
@@ -195,7 +195,7 @@ class Values:
 
 
 def limits(bits: int) -> tuple[int, ...]:
-    """Numbers at the limits of a signed integer, and of the next smaller one."""
+    """Return the limits of a signed integer of this size and of half the size, and their neighbours."""
     top, half = 1 << (bits - 1), 1 << (bits // 2 - 1)
     return (-top, -top + 1, -2, -1, 0, 1, half - 1, half, top - 2, top - 1)
 

@@ -1,8 +1,8 @@
-"""The wire format of requests, from kio's schemas: what a fuzzer has to know to break it in one place.
+"""Encoder and decoder of requests by kio's schemas, with the role of each part of the bytes (tagged fields: KIP-482).
 
-kio's own writers take valid values and return bytes. A fuzzer needs the places inside: which bytes are the length of
-an array, which are a string's content. So a request is encoded into `Part`s here, each with its role; and `decode`
-reads a frame as a broker does, with the bounds that a hostile frame calls for, to find out what it would do.
+kio's writers take valid values and return bytes. The mutations need positions inside them: which bytes are the length
+of an array, which are a string's content. So `encode` returns a request as `Part`s, each with its role. `decode` reads
+a frame as a broker does, with bounds on lengths, so that `protection` can judge the effect of a mutated frame.
 """
 
 import struct
@@ -31,15 +31,15 @@ FIXED: Mapping[str, struct.Struct] = {
     "float64": struct.Struct(">d"),
     "uuid": struct.Struct(">16s"),
 }
-"""Types of a fixed size. Durations are numbers of milliseconds here, whatever kio makes of them."""
+"""Types of a fixed size. Durations are numbers of milliseconds here; kio has `timedelta`."""
 HEADER = struct.Struct(">hhi")
 """API key, version and correlation id."""
 _LEGACY_STRING_BYTES_MAX = 32767
 _NULL_STRUCT = b"\xff"
 
 
-class Role(StrEnum):
-    """What the bytes of a part are."""
+class PartRole(StrEnum):
+    """The role of the bytes of a part."""
 
     COUNT = "array count"
     LENGTH = "length"
@@ -57,7 +57,7 @@ class Part:
     :ivar compact: whether a count or length is a varint of the value plus one (flexible versions).
     """
 
-    role: Role
+    role: PartRole
     path: str
     data: bytes
     kafka_type: str = ""
@@ -96,13 +96,13 @@ class UndecodableError(ValueError):
 
 
 def known_apis() -> Sequence[tuple[int, int]]:
-    """Every API key and version that kio has a request for, ascending."""
+    """Return every API key and version that kio has a request for, ascending."""
     return [(key, version) for key in sorted(api_key_map) for version in known_versions(key)]
 
 
 @cache
 def request_struct(api_key: int, version: int) -> Struct:
-    """The request of an API. Raises kio's `UnknownEntity` if there is none."""
+    """Return the schema of a request. Raises kio's `UnknownEntity` if there is none."""
     name = "".join(word.capitalize() for word in api_key_map[api_key].split("_"))
     return _struct(getattr(request_schema(api_key, version), f"{name}Request"))
 
@@ -144,7 +144,7 @@ def _without_null(hint: Any) -> Any:
 
 
 def varint(value: int) -> bytes:
-    """An unsigned varint of up to 32 bits."""
+    """Encode an unsigned varint of up to 32 bits."""
     value &= 0xFFFFFFFF
     written = bytearray()
     while value >= 0x80:
@@ -155,15 +155,15 @@ def varint(value: int) -> bytes:
 
 
 def length_bytes(value: int, *, compact: bool, wide: bool) -> bytes:
-    """A length or count, -1 for null, as the version writes it: a varint, or a signed integer of 32 or 16 bits."""
+    """Encode a length or count, -1 for null: as a varint (compact), or as a signed integer of 32 or 16 bits."""
     if compact:
         return varint(value + 1)
     return struct.pack(">I", value & 0xFFFFFFFF) if wide else struct.pack(">H", value & 0xFFFF)
 
 
-def is_wide(role: Role, kafka_type: str) -> bool:
-    """Whether the count or length has 32 bits where it is no varint."""
-    return role is Role.COUNT or kafka_type != "string"
+def is_wide(role: PartRole, kafka_type: str) -> bool:
+    """Whether a count or length that is not compact has 32 bits."""
+    return role is PartRole.COUNT or kafka_type != "string"
 
 
 Chosen = Callable[[Field, str], Any]
@@ -173,8 +173,8 @@ Counted = Callable[[Field, str], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
-    """What an encoder does not know by itself.
+class FieldChoices:
+    """The functions that choose the values of a request.
 
     :ivar is_present: whether a tagged field is written, and whether a nullable struct is there.
     """
@@ -184,8 +184,8 @@ class Choices:
     is_present: Callable[[Field, str], bool]
 
 
-def encode(message: Struct, choices: Choices, path: str = "") -> Iterator[Part]:
-    """The parts of a message, in the order of their bytes."""
+def encode(message: Struct, choices: FieldChoices, path: str = "") -> Iterator[Part]:
+    """Yield the parts of a message in the order of their bytes."""
     for field in message.fields:
         yield from _encode_field(field, choices, message.is_flexible, _below(path, field.name))
     if message.is_flexible:
@@ -196,54 +196,54 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _encode_tagged(message: Struct, choices: Choices, path: str) -> Iterator[Part]:
+def _encode_tagged(message: Struct, choices: FieldChoices, path: str) -> Iterator[Part]:
     content = b""
     present = [tag for tag, field in sorted(message.tagged.items()) if choices.is_present(field, path)]
     for tag in present:
         field = message.tagged[tag]
         data = b"".join(part.data for part in _encode_field(field, choices, True, _below(path, field.name)))
         content += varint(tag) + varint(len(data)) + data
-    yield Part(Role.TAGS, _below(path, "tags"), varint(len(present)) + content)
+    yield Part(PartRole.TAGS, _below(path, "tags"), varint(len(present)) + content)
 
 
-def _encode_field(field: Field, choices: Choices, flexible: bool, path: str) -> Iterator[Part]:
+def _encode_field(field: Field, choices: FieldChoices, flexible: bool, path: str) -> Iterator[Part]:
     if not field.is_array:
         yield from _encode_element(field, choices, flexible, path)
         return
     count = choices.count(field, path)
-    yield Part(Role.COUNT, path, length_bytes(count, compact=flexible, wide=True), compact=flexible)
+    yield Part(PartRole.COUNT, path, length_bytes(count, compact=flexible, wide=True), compact=flexible)
     for _ in range(count):
         yield from _encode_element(field, choices, flexible, path, is_in_array=True)
 
 
 def _encode_element(
-    field: Field, choices: Choices, flexible: bool, path: str, *, is_in_array: bool = False
+    field: Field, choices: FieldChoices, flexible: bool, path: str, *, is_in_array: bool = False
 ) -> Iterator[Part]:
     if field.struct is not None:
         if field.is_nullable and not is_in_array:
             present = choices.is_present(field, path)
-            yield Part(Role.MARKER, path, b"\x01" if present else _NULL_STRUCT)
+            yield Part(PartRole.MARKER, path, b"\x01" if present else _NULL_STRUCT)
             if not present:
                 return
         yield from encode(field.struct, choices, path)
         return
     value = choices.value(field, path)
     if field.kafka_type in FIXED:
-        yield Part(Role.NUMBER, path, fixed_bytes(field.kafka_type, value), field.kafka_type)
+        yield Part(PartRole.NUMBER, path, fixed_bytes(field.kafka_type, value), field.kafka_type)
         return
     data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-    wide = is_wide(Role.LENGTH, field.kafka_type)
+    wide = is_wide(PartRole.LENGTH, field.kafka_type)
     if data is not None and not (flexible or wide):
         data = data[:_LEGACY_STRING_BYTES_MAX]
     size = -1 if data is None else len(data)
     length = length_bytes(size, compact=flexible, wide=wide)
-    yield Part(Role.LENGTH, path, length, field.kafka_type, flexible)
+    yield Part(PartRole.LENGTH, path, length, field.kafka_type, flexible)
     if data is not None:
-        yield Part(Role.CONTENT, path, data, field.kafka_type)
+        yield Part(PartRole.CONTENT, path, data, field.kafka_type)
 
 
 def fixed_bytes(kafka_type: str, value: Any) -> bytes:
-    """A value of a fixed size; a number that is too large keeps its low bytes."""
+    """Encode a value of a fixed size; a number that is too large keeps its low bytes."""
     if kafka_type == "uuid":
         return value.bytes if isinstance(value, uuid.UUID) else bytes(16)
     if kafka_type in {"bool", "float64"}:
@@ -256,9 +256,9 @@ def fixed_bytes(kafka_type: str, value: Any) -> bytes:
 
 
 def decode(frame: bytes) -> Mapping[str, Any] | None:
-    """The fields of the request in a frame without its size; null for an API or version that kio does not know.
+    """Decode the request in a frame without its size; null for an API or version that kio does not have.
 
-    Bytes after the message are passed over, as Kafka does, and null is rejected where a field may not be null. Raises
+    Bytes after the message are ignored, as in Kafka, and null is rejected for a field that is not nullable. Raises
     `UndecodableError`.
     """
     reader = _Reader(frame)
@@ -299,7 +299,7 @@ class _Reader:
         self.take(max(size, 0))
 
     def length(self, *, compact: bool, wide: bool) -> int:
-        """A length or count, -1 for null; as many bytes are left at least."""
+        """Read a length or count, -1 for null. Raises `UndecodableError` if fewer bytes are left."""
         if compact:
             size = self.varint() - 1
         else:
@@ -340,7 +340,7 @@ class _Reader:
             return uuid.UUID(bytes=self.take(16))
         if field.kafka_type in FIXED:
             return FIXED[field.kafka_type].unpack(self.take(FIXED[field.kafka_type].size))[0]
-        size = self.length(compact=flexible, wide=is_wide(Role.LENGTH, field.kafka_type))
+        size = self.length(compact=flexible, wide=is_wide(PartRole.LENGTH, field.kafka_type))
         if size < 0 and not nullable:
             raise UndecodableError(f"{field.name} is null")
         if size < 0:

@@ -1,7 +1,7 @@
-"""What a fuzzer knows of the cluster that it sends requests to: names, ids and epochs, and which versions are served.
+"""Metadata of the fuzzed cluster: node ids, topic ids, directory ids, and the versions that each listener advertises.
 
-A frame that was sent to one cluster names ids that another one does not have. `translated` puts the ids of the other
-in their places, so that a saved request can be sent to a new cluster.
+A saved frame contains ids of the cluster that it was sent to. `World.translated` replaces them by those of another
+cluster, so that the request can be sent again.
 """
 
 import base64
@@ -26,21 +26,21 @@ TOPICS: Mapping[str, Mapping[str, str]] = {
     "fuzz-gzipped": {"compression.type": "gzip"},
     "fuzz-compacted": {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"},
 }
-"""Topics that requests name, by their configurations. They may come to any harm."""
+"""Configurations of the topics that requests name. Their records may be lost."""
 NEW_TOPICS = ("fuzz-new-1", "fuzz-new-2", "fuzz-new-3", "n" * 249)
 """Topics that requests may create and delete."""
 WITNESS = "witness-of-the-fuzzing"
-"""The topic whose acknowledged records have to be there at the end: no request that changes anything names it."""
+"""The topic whose acknowledged records must exist at the end: no request that changes anything names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One cluster.
+    """The metadata of one cluster.
 
     :ivar nodes: node ids.
     :ivar topic_ids: of `TOPICS` and of the witness.
     :ivar served: lowest and highest version by API key, as each listener advertises them.
-    :ivar kind: of the target, which decides what is known of it.
+    :ivar kind: of the target, for the known defects of Apache Kafka (`conformance.fuzz.protection`).
     """
 
     cluster_id: str
@@ -51,20 +51,20 @@ class World:
     kind: str = ""
 
     def translated(self, frame: bytes, other: "World") -> bytes:
-        """The frame with the other cluster's ids in the places of this one's. Sizes stay."""
+        """Return the frame with the ids of this cluster replaced by those of the other one, of the same sizes."""
         theirs = other._ids()
         for name, ours in self._ids().items():
             frame = frame.replace(ours, theirs.get(name, ours))
         return frame
 
     def _ids(self) -> dict[str, bytes]:
-        """By a name that is the same in every cluster."""
+        """Return the ids as they occur in frames, by names that are the same in every cluster."""
         topics = {f"topic {name}": topic_id.bytes for name, topic_id in self.topic_ids.items()}
         directories = {f"directory {node}": directory.bytes for node, directory in self.directory_ids.items()}
         return {"cluster": self.cluster_id.encode(), **topics, **directories}
 
     def as_json(self) -> dict[str, Any]:
-        """For a saved request."""
+        """Return the ids for a saved finding."""
         return {
             "cluster_id": self.cluster_id,
             "nodes": list(self.nodes),
@@ -74,7 +74,7 @@ class World:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "World":
-        """What `as_json` wrote; nothing is known of versions. Raises `KeyError`, `TypeError` or `ValueError`."""
+        """Parse what `as_json` returned; `served` is empty. Raises `KeyError`, `TypeError` or `ValueError`."""
         return cls(
             cluster_id=str(data["cluster_id"]),
             nodes=tuple(int(node) for node in data["nodes"]),
@@ -85,5 +85,5 @@ class World:
 
 
 def uuid_of(text: str) -> uuid.UUID:
-    """An id in Kafka's form, 22 characters of base64, as `meta.properties` has it."""
+    """Parse an id in the form of Kafka's `Uuid`: 22 characters of base64, as in `meta.properties`."""
     return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))

@@ -49,10 +49,10 @@ def fuzz(  # noqa: PLR0917  a parameter is an option
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> ExitCode:
     """Send broken requests to every listener of a cluster, and check that its nodes and records survive them."""
-    from kafkatrial.fuzzing import Bounds, Choices, FuzzCommand, plan_fuzzing, replay_finding
+    from kafkatrial.fuzzing import Bounds, FuzzChoices, FuzzCommand, plan_fuzzing, replay_finding
 
     bounds = Bounds(response_ms, memory_mb)
     if replay is not None:
         return replay_finding(replay, target, bounds)
-    choices = Choices(target or DEFAULT_TARGET, minutes, seconds, seed, keep_going, shrink_minutes, bounds, out)
+    choices = FuzzChoices(target or DEFAULT_TARGET, minutes, seconds, seed, keep_going, shrink_minutes, bounds, out)
     return FuzzCommand(plan_fuzzing(choices), as_json=as_json).run()

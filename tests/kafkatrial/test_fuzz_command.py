@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from conformance.fuzz.finding import Finding, Symptom, load, save
+from conformance.fuzz.finding import FuzzFinding, Symptom, load, save
 from conformance.fuzz.generator import FuzzRequest
-from conformance.fuzz.session import Progress, SessionReport
+from conformance.fuzz.session import FuzzProgress, SessionReport
 from conformance.fuzz.world import Port, World
 from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode
@@ -39,7 +39,7 @@ def test_a_wrong_choice_is_one_line(words, line, capsys, tmp_path, monkeypatch):
 
 
 def finding(symptom, is_confirmed):
-    return Finding("reference", 1, symptom, "node 2 took 400 ms", (REQUEST,), WORLD, is_confirmed)
+    return FuzzFinding("reference", 1, symptom, "node 2 took 400 ms", (REQUEST,), WORLD, is_confirmed)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def finding(symptom, is_confirmed):
     ],
 )
 def test_the_exit_code_says_what_was_found(judgement, findings, code):
-    assert exit_code_of(SessionReport(Progress(), judgement), findings) is code
+    assert exit_code_of(SessionReport(FuzzProgress(), judgement), findings) is code
 
 
 def test_a_saved_finding_can_be_read(tmp_path):

@@ -16,7 +16,7 @@ from conformance.fuzz.batches import BOMB_BYTES_MAX, bomb
 from conformance.fuzz.generator import Generator, Port
 from conformance.fuzz.protection import is_permitted
 from conformance.fuzz.values import Values
-from conformance.fuzz.wire import Choices, Role, decode, encode, known_apis, request_struct
+from conformance.fuzz.wire import FieldChoices, PartRole, decode, encode, known_apis, request_struct
 from conformance.fuzz.world import TOPICS, WITNESS, World
 from fixtures.clients.record_batch import Compression, decode_batches
 from tests.reference_broker.requests import request
@@ -39,7 +39,7 @@ OTHER = World(
 
 def parts_of(rng, key, version):
     values = Values(rng, WORLD, False, lambda: b"")
-    return list(encode(request_struct(key, version), Choices(values.choose, values.count, values.is_present)))
+    return list(encode(request_struct(key, version), FieldChoices(values.choose, values.count, values.is_present)))
 
 
 def frame_of(message):
@@ -117,7 +117,7 @@ def test_a_repeated_element_is_counted():
             flexible = request_struct(key, version).is_flexible
             header = key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\0\0\0\1\xff\xff" + b"\0" * flexible
             assert decode(header + b"".join(part.data for part in parts)) is not None
-    assert any(part.role is Role.COUNT for part in parts_of(random.Random(1), 3, 12))
+    assert any(part.role is PartRole.COUNT for part in parts_of(random.Random(1), 3, 12))
 
 
 @pytest.mark.parametrize("compression", list(Compression)[1:])

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from conformance.fuzz.finding import NotAFindingError, Symptom, load, save
-from conformance.fuzz.health import REFERENCE_LIMITS, limits_of
+from conformance.fuzz.health import REFERENCE_LIMITS, limits_for
 from conformance.fuzz.probe import Sample
 from conformance.fuzz.session import SessionPlan, run_session
 from conformance.fuzz.shrinking import Replays
@@ -37,7 +37,7 @@ def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path)
     replays = Replays(
         finding, lambda directory: BrokenReference(symptom, directory), plan.limits, time.monotonic() + 120
     )
-    smallest = replays.smallest()
+    smallest = replays.shrink()
     assert smallest.is_confirmed
     assert smallest.is_violation
     (request,) = smallest.requests
@@ -70,9 +70,9 @@ def assert_unharmed(name, tmp_path, *, seed, seconds):
         return parse_target(name, 3, work_dir=directory, mesh=False)
 
     with cluster(tmp_path / "cluster") as target:
-        limits = limits_of(target.kind)
+        limits = limits_for(target.kind)
         report = run_session(target, tmp_path / "run", SessionPlan(seed, seconds, limits))
-    findings = [Replays(each, cluster, limits, time.monotonic() + 120).smallest() for each in report.progress.findings]
+    findings = [Replays(each, cluster, limits, time.monotonic() + 120).shrink() for each in report.progress.findings]
     violations = [(each.text, [request.title for request in each.requests]) for each in findings if each.is_violation]
     assert violations == [], seed
     assert report.judgement.verdict is Verdict.OK, (seed, report.judgement.anomalies)
