@@ -206,7 +206,7 @@ then [permitted](anomalies.md#duplicate), and in every other case a violation.
 | the leader of the further copy has restarted while the record was in flight, by a kill or by a clean stop | a broker remembers the last five batches of a producer; whenever it loads a log it begins with a producer snapshot, which holds the last batch of each producer alone. A clean stop takes one at the end, and so does recovery after a crash: no segment needs to have been rolled |
 | several requests were in flight (`max.in.flight.requests.per.connection` is above 1) | with one, the batch that is sent again is the last one |
 | the record was not acknowledged before the restart | what was acknowledged is not sent again |
-| the client bumped its producer epoch | the retry in its own epoch is answered OUT_OF_ORDER_SEQUENCE_NUMBER. Java's producer bumps its epoch then and sends all again (KIP-360); librdkafka ends with a fatal error, or, where the batch before failed otherwise, bumps its epoch |
+| the client bumped its producer epoch | the retry in its own epoch gets OUT_OF_ORDER_SEQUENCE_NUMBER. Java's producer bumps its epoch then and sends all again (KIP-360); librdkafka ends with a fatal error, or, where the batch before failed otherwise, bumps its epoch |
 | each further copy is of a higher leader epoch than the one before | a leader remembers what it appended since it began to lead |
 
 A follower that truncates loads the last snapshot as well. That, with a segment rolled in between and the same follower

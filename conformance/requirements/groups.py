@@ -50,9 +50,9 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="groups/null-topics-ask-for-all-offsets",
+        id="groups/null-topics-fetch-all-offsets",
         level=Level.MUST,
-        text="Since OffsetFetch v2 a null list of topics asks for every offset that the group has committed, of each "
+        text="Since OffsetFetch v2 a null list of topics requests every offset that the group has committed, of each "
         "partition once; a group that has committed none gets an empty list.",
         sources=(sources.PROTOCOL, sources.KIP_709),
         check=sequential(
@@ -150,8 +150,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/only-the-coordinator-serves",
         level=Level.MUST,
-        text="Only a group's coordinator takes its commits and answers its fetches; every other broker says "
-        "NOT_COORDINATOR, in each version, and stores nothing.",
+        text="Only a group's coordinator accepts its OffsetCommit and OffsetFetch requests; every other broker "
+        "returns NOT_COORDINATOR, in each version, and stores nothing.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
         check=sequential(
             script(

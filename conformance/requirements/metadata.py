@@ -40,9 +40,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/topics-are-described",
         level=Level.MUST,
-        text="Metadata describes each topic that is asked for: NONE with its partitions, each with a leader, "
+        text="Metadata describes each topic of the request: NONE with its partitions, each with a leader, "
         "UNKNOWN_TOPIC_OR_PARTITION where there is none, INVALID_TOPIC_EXCEPTION for an illegal name. Where automatic "
-        "creation is declined none is created: the topic that was looked up can be created afterwards.",
+        "creation is declined none is created: CreateTopics of the same name succeeds afterwards.",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(

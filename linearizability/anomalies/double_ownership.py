@@ -1,7 +1,7 @@
 """`double-ownership`: in one generation a partition belongs to one member (KIP-345, KIP-848).
 
 A member owns a partition from the event that assigned it until a later event of its process for that partition, until
-the process leaves or is answered a fencing error, or until the last sign of life of the process: an operation, or an
+the process leaves or gets a fencing error, or until the last sign of life of the process: an operation, or an
 event of any partition. If the assignment is itself the last sign, the member owned the partition at that moment.
 Choices: what happens at the same time did not overlap; one process, or one instance id (whose old member is replaced
 without a word), is no second owner; events without a group or generation are not judged; nor are share groups. Where

@@ -306,7 +306,7 @@ LIES: dict[str, Planted] = {
     "groups/commit-is-read-back": Planted(
         asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
     ),
-    "groups/null-topics-ask-for-all-offsets": Planted(
+    "groups/null-topics-fetch-all-offsets": Planted(
         asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
     ),
     "groups/oversize-metadata-is-refused": Planted(denies_errors("OffsetCommit")),
