@@ -1,4 +1,4 @@
-"""The user's cache, and the check of what was built into it before it is executed.
+"""Cache directory of the user, and verification of what was built into it before it is executed.
 
 What is built on this machine, a Go binary or a class archive, differs from one toolchain to the next, so that no hash
 of it can be committed as those of jars are. Its build records the SHA-256 of each file in `NAME.sha256` beside it, as
@@ -37,20 +37,20 @@ def move_into_cache(built: Path, final: Path) -> None:
 
 
 def record_of(path: Path) -> Path:
-    """Where the hashes of a built file or directory are recorded."""
+    """Return the path of the recorded hashes of a built file or directory."""
     return path.with_name(path.name + ".sha256")
 
 
-def why_refused(path: Path) -> str | None:
-    """Why a built file or directory must not be executed, in a phrase; null: it is what its build recorded."""
+def rejection_reason(path: Path) -> str | None:
+    """Return why a built file or directory must not be executed, in a phrase; null if it is what its build recorded."""
     try:
         with _locked(path.parent, fcntl.LOCK_SH):
-            return _why_refused(path, record_of(path))
+            return _rejection_reason(path, record_of(path))
     except OSError as error:
         return f"it cannot be checked: {error.strerror}"
 
 
-def _why_refused(path: Path, record: Path) -> str | None:
+def _rejection_reason(path: Path, record: Path) -> str | None:
     for file in (path.parent, path, record):
         if reason := _why_changeable(file):
             return reason
@@ -89,7 +89,7 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def _why_changeable(path: Path) -> str | None:
-    """How another user could change a file or directory; null: no other can, or it is not there."""
+    """Return how another user could change a file or directory; null if none can, or if it does not exist."""
     if path.is_symlink():
         return f"{path} is a symbolic link"
     if not path.exists():

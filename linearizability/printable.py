@@ -1,17 +1,17 @@
-"""Text of a history, a broker, a file name or an exception, made fit for a terminal and for every report.
+"""Escaping of text from a history, a broker, a file name or an exception, for terminals and reports.
 
-Such text may hold anything. A terminal obeys escape sequences, bidirectional controls change the order in which a line
-is read, XML holds no control characters, and no encoding holds half of a surrogate pair. So all of these are written as
-Python escapes, and what is too long is cut with a mark. Everything that prints goes through here.
+Such text may contain anything. A terminal executes escape sequences, bidirectional controls change the order in which a
+line is read, XML holds no control characters, and no encoding holds half of a surrogate pair. So all of these are
+written as Python escapes, and what is too long is cut with a mark. Everything that prints such text uses this module.
 """
 
 import re
 from typing import Final
 
 TEXT_MAX: Final = 4_000
-"""Characters of one text. Longer than every message of ours, short enough that a thousand of them can be shown."""
+"""Characters of one text: longer than every message of this project, short enough to show a thousand of them."""
 PROGRAM_MAX: Final = 1_000_000
-"""Characters of a program, which is of no use when it is cut."""
+"""Characters of a program, which is useless when it is cut."""
 
 _UNPRINTABLE: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1
@@ -21,7 +21,7 @@ _UNPRINTABLE: Final = re.compile(
 
 
 def printable(text: object, length_max: int | None = TEXT_MAX) -> str:
-    r"""The text with control characters written as `\x1b` or `\u202e`, cut after `length_max` characters."""
+    r"""Return the text with control characters written as `\x1b` or `\u202e`, cut after `length_max` characters."""
     whole = text if isinstance(text, str) else str(text)
     shown = whole if length_max is None else whole[:length_max]
     left_out = len(whole) - len(shown)
@@ -30,13 +30,13 @@ def printable(text: object, length_max: int | None = TEXT_MAX) -> str:
 
 
 def cut(text: str, length_max: int = TEXT_MAX) -> str:
-    """The text as it is, for a machine, with the same mark where it is too long."""
+    """Cut a text that is too long, with the same mark but without escapes, for JSON."""
     left_out = len(text) - length_max
     return f"{text[:length_max]}… ({left_out:,} more characters)" if left_out > 0 else text
 
 
 def one_line(text: object, length_max: int | None = TEXT_MAX) -> str:
-    """The same without line breaks and runs of spaces."""
+    """As `printable`, without line breaks and runs of spaces."""
     whole = text if isinstance(text, str) else str(text)
     near = whole if length_max is None else whole[: 2 * length_max]
     left_out = len(whole) - len(near)

@@ -1,8 +1,8 @@
-"""A temporary folder that is removed even if the process that made it is killed.
+"""Temporary folder that is removed even if the process that created it is killed.
 
-The process holds a lock on the folder for as long as it lives (`flock`, which the kernel releases, whatever ends the
-process and in whatever pid namespace it was). The first folder that a later process makes has all folders of this user
-removed that nothing holds: no pid is compared, so none can be mistaken for another.
+The process holds a lock on the folder while it runs (`flock`, which the kernel releases however the process ends, and
+in any pid namespace). When a later process creates its first folder, it removes all folders of this user that are not
+locked. No pids are compared, so a reused pid cannot keep or remove a folder.
 """
 
 import fcntl
@@ -24,18 +24,18 @@ _UNMOUNT_TIMEOUT_S: Final = 10.0
 
 
 class TemporaryFolder:
-    """A folder that goes when it is removed, when this object is garbage, or when the process has ended.
+    """A folder that is removed with `remove`, when this object is collected, or when the process has ended.
 
-    :ivar path: where it is.
+    :ivar path: path of the folder.
     """
 
     def __init__(self) -> None:
-        """Make it. Raises OSError."""
+        """Create the folder. Raises OSError."""
         remove_abandoned(tempfile.gettempdir())
         draft = Path(tempfile.mkdtemp(prefix=_DRAFT))
         lock = os.open(draft, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # It gets the name by which others look for abandoned folders when it is held.
+        # Other processes look for abandoned folders by this name, so it is given only once the lock is held.
         self.path = draft.rename(draft.with_name(_HELD + draft.name.removeprefix(_DRAFT)))
         self._removal = weakref.finalize(self, _remove, self.path, lock)
 
@@ -44,7 +44,7 @@ class TemporaryFolder:
         self._removal()
 
     def keep(self) -> None:
-        """Leave it where it is, for a person to look at."""
+        """Do not remove the folder, so that its content can be inspected."""
         (self.path / _KEPT).touch()
         self._removal.detach()
 
@@ -82,7 +82,7 @@ def _remove(path: Path, lock: int) -> None:
 
 
 def _unmount(path: Path) -> None:
-    """Unmount what a killed process has left mounted below a folder: deleting would reach into it."""
+    """Unmount what a killed process has left mounted below a folder, so that `rmtree` does not delete its files."""
     for point in _mounts(path):
         for command in _UNMOUNT:
             with suppress(OSError, subprocess.TimeoutExpired):
@@ -90,7 +90,7 @@ def _unmount(path: Path) -> None:
 
 
 def _mounts(path: Path) -> list[str]:
-    """Where something is mounted at or below a folder, the innermost first."""
+    """Return the mount points at or below a folder, the innermost first."""
     with suppress(OSError):
         lines = Path("/proc/self/mounts").read_text(errors="surrogateescape").splitlines()
         points = [line.split(" ")[1] for line in lines]

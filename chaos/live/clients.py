@@ -200,7 +200,7 @@ class _Keyed(_OfPartition):
         self._workload = workload
 
     def _do(self, client: RecordedRawClient) -> bool:
-        records = [self._records.of_keys(self._workload.keys)]
+        records = [self._records.keyed(self._workload.keys)]
         produced = client.produce(self._surroundings.topic, self._partition, records, bracket=True)
         return produced.outcome is Outcome.OK
 

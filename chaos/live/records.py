@@ -1,4 +1,4 @@
-"""The records that the clients of a round send: each with a value of its own."""
+"""Records that the clients of a round send, each with a unique value."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,17 +12,17 @@ _TOMBSTONE_EVERY: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Makes records with values that nobody has sent yet."""
+    """Generator of records with unused values."""
 
     surroundings: Surroundings
     timestamp_kept: bool
 
     def some(self, count: int, size: int = SIZE_MIN) -> list[Record]:
-        """So many, of some keys."""
+        """Return `count` records with ten different keys."""
         return [self._record(value, f"k{value % 10}", size) for value in self._values(count)]
 
-    def of_keys(self, keys: int) -> Record:
-        """One of few keys, now and then a tombstone."""
+    def keyed(self, keys: int) -> Record:
+        """Return a record with one of a few keys; every seventh one is a tombstone."""
         (value,) = self._values(1)
         return self._record(None if value % _TOMBSTONE_EVERY == 0 else value, f"keyed-{value % keys}", SIZE_MIN)
 

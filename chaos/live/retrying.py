@@ -1,4 +1,4 @@
-"""A raw idempotent producer with several requests in flight: the retries of Java's `Sender` and `TransactionManager`.
+"""Raw idempotent producer with several requests in flight; it retries as Java's `Sender` and `TransactionManager` do.
 
 One partition, one connection to its leader. All batches that are not acknowledged are sent in order, and sent again in
 order on the next connection when that one is lost. OUT_OF_ORDER_SEQUENCE_NUMBER for the first of them bumps the
@@ -29,14 +29,14 @@ IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _TIMEOUT_MS: Final = 5_000
 _AGAIN_S: Final = 0.05
 _LAST_VERSION_BY_NAME: Final = 12
-"""Of Produce: from the next one on it names the topic by its id (KIP-516)."""
+"""Of Produce: later versions name the topic by its id (KIP-516)."""
 _FORGOTTEN: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
 _APPENDED: Final = (None, "DUPLICATE_SEQUENCE_NUMBER")
 
 
 @dataclass(slots=True)
 class _Batch:
-    """One produce that is not acknowledged."""
+    """A batch that is not acknowledged."""
 
     records: list[Record]
     op_id: int
@@ -45,7 +45,7 @@ class _Batch:
 
 
 class RetryingProducer:
-    """An actor."""
+    """The producer of one partition, as an actor of a round."""
 
     is_writer = False
 
@@ -63,7 +63,7 @@ class RetryingProducer:
         surroundings.recorder.client(self._process, properties)
 
     def act(self, phase: Phase, over: Event) -> None:
-        """Send what is not acknowledged and as many new batches as may be in flight, until it is over."""
+        """Send unacknowledged and new batches, up to the number in flight, until the phase is over."""
         while not over.is_set():
             client = self._connection.client()
             if client is None or not self._produce(client):
@@ -73,14 +73,14 @@ class RetryingProducer:
                 over.wait(self._workload.pause_ms / 1000)
 
     def close(self) -> None:
-        """What has no response by now has an unknown outcome."""
+        """Record an unknown outcome for each batch without a response."""
         for batch in self._unacknowledged:
             self._complete(batch, Outcome.INFO, REQUEST_TIMED_OUT)
         self._unacknowledged.clear()
         self._connection.forget()
 
     def _produce(self, client: RecordedRawClient) -> bool:
-        """Send once what may be in flight; whether the connection leads to a leader that takes it."""
+        """Send all batches in flight once; whether the node accepted all of them."""
         if self._identity is None:
             _, self._identity = client.init_producer_id()
             if self._identity is None:
@@ -131,7 +131,7 @@ class RetryingProducer:
         )
 
     def _receive(self, client: RecordedRawClient, correlation_id: int) -> bool:
-        """Take the response to the first batch without one; whether it was appended, or numbered anew."""
+        """Receive the response to the first unacknowledged batch; whether the batch is in the log."""
         response = client.client.receive(correlation_id, 2 * _TIMEOUT_MS / 1000)
         (of_partition,) = response.responses[0].partition_responses
         error = error_name(of_partition.error_code)
@@ -142,7 +142,7 @@ class RetryingProducer:
             return True
         if error == _FORGOTTEN:
             self._bump_epoch()
-        client.client.close()  # the responses behind it are of batches that are sent again
+        client.client.close()  # the later responses are for batches that are sent again
         return False
 
     def _bump_epoch(self) -> None:

@@ -1,13 +1,13 @@
-"""Mutation operators: two sets of rules by which one place of a module's source is changed.
+"""Mutation operators: two sets of rules for changing one place of a module's source.
 
-`CLASSIC` is what mutation testing has always used (Offutt's sufficient set, and statement deletion): a comparison off
-by one or reversed, arithmetic, a constant, a condition that always or never holds, `and` for `or`, a missing `not`,
-`min` for `max`, an assignment or a call that is left out.
+`CLASSIC` has the usual operators of mutation testing (Offutt's sufficient set, and statement deletion): a comparison
+off by one or reversed, arithmetic, a constant, a condition that always or never holds, `and` for `or`, a missing
+`not`, `min` for `max`, an assignment or a call that is left out.
 
-`OMISSIONS` is what reviewers overlook: an operand, a guard, a branch, a case, a filter, a bound or a whole statement
-that is missing, a condition or a predicate that is negated, a slice that is off by one, `min` for `max`.
+`OMISSIONS` has bugs that reviewers overlook: an operand, a guard, a branch, a case, a filter, a bound or a whole
+statement that is missing, a condition or a predicate that is negated, a slice that is off by one, `min` for `max`.
 
-The sample of one set does not depend on the other: `python -m chaos.mutants --rules omissions`.
+The samples of the two sets are independent: `python -m chaos.mutants --rules omissions`.
 """
 
 import ast

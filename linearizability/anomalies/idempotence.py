@@ -1,4 +1,4 @@
-"""What idempotence does not cover: a retry that a broker has forgotten (`ProducerStateManager`, KIP-98, KIP-360).
+"""Permitted duplicates: a restarted broker has lost the state of a batch (`ProducerStateManager`, KIP-98).
 
 A broker recognises the last five batches of a producer while it runs. Its producer snapshots hold the last one, and
 whenever it loads a log it begins with a snapshot: on a clean stop it takes one at the end, after a crash recovery takes
@@ -9,10 +9,10 @@ bumps its producer epoch appends the batch again (Java's producer and librdkafka
 A further copy of a record is explained by that, and by nothing else, where all of this holds:
 - The produce was idempotent and of no transaction, and the client could retry it and have more than one request in
   flight: with one, the batch to be retried is the last one.
-- The producer epoch may have been bumped: in one epoch a broker accepts a sequence once. Epoch 0 is never a bumped one.
+- The producer epoch may have been bumped (KIP-360): in one epoch a broker accepts a sequence once. Epoch 0 is no bump.
 - A restart overlaps the produce, and did not begin after the further copy was read. It is of the node that leads in the
-  leader epoch of that copy, as far as the history shows who led; else of any replica.
-- The copies are of different leader epochs, the later one of the higher: in one epoch a leader has one memory.
+  leader epoch of that copy, if the history shows the leader; else of any replica.
+- The later copy has the higher leader epoch: within one leader epoch a leader does not lose producer state.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ class _InFlight:
 
 
 def retries_forgotten(log: PartitionLog, records: Flags, reads: Flags) -> Flags:
-    """Which of some records may stand at several offsets because a restarted leader had forgotten them.
+    """Flag the records that may stand at several offsets because a restarted leader did not recognise the retry.
 
     :param reads: the read rows that count.
     """
@@ -79,7 +79,7 @@ def retries_forgotten(log: PartitionLog, records: Flags, reads: Flags) -> Flags:
 
 
 def _may_be_sent_again(log: PartitionLog, operation: np.int32) -> bool:
-    """Whether its client could send it in another producer epoch while others were in flight."""
+    """Whether the client could send the record again in another producer epoch, with several requests in flight."""
     operations = log.rows.operations
     if not operations.idempotent[operation] or operations.transaction[operation] >= 0:
         return False
@@ -90,7 +90,7 @@ def _may_be_sent_again(log: PartitionLog, operation: np.int32) -> bool:
 
 
 def _copies(log: PartitionLog, records: Flags, among: Flags) -> Iterator[tuple[int, list[_Copy]]]:
-    """Each record with its copies, by offset."""
+    """Yield each record with its copies in the order of offsets."""
     reads, complete_ns = log.rows.reads, log.rows.operations.complete_ns
     rows = np.flatnonzero(among & records[log.read_ids])
     rows = rows[np.lexsort((reads.offset[rows], log.read_ids[rows]))]
@@ -111,7 +111,7 @@ def _may_differ(one: _Copy, other: _Copy) -> bool:
 
 
 def _leaders(log: PartitionLog) -> dict[int, frozenset[int]]:
-    """By leader epoch, the node that was seen to lead in it. More than one is an anomaly of its own."""
+    """Return the nodes that led according to the history, by leader epoch. Several are the anomaly `two-leaders`."""
     states, sends = log.rows.states, log.rows.sends
     node = log.rows.operations.node[sends.operation]
     epochs = np.concatenate([states.leader_epoch[states.from_leader], sends.leader_epoch])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import reports
-from linearizability.cache import cache_directory, move_into_cache, why_refused
+from linearizability.cache import cache_directory, move_into_cache, rejection_reason
 from linearizability.isolated_python import module_command
 from reports.spark.errors import EngineUnavailableError
 from reports.spark.shipping import code_paths
@@ -39,13 +39,13 @@ def archive_path() -> Path:
 def archive_options() -> list[str]:
     """A JVM's options to use the archive; none where there is none yet, or not the one that was made."""
     path = archive_path()
-    return [] if why_refused(path) else [f'"-XX:SharedArchiveFile={path}"', *_QUIET]
+    return [] if rejection_reason(path) else [f'"-XX:SharedArchiveFile={path}"', *_QUIET]
 
 
 def make_archive() -> Path:
     """Make the archive unless it is there; takes some twenty seconds. Raises EngineUnavailableError."""
     path = archive_path()
-    if not why_refused(path):
+    if not rejection_reason(path):
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from linearizability.cache import move_into_cache, record_of, why_refused
+from linearizability.cache import move_into_cache, record_of, rejection_reason
 
 
 def build(directory, text="built"):
@@ -18,11 +18,11 @@ def build(directory, text="built"):
 
 def test_a_directory_is_what_was_built_and_is_replaced_whole(tmp_path):
     final = build(tmp_path)
-    assert why_refused(final) is None
+    assert rejection_reason(final) is None
     (final / "Three.class").touch()
-    assert "SHA-256" in why_refused(final)
+    assert "SHA-256" in rejection_reason(final)
     assert build(tmp_path, "again") == final
-    assert why_refused(final) is None
+    assert rejection_reason(final) is None
     assert {path.name for path in final.parent.iterdir()} == {"classes", record_of(final).name}
     assert (final / "One.class").read_text() == "again"
     assert not (final / "Three.class").exists()
@@ -40,10 +40,10 @@ def test_a_directory_is_what_was_built_and_is_replaced_whole(tmp_path):
         lambda final: final.chmod(0o777),
     ],
 )
-def test_a_directory_in_which_anything_was_changed_is_refused(tmp_path, change):
+def test_a_changed_directory_is_rejected(tmp_path, change):
     final = build(tmp_path)
     change(final)
-    assert why_refused(final)
+    assert rejection_reason(final)
 
 
 def test_what_every_user_could_write_when_it_was_built_is_closed(tmp_path):
@@ -54,6 +54,6 @@ def test_what_every_user_could_write_when_it_was_built_is_closed(tmp_path):
     assert (tmp_path / "final").stat().st_mode & 0o777 == 0o755
 
 
-def test_what_is_not_there_is_refused_in_a_phrase(tmp_path):
-    assert why_refused(tmp_path / "absent" / "file")
-    assert why_refused(tmp_path / "file")
+def test_a_missing_file_is_rejected_with_a_reason(tmp_path):
+    assert rejection_reason(tmp_path / "absent" / "file")
+    assert rejection_reason(tmp_path / "file")

@@ -1,4 +1,4 @@
-"""Temporary folders go with their process, whatever ends it, and nobody else's ever go."""
+"""Temporary folders are removed after their process has ended; those of other processes and users stay."""
 
 import os
 import subprocess
@@ -40,21 +40,21 @@ def run(end, then=""):
 KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
 
 
-def test_it_goes_when_it_is_left_and_when_the_process_ends(place):
+def test_a_folder_is_removed_with_its_context_and_with_the_process(place):
     with TemporaryFolder() as path:
         assert path.parent == place
     run("sys.exit(1)")
     assert list(place.iterdir()) == []
 
 
-def test_what_a_killed_process_has_left_goes_with_the_next_start(place):
+def test_folders_of_a_killed_process_are_removed_by_the_next_start(place):
     left = run(KILLED)
     assert [str(path) for path in place.iterdir()] == [left]
     with TemporaryFolder() as path:
         assert list(place.iterdir()) == [path]
 
 
-def test_what_a_living_process_holds_stays(place):
+def test_folders_of_running_processes_stay(place):
     program = PROGRAM.format(end="sys.stdin.read()", then="")
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as living:
@@ -67,7 +67,7 @@ def test_what_a_living_process_holds_stays(place):
     assert list(place.iterdir()) == []
 
 
-def test_what_is_kept_for_a_person_stays(place):
+def test_a_kept_folder_stays(place):
     kept = run(KILLED, then="folder.keep()")
     remove_abandoned(str(place))
     assert [str(path) for path in place.iterdir()] == [kept]
@@ -86,7 +86,7 @@ def test_links_are_neither_followed_nor_removed(place):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a directory away takes root")
-def test_what_belongs_to_another_user_stays(place):
+def test_folders_of_other_users_stay(place):
     left = run(KILLED)
     os.chown(left, 12345, 12345)
     remove_abandoned(str(place))

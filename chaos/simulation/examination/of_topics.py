@@ -278,7 +278,7 @@ def _cluster(facts: Facts) -> Any:
 
 
 def _old_metadata(facts: Facts) -> Any:
-    """Old versions cannot decline that a topic is created."""
+    """Return Metadata requests of several versions; before v4 none can decline that a topic is created."""
     requests = [request for version in (0, 1, 4, 7, 9, 12) for request in _metadata_of(facts, version)]
     return [*requests, Sleep(HEARD_MS), _deletion(NOWHERE)]
 
@@ -315,7 +315,7 @@ def _missing_topic(version: int, *names: str, creates: bool) -> Any:
 
 
 def _created_by_metadata(facts: Facts) -> Any:
-    """Topics are created by Metadata only where the request and the broker allow it; before version 4 all do."""
+    """Return requests for a missing topic: it is created if the request and the broker allow it (v0 to v3: always)."""
     look, clean = _missing_topic(12, NOWHERE, creates=False), _deletion(NOWHERE)
     return [
         *(look, Sleep(HEARD_MS), look),
@@ -325,7 +325,7 @@ def _created_by_metadata(facts: Facts) -> Any:
     ]
 
 
-def _of_created_by_metadata(facts: Facts) -> list[str]:
+def _created_by_metadata_errors(facts: Facts) -> list[str]:
     unknown, configuration = "UNKNOWN_TOPIC_OR_PARTITION", facts.configuration
     is_created = configuration.value("auto.create.topics.enable") and len(facts.brokers) >= configuration.integer(
         "default.replication.factor"
@@ -377,14 +377,16 @@ EXAMS: Final = (
         always(NONE, "MISMATCHED_ENDPOINT_TYPE", "UNSUPPORTED_ENDPOINT_TYPE"),
     ),
     Exam("what old clients are told", Whom.BROKER, _old_metadata, anything, unsettles=True),
-    Exam("topics that Metadata creates", Whom.BROKER, _created_by_metadata, _of_created_by_metadata, unsettles=True),
+    Exam(
+        "topics that Metadata creates", Whom.BROKER, _created_by_metadata, _created_by_metadata_errors, unsettles=True
+    ),
     Exam("what is told after a long while", Whom.BROKER, _after_a_long_while, anything, unsettles=True),
     Exam("topics by their ids", Whom.BROKER, _topics_by_id, anything),
     Exam(
         "topics that Metadata creates, at a leader",
         Whom.LEADER,
         _created_by_metadata,
-        _of_created_by_metadata,
+        _created_by_metadata_errors,
         unsettles=True,
     ),
 )

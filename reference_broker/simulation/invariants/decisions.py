@@ -11,9 +11,9 @@ module has what brokers ask of it, `topic_decisions` what administrators ask.
 |                     | replicas that may be in sync (KIP-497, 841, 903); the answer is the partition as it is then.  |
 |                     | What is refused stays as it is, and has what it is refused for                                |
 | BrokerRegistration  | the record says what the broker said; the same run keeps its epoch, another one begins fenced |
-| BrokerHeartbeat     | only the registered epoch is heard; fenced is who the metadata have fenced then; nobody is    |
-|                     | unfenced who does not know his registration, or goes who leads; a broker that leads nothing   |
-|                     | may shut down at once (KIP-631)                                                               |
+| BrokerHeartbeat     | only the registered epoch is accepted; the response has the fencing of the metadata then; no  |
+|                     | broker is unfenced before it has read its registration, or shuts down while it leads; one     |
+|                     | that leads nothing may shut down at once (KIP-631)                                            |
 | AllocateProducerIds | the block begins where the last one ended                                                     |
 | UnregisterBroker    | the broker is gone                                                                            |
 """

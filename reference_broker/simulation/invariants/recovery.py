@@ -1,11 +1,11 @@
-"""What a log is after a crash, against a slow replay of its batches (`LogLoader.recoverLog`, `LogSegment.recover`).
+"""Invariants of a recovered log, by a replay of its batches (`LogLoader.recoverLog`, `LogSegment.recover`).
 
 | name                      | what must hold                                                                          |
 |---------------------------|-----------------------------------------------------------------------------------------|
-| `recovered-producers`     | of each producer the last batch is known, and no other: what a producer snapshot holds  |
+| `recovered-producers`     | of each producer only the last batch is known, as in a producer snapshot                |
 | `recovered-epochs`        | the leader epochs are those of the batches, also where the checkpoint was not flushed   |
 | `recovered-index`         | the entries of each recovered segment's offset index are those that appending makes     |
-| `recovered-time-index`    | so are those of its time index, the last of which is the largest timestamp              |
+| `recovered-time-index`    | so are those of its time index; the last one has the largest timestamp                  |
 
 The replay reads the `.log` files and nothing else, header by header, and shares no code with the log.
 """
@@ -26,7 +26,7 @@ _TIME_INDEX_ENTRY = struct.Struct(">qi")
 
 
 def crashed_copy(log: PartitionLog) -> MemoryDisk:
-    """The files of a log as a crash may leave them: of the epochs only those that were flushed with the log."""
+    """Copy the files of a log as a crash may leave them, with only the leader epochs that were flushed with the log."""
     files, copy = cast("MemoryDisk", log._disk).files, MemoryDisk()
     copy.make_directory(log.directory)
     for name in log._disk.list(log.directory):
@@ -38,12 +38,13 @@ def crashed_copy(log: PartitionLog) -> MemoryDisk:
     return copy
 
 
-def check_recovered(who: object, log: PartitionLog, recovery_point: int, wall_ms: int) -> None:
+def check_recovered(name: object, log: PartitionLog, recovery_point: int, wall_ms: int) -> None:
     """Compare a log that was opened after a crash with the replay.
 
-    :param recovery_point: with which it was opened.
+    :param name: of the replica, for the message.
+    :param recovery_point: the recovery point with which it was opened.
     """
-    replay = _Replay(who, log)
+    replay = _Replay(name, log)
     replay.check_producers(wall_ms)
     replay.check_epochs()
     bases = [segment.base_offset for segment in log._segments]
@@ -53,13 +54,13 @@ def check_recovered(who: object, log: PartitionLog, recovery_point: int, wall_ms
 
 
 class _Replay:
-    def __init__(self, who: object, log: PartitionLog) -> None:
-        self._who = who
+    def __init__(self, name: object, log: PartitionLog) -> None:
+        self._name = name
         self._log = log
         self._files = cast("MemoryDisk", log._disk).files
 
     def _violated(self, name: str, detail: str) -> None:
-        raise InvariantViolation(name, f"{self._who}: after a crash, {detail}")
+        raise InvariantViolation(name, f"{self._name}: after a crash, {detail}")
 
     def _batches(self, base_offset: int) -> Iterator[tuple[int, BatchHeader]]:
         data, position = self._files[self._path(base_offset, LOG_SUFFIX)], 0
@@ -108,7 +109,7 @@ class _Replay:
                 expected.append((header.leader_epoch, max(header.base_offset, self._log.log_start_offset)))
         known = [entry for entry in self._log.epochs.entries if entry[1] < self._log.log_end_offset]
         if known != expected:
-            self._violated("recovered-epochs", f"it remembers {known}, its batches have {expected}")
+            self._violated("recovered-epochs", f"the cache has {known}, the batches have {expected}")
 
     def check_indexes(self, base_offset: int) -> None:
         index, times = bytearray(), bytearray()

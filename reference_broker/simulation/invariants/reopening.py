@@ -1,9 +1,9 @@
-"""A log that was closed cleanly opens with what it had, whatever its indexes say: the invariant `opens-as-closed`.
+"""The invariant `opens-as-closed`: a log that was closed cleanly opens with the same offsets and epochs.
 
-`LogLoader` trusts the segments after a clean shutdown and looks only at the tail of the last one, which it finds by the
-offset index. The index is no record of what was acknowledged: one that contradicts the segment is rebuilt
-(`LogSegment.sanityCheck`). Each log of a node that has shut down cleanly is opened twice in a copy of its files: as it
-is, and with a last index entry that names no batch.
+After a clean shutdown `LogLoader` trusts the segments and reads only the tail of the last one, which it finds by the
+offset index. An index that contradicts its segment must be rebuilt (`LogSegment.sanityCheck`), and no record may be
+lost by it. Each log of a node that has shut down cleanly is opened twice in a copy of its files: unchanged, and with a
+last index entry that names no batch.
 """
 
 from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
@@ -18,10 +18,10 @@ _ENTRY_SIZE_BYTES = 8
 
 
 class ReopeningInvariants(Observer):
-    """An observer of a watch."""
+    """Observer that opens the logs of each node that has shut down cleanly."""
 
     def ended(self, watched: Watched) -> None:
-        """See the module."""
+        """Check every log of a node that has shut down cleanly."""
         if watched.machine.ended_by == "stop" and watched.disk.exists(CLEAN_SHUTDOWN_FILE):
             for replica in watched.open:
                 if replica.partition is not None and replica.partition.log.log_end_offset > 0:
@@ -29,7 +29,7 @@ class ReopeningInvariants(Observer):
 
 
 def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: PartitionLog) -> None:
-    """See the module. Raises `InvariantViolation`."""
+    """Open the log twice and compare. Raises `InvariantViolation`."""
     for damages in (False, True):
         copy = _copied(disk, log.directory)
         if damages and not _damage_last_entry(copy, log.directory):
@@ -44,7 +44,7 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: PartitionL
 
 
 def _content(log: PartitionLog) -> tuple[int, int, tuple[tuple[int, int], ...]]:
-    """Start, end and epochs, but for one without records: `LogLoader` truncates the epoch cache at the log end."""
+    """Return start, end and epochs, without an epoch that has no records: `LogLoader` truncates those."""
     end_offset = log.log_end_offset
     return log.log_start_offset, end_offset, tuple(entry for entry in log.epochs.entries if entry[1] < end_offset)
 
@@ -59,7 +59,7 @@ def _copied(disk: SimulatedDisk | MemoryDisk, directory: str) -> MemoryDisk:
 
 
 def _damage_last_entry(disk: MemoryDisk, directory: str) -> bool:
-    """Let the last offset index name a position within a batch. False where it has no entry."""
+    """Change the position in the last entry of the last offset index. False if there is no entry."""
     path = max(
         (path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(".index")), default=""
     )

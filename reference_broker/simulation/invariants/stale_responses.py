@@ -1,9 +1,9 @@
-"""A follower uses a Fetch response only where it still fits: the invariant `stale-response`.
+"""The invariant `stale-response`: a follower ignores a Fetch response for a partition that changed since the request.
 
 Between a request and its response a partition may get another leader epoch, another fetcher or another log end, and
-`AbstractFetcherThread.processFetchRequest` uses the response only for partitions that still are as the request said.
-How rarely a stale response arrives depends on the rest of the broker, so each response is given to its fetcher a second
-time: for the partitions that it has changed it is stale by then, and must not change them again.
+`AbstractFetcherThread.processFetchRequest` uses the response only for partitions whose fetch offset and leader epoch
+are those of the request. Stale responses are rare in a run, so each response is passed to its fetcher a second time:
+for the partitions that it has changed it is stale, and must not change them again.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ Take = Callable[[tuple[Asked, ...], Any, Now], None]
 
 
 class StaleResponseInvariants(Observer):
-    """An observer of a watch."""
+    """Observer that repeats the responses of every fetcher."""
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """See the module. Fetchers come with the partitions that they follow."""
+        """Wrap the fetchers, which are created when partitions are assigned."""
         assert watched.node is not None
         if watched.node.broker is not None:
             for fetcher in watched.node.broker.replicas._fetchers._fetchers.values():
@@ -31,7 +31,7 @@ class StaleResponseInvariants(Observer):
 
 
 def repeat_responses(fetcher: Fetcher) -> None:
-    """Give a fetcher each response a second time. Raises `InvariantViolation` if a stale one changes anything."""
+    """Wrap a fetcher so that it gets each response twice. Raises `InvariantViolation` if a stale one has an effect."""
     if "_take" in vars(fetcher):
         return
     take = fetcher._take
@@ -43,10 +43,10 @@ def repeat_responses(fetcher: Fetcher) -> None:
         if stale:
             take(stale, response, now)
         for (state, offset), was in zip(stale, before, strict=True):
-            if (is_so := _known(state)) != was:
-                where = f"{state.partition.topic}-{state.partition.index}"
-                detail = f"{where}: the response to a fetch from {offset} made of end, watermark, phase {was}: {is_so}"
-                raise InvariantViolation("stale-response", detail)
+            if (now_known := _known(state)) != was:
+                partition = f"{state.partition.topic}-{state.partition.index}"
+                detail = f"a stale response changed log end, high watermark and phase from {was} to {now_known}"
+                raise InvariantViolation("stale-response", f"{partition}, fetch from {offset}: {detail}")
 
     fetcher._take = twice  # type: ignore[method-assign]
 

@@ -95,7 +95,7 @@ def test_a_retry_that_a_restarted_leader_had_forgotten_is_permitted(tmp_path, co
         pytest.param({"epochs": (0, 2, 2)}, id="a third copy of the same leader epoch"),
     ],
 )
-def test_any_other_is_a_violation(tmp_path, columns):
+def test_any_other_duplicate_is_a_violation(tmp_path, columns):
     assert verdict(tmp_path, **columns) == "violation"
 
 
@@ -103,7 +103,7 @@ def test_any_other_is_a_violation(tmp_path, columns):
 @pytest.mark.parametrize("bumped", [False, True])
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("unacknowledged", [False, True])
-def test_the_page_of_promises_says_the_same(tmp_path, restarted, bumped, several, unacknowledged):
+def test_the_page_of_promises_agrees(tmp_path, restarted, bumped, several, unacknowledged):
     permitted = verdict(
         tmp_path,
         faults=[("kill", "1" if restarted else "2", KILLED_NS, BACK_NS)],

@@ -1,4 +1,4 @@
-"""Lines of files that somebody else wrote, of bounded length."""
+"""Lines of foreign files have a bounded length."""
 
 import gzip
 

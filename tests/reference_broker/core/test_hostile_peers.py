@@ -1,4 +1,4 @@
-"""No message of a peer ends a node or uses up the epochs, whatever it says; a restart finds what it can read."""
+"""Invalid messages of raft peers end no node and do not exhaust the epochs; the persisted state stays readable."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -85,7 +85,7 @@ def test_a_candidate_that_is_no_voter_changes_nothing(cluster):
 
 
 @pytest.mark.parametrize("api", ["BeginQuorumEpoch", "EndQuorumEpoch"])
-def test_a_node_is_not_the_leader_because_a_peer_says_so(cluster, api):
+def test_a_peer_cannot_make_a_node_the_leader(cluster, api):
     follower = next(node_id for node_id in cluster.nodes if node_id != cluster.active_controller)
     for epoch in ("current", "next"):
         before = cluster.nodes[follower].quorum.state
@@ -102,7 +102,7 @@ def test_a_second_leader_of_an_epoch_is_rejected(cluster):
 
 @pytest.mark.parametrize("epoch", [MAX_EPOCH - 1, MAX_EPOCH])
 def test_a_quorum_without_epochs_left_starts_and_writes_none(epoch):
-    """As no message can bring it about any more, but an older release may have left it."""
+    """An older release may have written such a file; no message causes it any more."""
     cluster = Cluster(3)
     for node_id in (1, 2, 3):
         cluster.kill(node_id)
@@ -118,7 +118,7 @@ def test_a_quorum_without_epochs_left_starts_and_writes_none(epoch):
 
 
 @pytest.mark.parametrize(("epoch", "leader"), [(2**31, -1), (-1, -1), (0, 2**31), (0, -2)])
-def test_what_the_file_could_not_say_is_no_election(epoch, leader):
+def test_an_election_state_out_of_range_is_rejected(epoch, leader):
     with pytest.raises(ValueError, match="no epoch or node id"):
         ElectionState(epoch, leader)
 

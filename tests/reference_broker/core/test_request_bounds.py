@@ -1,4 +1,4 @@
-"""What one request may ask for is bounded, whatever arrays it has: for every API that a node serves."""
+"""Bounds on the arrays of a request, for every API that a node serves."""
 
 import dataclasses
 from typing import get_args, get_origin, get_type_hints
@@ -32,7 +32,7 @@ def arrays_of(entity_type, path=()):
 
 
 def multiplied(entity, path, count):
-    """The message with so many of the elements that the array at a path has."""
+    """Return the message with `count` elements in the array at a path."""
     name, *rest = path
     value = getattr(entity, name)
     if not rest:

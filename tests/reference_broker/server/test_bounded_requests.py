@@ -153,9 +153,11 @@ def test_timestamps_that_only_headers_have(broker, client):
     late = header._replace(crc=checksum(records)).pack() + plain[61:]
     for _ in range(5):
         assert produce(client, "late", late) == "none"
-    asked = [{"partition_index": 0, "timestamp": 2**40}]
+    partitions = [{"partition_index": 0, "timestamp": 2**40}]
     with others_are_served(broker):
-        [topic] = client.send("ListOffsets", 7, replica_id=-1, topics=[{"name": "late", "partitions": asked}]).topics
+        [topic] = client.send(
+            "ListOffsets", 7, replica_id=-1, topics=[{"name": "late", "partitions": partitions}]
+        ).topics
     assert topic.partitions[0].offset == -1
 
 
