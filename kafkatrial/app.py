@@ -31,7 +31,7 @@ from linearizability.cache import cache_directory
 
 _CLICK_INTERRUPTED = 130
 _ARGPARSE = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-"""Pass every word on: the command has a parser of its own."""
+"""Pass every argument on: the command has a separate parser."""
 
 
 def run_command(words: list[str]) -> ExitCode:

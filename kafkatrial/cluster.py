@@ -42,7 +42,7 @@ class ClusterNode:
     :ivar state: running, paused, killed, shut down, or ended, if its process ended by itself.
     :ivar action: that is in progress on it; null: none.
     :ivar exit_status: of its process, as a shell reports it; null while it runs.
-    :ivar reason: the line of its log that tells why it ended by itself.
+    :ivar reason: the line of its log with the cause, if it ended by itself.
     """
 
     id: int
@@ -148,7 +148,7 @@ class KafkaCluster:
 
     @contextmanager
     def pause(self, node: int | str) -> Iterator[int]:
-        """SIGSTOP inside the context, SIGCONT when it is left, unless the pause is over by then. Yields the node id."""
+        """SIGSTOP inside the context, SIGCONT when it is left, unless the pause is already over. Yields the node id."""
         paused = self._act(node, "pause")
         try:
             yield paused

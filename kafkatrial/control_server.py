@@ -8,8 +8,8 @@
     POST        /restore
     POST        /stop
 
-Starlette on uvicorn's h11. What they leave open is closed here, because a client that reaches the port can stop the
-cluster, and a browser lets every web page send requests to it:
+Starlette on uvicorn's h11. Checks that they do not make are made here, because a client that reaches the port can stop
+the cluster, and a browser lets every web page send requests to it:
 
 - `_Gate` reads the body before anything else looks at a request, so that none of it can run as a next request, and
   rejects what comes from a web page: a page cannot forge `Host`, nor leave out `Origin` where it sends a POST.
@@ -78,7 +78,7 @@ _STATUS: Mapping[type[ControlError], HTTPStatus] = {
 
 
 class ControlServer:
-    """Serves a `Control` on a free port of 127.0.0.1, on a thread of its own, until it is closed."""
+    """Server of a `Control` on a free port of 127.0.0.1, on a separate thread, until it is closed."""
 
     def __init__(self, control: Control, token: str | None = None) -> None:
         """Listen.
@@ -219,7 +219,7 @@ def _path(scope: Scope) -> str:
     return path if len(path) <= _SHOWN_MAX else f"{path[:_SHOWN_MAX]}…"
 
 
-# --- who may send requests, and how
+# --- checks of requests and connections
 
 
 class _Gate:
@@ -234,7 +234,7 @@ class _Gate:
             is_small = await _drain(Headers(scope=scope), receive)
         except ClientDisconnect:
             return
-        if not is_small:  # what comes of it yet is passed over, which no response of an application can do
+        if not is_small:  # the rest of the body is discarded, which no response of an application can do
             message = f"the body has more than {BODY_BYTES_MAX} bytes; no request needs a body"
             scope["extensions"][_CONNECTION]["reject"](HTTPStatus.BAD_REQUEST, message)
             return

@@ -68,7 +68,7 @@ _OUT_OF_MEMORY = {"builtins.MemoryError", "duckdb.OutOfMemoryException", "_duckd
 _NO_TEMPORARY_DIRECTORY = "No usable temporary directory"
 """So begins what `tempfile` raises where every directory that it knows is full, or cannot be written."""
 _NO_THREAD = re.compile("can't start new thread|Failed to launch worker thread")
-"""Python and PyArrow say this where there is no memory for another stack."""
+"""Message of Python and PyArrow if there is no memory for the stack of another thread."""
 _MEMORY_MIN = 512 << 20
 _NO_ROOM = 1 << 16
 """Bytes: a directory with less is full."""
@@ -100,9 +100,9 @@ def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
 
 
 def what_is_lacking(error: BaseException, run_dir: Path | None = None) -> str | None:
-    """Which resource of the machine an error says is used up, in one line; None for an error of another kind.
+    """Return in one line which resource of the machine is exhausted; None for an error of another kind.
 
-    Errors that were raised while another was handled, or that wrap one, count as that one.
+    The causes and contexts of an error are searched as well.
     """
     for each in _chain(error):
         if isinstance(each, FileNotFoundError) and str(each.strerror).startswith(_NO_TEMPORARY_DIRECTORY):

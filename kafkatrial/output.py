@@ -1,8 +1,8 @@
-"""Standard output and error of a process: any text in any encoding, and a reader that goes away.
+"""Standard output and error of a process: text in any encoding, and a pipe whose reader has ended.
 
-A pipe whose reader has gone (`kafkatrial check … | head -1`) ends the command, after its cluster was stopped and its
-results were kept, with the exit code that a shell shows for SIGPIPE. The signal itself stays ignored, because it would
-also come from a broker that closes its connection.
+A command whose reader has ended (`kafkatrial check … | head -1`) stops its cluster, saves its results, and ends with
+the exit code that a shell shows for SIGPIPE. The signal itself stays ignored, because a broker that closes its
+connection would cause it too.
 """
 
 import io
@@ -17,7 +17,7 @@ from kafkatrial.exit_codes import ExitCode
 
 
 def accept_any_text() -> None:
-    """Let both streams escape what their encoding does not hold, instead of raising UnicodeEncodeError."""
+    """Let both streams escape characters that are not in their encoding, instead of raising UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -34,7 +34,7 @@ def is_reader_gone() -> bool:
 
 
 def is_null_device() -> bool:
-    """Whether standard output leads nowhere."""
+    """Whether standard output is the null device."""
     try:
         stream = sys.__stdout__
         return stream is not None and os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
@@ -43,7 +43,7 @@ def is_null_device() -> bool:
 
 
 def flushed(code: ExitCode) -> ExitCode:
-    """Write out what is buffered, and return the exit code, which is another one where that is not possible."""
+    """Flush standard output, and return the exit code, which is another one if that fails."""
     if sys.stdout is None:
         return code
     try:
@@ -55,6 +55,8 @@ def flushed(code: ExitCode) -> ExitCode:
         code = ExitCode.INTERNAL
     else:
         return code
-    with suppress(OSError, ValueError):  # or the interpreter, which flushes once more, would end with a code of its own
+    with suppress(
+        OSError, ValueError
+    ):  # else the interpreter flushes again at its end, and its exit code replaces ours
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code

@@ -210,8 +210,8 @@ def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
     """A running cluster with fault injection: the first `--target`, or else the reference broker.
 
     After each test every fault of it is ended, every node that is down is restarted, and all replicas are in sync
-    again. Topics, records and groups stay for as long as the cluster, one for the session unless
-    `--kafkatrial-cluster-scope` says otherwise.
+    again. Topics, records and groups stay for as long as the cluster: for the session, or for the scope that
+    `--kafkatrial-cluster-scope` sets.
     """
     from kafkatrial.cluster import ClusterError, KafkaCluster
 

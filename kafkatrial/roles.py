@@ -15,7 +15,7 @@ from fixtures.clients.raw import RawClient, RawClientError
 from fixtures.targets.target import Node
 
 _TIMEOUT_S = 5.0
-"""For one node, which may be stopped without our knowing."""
+"""For one node, which may be paused by others."""
 _CLUSTER_METADATA = "__cluster_metadata"
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def find_partition(nodes: Sequence[Node], topic: str, partition: int) -> Partiti
 
     def request(client: RawClient) -> list[PartitionMetadata]:
         response = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), (topic,)))
-        partitions = (found for of_topic in response.topics for found in of_topic.partitions)
+        partitions = (found for described in response.topics for found in described.partitions)
         return [_partition_metadata(found) for found in partitions if found.partition_index == partition]
 
     found = [each for response in _responses(nodes, request) for each in response]
@@ -47,8 +47,8 @@ def find_controller(nodes: Sequence[Node]) -> int | None:
 
     def request(client: RawClient) -> list[tuple[int, int]]:
         schema = client.schema_for(ApiKey.DESCRIBE_QUORUM)
-        of_topic = schema.TopicData(topic_name=_CLUSTER_METADATA, partitions=(schema.PartitionData(partition_index=0),))
-        response = client.request(schema.DescribeQuorumRequest(topics=(of_topic,)))
+        quorum = schema.TopicData(topic_name=_CLUSTER_METADATA, partitions=(schema.PartitionData(partition_index=0),))
+        response = client.request(schema.DescribeQuorumRequest(topics=(quorum,)))
         partitions = (found for each in response.topics for found in each.partitions)
         return [(int(found.leader_epoch), int(found.leader_id)) for found in partitions if found.leader_id >= 0]
 
@@ -68,7 +68,7 @@ def _partition_metadata(found: Any) -> PartitionMetadata:
 def _responses(nodes: Sequence[Node], request: Callable[[RawClient], T]) -> Iterator[T]:
     """Send a request to all nodes at once; yield the responses of those that respond in time."""
 
-    def of_node(node: Node) -> T | None:
+    def send(node: Node) -> T | None:
         try:
             with RawClient(node.host, node.port, timeout_s=_TIMEOUT_S) as client:
                 return request(client)
@@ -77,4 +77,4 @@ def _responses(nodes: Sequence[Node], request: Callable[[RawClient], T]) -> Iter
 
     if nodes:
         with ThreadPoolExecutor(len(nodes), "roles") as threads:
-            yield from (response for response in threads.map(of_node, nodes) if response is not None)
+            yield from (response for response in threads.map(send, nodes) if response is not None)

@@ -74,9 +74,9 @@ def histories_in(directory: Path) -> dict[str, Path]:
 
 
 def unfinished_reasons(directory: Path) -> tuple[str, ...]:
-    """Why the histories in a directory are not all that its command was to write; empty if they are.
+    """Return why histories are missing that the command of a directory was to write; empty if none are.
 
-    A history says for itself whether it is finished. This is about those that were never begun.
+    Whether a single history is finished is in its run.json; this is about histories that were never begun.
     """
     if (directory / RUN_FILE).exists():
         return ()

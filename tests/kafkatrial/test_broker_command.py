@@ -215,7 +215,7 @@ def process_of(cluster, node):
     return process
 
 
-def test_a_node_that_ends_by_itself_is_told_and_restored(three):
+def test_a_node_that_ends_by_itself_is_reported_and_restored(three):
     process_of(three, 2).kill()
     while (node := three.nodes[1]).state == "running":
         pass
@@ -252,7 +252,7 @@ def test_faults_by_role(three):
 
 
 @pytest.mark.parametrize("end", [end_by_signal(signal.SIGTERM), end_by_request], ids=["SIGTERM", "request"])
-def test_it_ends_while_a_restart_waits(start, end):
+def test_the_command_ends_while_a_restart_waits(start, end):
     """For a quorum that there is not: the restarted node serves no client."""
     broker = start()
     url = broker.control.removeprefix("control ")

@@ -76,7 +76,7 @@ def under_way(slow, do):
         results.append(future.result())
 
 
-def test_cluster_tells_nodes_states_and_cuts(send):
+def test_cluster_lists_nodes_states_and_cuts(send):
     send("POST", "/nodes/2/pause")
     send("POST", "/links/client/3/cut")
     status, cluster = send("GET", "/cluster")
@@ -88,7 +88,7 @@ def test_cluster_tells_nodes_states_and_cuts(send):
     assert send("GET", "/nodes/2") == (200, cluster["nodes"][1])
 
 
-def test_what_is_asked_is_done_in_order(send, target):
+def test_actions_are_carried_out_in_order(send, target):
     for path in ("/nodes/1/kill", "/nodes/1/restart", "/nodes/1/pause", "/nodes/1/resume", "/links/1/2/cut"):
         assert send("POST", path)[0] == 200, path
     assert send("DELETE", "/links/1/2/cut") == (200, {"source": 1, "destination": 2, "cut": False})
@@ -161,7 +161,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("method", "path", "allowed"), OTHERS)
-def test_another_method_is_405_with_those_that_there_are(control, request_to, target, method, path, allowed):
+def test_an_unsupported_method_is_405_with_the_allowed_ones(control, request_to, target, method, path, allowed):
     with ControlServer(control) as server:
         response, content = request_to(server.url, method, path)
     assert (response.status, response.headers["Allow"], response.headers["Connection"]) == (405, allowed, "close")
@@ -170,7 +170,7 @@ def test_another_method_is_405_with_those_that_there_are(control, request_to, ta
     assert not control.stop_requested.is_set()
 
 
-def test_what_the_cluster_fails_to_do_is_an_error_of_its_own(send, target, monkeypatch):
+def test_a_failed_action_of_the_cluster_is_a_separate_error(send, target, monkeypatch):
     def fail(node):
         raise TargetError("node 1 did not start again")
 
@@ -180,7 +180,7 @@ def test_what_the_cluster_fails_to_do_is_an_error_of_its_own(send, target, monke
     assert states(send)[0] == "killed"
 
 
-def test_an_error_of_ours_is_one_line_and_a_file(send, target, monkeypatch, capfd):
+def test_an_internal_error_is_one_line_and_a_file(send, target, monkeypatch, capfd):
     def fail(node):
         raise RuntimeError("of\nseveral lines")
 
@@ -190,7 +190,7 @@ def test_an_error_of_ours_is_one_line_and_a_file(send, target, monkeypatch, capf
     assert line.startswith("kafkatrial: internal error: RuntimeError: of (traceback in ")
 
 
-def test_a_target_without_processes_says_so(target, request_to):
+def test_a_target_without_processes_rejects_actions_on_nodes(target, request_to):
     class Bare:
         name = "bootstrap:h:1"
         capabilities = frozenset()
@@ -242,7 +242,7 @@ def test_a_node_that_ended_unseen_is_ended_for_an_action(send, target, action):
     assert target.done == []
 
 
-def test_while_a_restart_waits_all_else_goes_on(send, target, monkeypatch):
+def test_other_actions_continue_while_a_restart_waits(send, target, monkeypatch):
     restart = Slow(target.restart)
     monkeypatch.setattr(target, "restart", restart)
     send("POST", "/nodes/1/kill")
@@ -257,7 +257,7 @@ def test_while_a_restart_waits_all_else_goes_on(send, target, monkeypatch):
     assert states(send) == ["running", "killed", "running"]
 
 
-def test_of_many_that_kill_a_node_at_once_one_does(send, target, monkeypatch):
+def test_one_of_many_concurrent_kills_of_a_node_succeeds(send, target, monkeypatch):
     kill = Slow(target.kill)
     monkeypatch.setattr(target, "kill", kill)
     with under_way(kill, lambda: send("POST", "/nodes/1/kill")) as results, ThreadPoolExecutor(8) as threads:
@@ -295,7 +295,7 @@ def test_restoring_waits_after_faults_that_are_over_and_for_nothing_otherwise(se
     assert target.done == ["kill 1", "restart 1", "whole"]
 
 
-def test_restoring_waits_for_what_is_in_progress_and_keeps_all_else_off(send, control, target, monkeypatch):
+def test_restoring_waits_for_actions_in_progress_and_rejects_others(send, control, target, monkeypatch):
     restart = Slow(target.restart)
     monkeypatch.setattr(target, "restart", restart)
     whole = Slow(lambda target, raise_if_ended: target.done.append("whole"))
@@ -312,7 +312,7 @@ def test_restoring_waits_for_what_is_in_progress_and_keeps_all_else_off(send, co
     assert target.done == ["kill 1", "restart 1", "whole"]
 
 
-def test_what_cannot_be_restored_is_tried_again(send, target, monkeypatch):
+def test_a_failed_restoration_is_retried(send, target, monkeypatch):
     def fail(node):
         raise TargetError("its disk is full")
 
@@ -336,7 +336,7 @@ def test_stopping_heals_everything(control, target):
         control.act_on_node(2, "kill")
 
 
-def test_an_error_because_of_the_end_is_said_to_be_one(control, target, monkeypatch):
+def test_an_error_caused_by_the_stop_is_reported_as_such(control, target, monkeypatch):
     def fail(node):
         control.close()
         raise TargetError("node 1 ended by itself")
@@ -347,7 +347,7 @@ def test_an_error_because_of_the_end_is_said_to_be_one(control, target, monkeypa
         control.act_on_node(1, "restart")
 
 
-def test_a_stop_is_answered_before_it_happens(send, control):
+def test_the_response_to_a_stop_precedes_it(send, control):
     assert send("POST", "/stop") == (200, {"stopping": True})
     assert control.stop_requested.wait(TIMEOUT_S)
 
@@ -365,20 +365,20 @@ def test_a_server_that_is_closed_is_gone(control, request_to):
 
 @pytest.fixture
 def metadata(monkeypatch):
-    """What brokers say of partition t-0, one element for each time that they are asked; the last stays."""
-    told = [PartitionMetadata(leader_epoch=4, leader=2, replicas=(1, 2, 3), isr=(2, 3))]
+    """Metadata of partition t-0 in the responses of brokers, one element for each request; the last one stays."""
+    queued = [PartitionMetadata(leader_epoch=4, leader=2, replicas=(1, 2, 3), isr=(2, 3))]
 
     def find_partition(nodes, topic, partition):
-        now = told[0] if len(told) == 1 else told.pop(0)
+        now = queued[0] if len(queued) == 1 else queued.pop(0)
         return now if (topic, partition) == ("t", 0) else None
 
     monkeypatch.setattr(roles, "find_partition", find_partition)
     monkeypatch.setattr(roles, "find_controller", lambda nodes: 3)
     monkeypatch.setattr("kafkatrial.control.TOPIC_TIMEOUT_S", 0)
-    return told
+    return queued
 
 
-def test_a_partition_as_it_is(send, metadata):
+def test_the_metadata_of_a_partition(send, metadata):
     assert send("GET", "/topics/t/partitions/0") == (
         200,
         {"topic": "t", "partition": 0, "leader": 2, "leader_epoch": 4, "replicas": [1, 2, 3], "isr": [2, 3]},
@@ -411,7 +411,7 @@ def test_a_role_is_waited_for(send, target, metadata):
     assert target.done == ["kill 2", "kill 3"]
 
 
-def test_a_role_that_nobody_takes_is_an_error(send, target, metadata, monkeypatch):
+def test_a_role_that_no_node_has_is_an_error(send, target, metadata, monkeypatch):
     monkeypatch.setattr("kafkatrial.control.ROLE_TIMEOUT_S", 0)
     metadata[:] = [PartitionMetadata(5, None, (1, 2, 3), (2,))]
     assert send("POST", "/nodes/leader:t:0/kill") == (409, {"error": "partition t-0 has no leader"})

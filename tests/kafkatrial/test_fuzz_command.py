@@ -22,7 +22,7 @@ LOST = Judgement(10, 10, (Anomaly("lost-write", Verdict.VIOLATION, 1, ()),))
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--minutes", "0"], "--minutes, --seconds: 0 seconds is no time to send requests for"),
+        (["--minutes", "0"], "--minutes, --seconds: 0 seconds; give a positive number"),
         (["--minutes", "1", "--seconds", "60"], "--minutes and --seconds name the same time; give one of them"),
         (["--target", "referense"], "referense: unknown target; did you mean reference?"),
         (["--target", "bootstrap:localhost:9092"], "bootstrap:localhost:9092: an existing cluster is not fuzzed"),
@@ -53,7 +53,7 @@ def finding(symptom, is_confirmed):
         (CLEAN, [finding(Symptom.TRACEBACK, None)], ExitCode.VIOLATION),
     ],
 )
-def test_the_exit_code_says_what_was_found(judgement, findings, code):
+def test_the_exit_code_depends_on_judgement_and_findings(judgement, findings, code):
     assert exit_code_of(SessionReport(FuzzProgress(), judgement), findings) is code
 
 

@@ -1,4 +1,4 @@
-"""Bytes that a web page, or anybody, could send to the control interface: nothing of them is done to the cluster."""
+"""Hostile requests to the control interface, from web pages and raw sockets: none has an effect on the cluster."""
 
 import json
 import socket
@@ -123,7 +123,7 @@ def test_an_error_ends_the_connection_with_what_is_on_it(server, target, sent, s
         *("127.0.0.1, evil.example", "127.0.0.1 evil.example", "127.0.0.1\r\n evil.example", ":80", "127.0.0.1/"),
     ],
 )
-def test_any_other_host_is_foreign(server, target, host):
+def test_another_host_header_is_rejected(server, target, host):
     assert responses(exchange(server, request(host=host))) == [(403, {"error": FOREIGN}, "close")]
     assert target.done == []
 
@@ -136,7 +136,7 @@ def test_any_other_host_is_foreign(server, target, host):
         "X-Forwarded-For: 1.2.3.4\r\nOrigin: http://evil.example",
     ],
 )
-def test_web_pages_are_foreign(server, target, header):
+def test_requests_of_web_pages_are_rejected(server, target, header):
     assert responses(exchange(server, request("POST /nodes/1/kill HTTP/1.1", header))) == [
         (403, {"error": FOREIGN}, "close")
     ]
@@ -144,7 +144,7 @@ def test_web_pages_are_foreign(server, target, header):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:1", "127.0.0.1:65535"])
-def test_this_machine_is_not(server, target, host):
+def test_requests_of_this_machine_are_accepted(server, target, host):
     sent = request("POST /nodes/1/pause HTTP/1.1", "Connection: close", "Sec-Fetch-Site: none", host=host)
     assert responses(exchange(server, sent)) == [(200, {"node": 1, "state": "paused"}, "close")]
     assert target.done == ["pause 1"]
@@ -162,7 +162,7 @@ def test_this_machine_is_not(server, target, host):
         *("Host: evil.example", f"Padding: {'x' * 1_000_000}"),
     ],
 )
-def test_what_is_no_request_is_400_in_json(server, target, headers):
+def test_an_invalid_request_is_400_in_json(server, target, headers):
     ((status, content, connection),) = responses(exchange(server, request("POST /nodes/1/kill HTTP/1.1", headers)))
     assert (status, [*content], connection) == (400, ["error"], "close")
     assert len(content["error"].splitlines()) == 1
@@ -180,7 +180,7 @@ def test_what_is_no_request_is_400_in_json(server, target, headers):
         b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_400_in_json(server, target, sent):
+def test_bytes_that_are_not_http_are_400_in_json(server, target, sent):
     ((status, content, connection),) = responses(exchange(server, sent))
     assert (status, [*content], connection) == (400, ["error"], "close")
     assert target.done == []
@@ -195,7 +195,7 @@ def test_what_is_no_http_is_400_in_json(server, target, sent):
         *(("/nodes/1;kill", 405), ("/NODES/1/kill", 404)),
     ],
 )
-def test_another_form_of_target_is_no_other_way_in(server, target, target_form, status):
+def test_every_form_of_request_target_is_checked(server, target, target_form, status):
     ((found, content, connection),) = responses(exchange(server, request(f"POST {target_form} HTTP/1.1")))
     assert (found, [*content], connection) == (status, ["error"], "close")
     assert target.done == []
@@ -220,7 +220,7 @@ CLOSING = request("GET /nodes/3 HTTP/1.1", "Connection: close")
         request("POST /nodes/2/pause HTTP/1.1", f"Content-Length: {BODY_BYTES_MAX}", body=b"x" * BODY_BYTES_MAX),
     ],
 )
-def test_a_body_is_read_and_means_nothing(server, target, body):
+def test_a_body_is_read_and_ignored(server, target, body):
     paused, node = responses(exchange(server, body, CLOSING))
     assert (paused[0], node[0], node[1]["id"]) == (200, 200, 3)
     assert target.done == ["pause 2"]
@@ -236,7 +236,7 @@ def test_a_body_is_read_and_means_nothing(server, target, body):
         (b"5\r\nhello" + KILL, None),
     ],
 )
-def test_a_chunked_body_that_is_none_ends_the_connection(server, target, body, error):
+def test_an_invalid_chunked_body_ends_the_connection(server, target, body, error):
     ((status, content, connection),) = responses(exchange(server, CHUNKED, body))
     assert (status, connection) == (400, "close")
     assert error in {None, content["error"]}
@@ -244,7 +244,7 @@ def test_a_chunked_body_that_is_none_ends_the_connection(server, target, body, e
 
 
 @pytest.mark.parametrize("header", [f"Content-Length: {8 << 20}", "Transfer-Encoding: chunked"])
-def test_a_body_that_is_too_large_is_rejected_in_words_that_arrive(server, target, header):
+def test_the_rejection_of_a_too_large_body_arrives(server, target, header):
     """Closing a connection with bytes unread would reset it, and lose the response on the way."""
     body = chunked(*[b"x" * 65536] * 128) if "chunked" in header else b"x" * (8 << 20)
     came = exchange(server, request("POST /nodes/1/kill HTTP/1.1", header), body)
@@ -253,7 +253,7 @@ def test_a_body_that_is_too_large_is_rejected_in_words_that_arrive(server, targe
 
 
 @pytest.mark.parametrize("first", ["Content-Length", "Transfer-Encoding"])
-def test_two_lengths_are_none(server, target, first):
+def test_conflicting_lengths_are_rejected(server, target, first):
     both = {"Content-Length": "Content-Length: 5", "Transfer-Encoding": "Transfer-Encoding: chunked"}
     headers = [both.pop(first), *both.values()]
     sent = request("POST /nodes/2/pause HTTP/1.1", *headers, body=b"0\r\n\r\n") + KILL
@@ -262,13 +262,13 @@ def test_two_lengths_are_none(server, target, first):
     assert target.done == []
 
 
-def test_requests_that_are_pipelined_are_done_in_order(server, target):
+def test_pipelined_requests_are_carried_out_in_order(server, target):
     sent = request("POST /nodes/1/pause HTTP/1.1") + request("POST /nodes/1/resume HTTP/1.1") + CLOSING
     assert [status for status, _, _ in responses(exchange(server, sent))] == [200, 200, 200]
     assert target.done == ["pause 1", "resume 1"]
 
 
-def test_a_body_that_does_not_come_is_no_request(server, target, monkeypatch):
+def test_a_request_without_its_body_is_not_carried_out(server, target, monkeypatch):
     with connect(server) as connection:
         connection.sendall(request("POST /nodes/1/kill HTTP/1.1", "Content-Length: 10", body=b"only 5"))
     assert responses(exchange(server, CLOSING))[0][1]["state"] == "running"
@@ -286,11 +286,11 @@ def test_a_body_that_does_not_come_is_no_request(server, target, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("before", [b"", request("GET /nodes/3 HTTP/1.1")])
-def test_what_does_not_arrive_in_time_ends_the_connection(control, target, sent, before, monkeypatch):
+def test_a_request_that_does_not_arrive_in_time_ends_the_connection(control, target, sent, before, monkeypatch):
     monkeypatch.setattr(control_server, "REQUEST_TIMEOUT_S", 0.2)
     with ControlServer(control) as server:
         statuses = [status for status, _, _ in responses(exchange(server, before, sent))]
-    expected = [200] * bool(before) + [408] * bool(sent)  # there is nothing to tell an idle connection
+    expected = [200] * bool(before) + [408] * bool(sent)  # an idle connection gets no response
     assert statuses == expected
     assert target.done == []
 
@@ -304,14 +304,14 @@ def test_a_connection_too_many_is_rejected(control, monkeypatch):
         assert responses(exchange(server)) == [(503, {"error": "there are 2 connections already"}, "close")]
 
 
-def test_http_1_0_without_a_host_is_foreign(server, target):
+def test_http_1_0_without_a_host_is_rejected(server, target):
     assert responses(exchange(server, request("POST /nodes/1/kill HTTP/1.0", host=None))) == [
         (403, {"error": FOREIGN}, "close")
     ]
     assert target.done == []
 
 
-def test_an_upgrade_is_not_made(server):
+def test_an_upgrade_is_ignored(server):
     sent = request("GET /nodes/3 HTTP/1.1", "Connection: Upgrade, close", "Upgrade: websocket", "Sec-WebSocket-Key: x")
     assert responses(exchange(server, sent))[0][0] == 200
 
@@ -327,7 +327,7 @@ def test_a_foreign_server_cannot_be_reached_through_it(server):
         *(("Bearer Secret", 401), ("Bearer secret2", 401), ("Basic secret", 401), ("Bearer sécret", 401), ("", 401)),
     ],
 )
-def test_a_token_is_needed_where_there_is_one(control, target, authorization, status):
+def test_a_configured_token_is_required(control, target, authorization, status):
     headers = ["Connection: close"] + ([] if authorization is None else [f"Authorization: {authorization}"])
     sent = request("POST /nodes/1/kill HTTP/1.1", *headers)
     with ControlServer(control, "secret") as server:
@@ -337,7 +337,7 @@ def test_a_token_is_needed_where_there_is_one(control, target, authorization, st
     assert "secret" not in str(content)
 
 
-def test_no_hostile_request_leaves_a_word_on_standard_error(server, capfd):
+def test_hostile_requests_print_nothing_on_standard_error(server, capfd):
     for sent in (b"nonsense\r\n\r\n", CHUNKED + b"x\r\n", request(host="evil"), KILL[:-2]):
         with connect(server) as connection:
             connection.sendall(sent)

@@ -112,7 +112,7 @@ def hostile_results(text, complete=True):
 
 @settings(deadline=None, max_examples=30)
 @given(TEXTS)
-def test_every_report_of_a_run_escapes_what_brokers_say(tmp_path_factory, text):
+def test_every_report_of_a_run_escapes_texts_of_brokers(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("reports")
     results = hostile_results(text)
     for shown in (as_text(render_results(results, folder)), render_html(results)):
@@ -203,7 +203,7 @@ def test_an_output_that_is_not_utf_8_holds_everything(environment, arguments, co
     ],
     ids=" ".join,
 )
-def test_a_reader_that_goes_away_is_no_violation(arguments):
+def test_a_reader_that_ends_is_no_violation(arguments):
     assert run_without_reader(*arguments) == (ExitCode.OUTPUT_CLOSED, b"")
 
 
@@ -272,8 +272,8 @@ def test_a_huge_error_text_takes_no_memory_beyond_itself(tmp_path, capsys, every
     for file in files:
         file.unlink()
     chosen = pa.array([0 if every or row == 5 else None for row in range(len(table))], pa.int32())
-    errors_told = pa.DictionaryArray.from_arrays(chosen, pa.array(["X" * 50_000_000]))
-    table = table.set_column(table.column_names.index("error"), "error", errors_told)
+    long_errors = pa.DictionaryArray.from_arrays(chosen, pa.array(["X" * 50_000_000]))
+    table = table.set_column(table.column_names.index("error"), "error", long_errors)
     pq.write_table(table, path / "history" / "operations.parquet")
     code = exit_code(["check", str(path)])
     shown = capsys.readouterr()

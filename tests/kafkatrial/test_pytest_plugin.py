@@ -342,7 +342,7 @@ def test_the_scope_of_the_cluster_is_chosen(clusters, words, ini, expected):
     assert (len([line for line in done if line.endswith("started")]) == 1) is (expected is None)
 
 
-def test_a_scope_that_there_is_not_is_one_line(clusters):
+def test_an_unknown_scope_is_one_line(clusters):
     result, done = clusters(TWO_TESTS, "--kafkatrial-cluster-scope=world")
     assert result.ret == 4
     assert "invalid choice: 'world'" in result.stderr.str()
@@ -402,7 +402,7 @@ def test_faults_of_one_test_do_not_reach_the_next(pytester):
         ("--tx", "2*popen", "--dist", "load"),
     ],
 )
-def test_distributed_requirements_are_refused_in_one_line_before_anything_starts(project, words):
+def test_distributed_requirements_are_rejected_in_one_line_before_anything_starts(project, words):
     pytester = project({"a/b": "ok"})
     result = run(pytester, "-m", "conformance", "--target", "x", "--target", "y", *words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

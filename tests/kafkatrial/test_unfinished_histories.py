@@ -45,7 +45,7 @@ def test_no_engine_calls_an_unfinished_history_ok(tmp_path, judging, name, verdi
     assert [reason for reason in judgement.reasons if "unfinished" in reason]
 
 
-def test_a_run_that_does_not_say_how_it_ended_is_unfinished(tmp_path):
+def test_a_run_without_its_end_is_unfinished(tmp_path):
     run_file = example(tmp_path / "run") / "run.json"
     document = json.loads(run_file.read_text())
     del document["complete"]
@@ -108,7 +108,7 @@ def test_a_violation_stays_one_in_a_killed_session(tmp_path):
     assert exit_code(["check", str(tmp_path / "chaos")]) is ExitCode.VIOLATION
 
 
-def test_every_report_says_how_far_an_unfinished_run_got(tmp_path):
+def test_every_report_shows_the_progress_of_an_unfinished_run(tmp_path):
     results = results_of(21, 120)
     assert "unfinished: 21 of 120" in as_text(render_results(results, tmp_path))
     assert "unfinished: 21 of 120" in render_html(results)
