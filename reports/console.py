@@ -1,4 +1,4 @@
-"""A Rich console that prints data: no markup, nothing that a terminal obeys, nothing that its encoding cannot hold."""
+"""Rich console for untrusted text: no markup, no control sequences, only characters of the terminal's encoding."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from linearizability.printable import PROGRAM_MAX, printable
 _ASCII_SIGNS: Final = str.maketrans(
     {"✔": "+", "✘": "x", "✗": "x", "·": ".", "→": "->", "…": "...", "─": "-", "━": "-", "⚡": "!"}
 )
-"""Signs of ours, for a terminal without them."""
+"""ASCII replacements of the signs that this project prints."""
 
 
 class DataConsole(Console):
@@ -24,7 +24,7 @@ class DataConsole(Console):
         super().__init__(**{"markup": False, "highlight": False, "emoji": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render as Rich does, each piece of text printable before its place in the line is known."""
+        """Render as Rich does, with each text escaped before it is laid out."""
         encoding = (options or self.options).encoding
         if isinstance(renderable, Text) and len(renderable) > PROGRAM_MAX:
             renderable = Text(printable(renderable.plain), renderable.style)
@@ -40,7 +40,7 @@ class DataConsole(Console):
 
 
 def encodable(text: str, encoding: str) -> str:
-    """The text as far as an encoding holds it; other characters as escapes, our own signs in ASCII."""
+    """Replace characters that an encoding does not have: the project's signs by ASCII, others by escapes."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A program on a terminal or in a log, such that a copy of it runs."""
+"""Rendering of programs and commands so that a copy from a terminal or log can be executed."""
 
 from rich.console import Group, RenderableType
 from rich.syntax import Syntax
@@ -8,17 +8,17 @@ from linearizability.printable import PROGRAM_MAX, printable
 
 
 def render_program(program: str) -> RenderableType:
-    """The program from the first column on, its lines neither wrapped nor cropped, whatever the console's width."""
+    """Render a program from the first column on, its lines neither wrapped nor cropped at the console's width."""
     text = Syntax("", "python", background_color="default").highlight(printable(program.rstrip(), PROGRAM_MAX))
     text.rstrip()
     return _as_it_is(text)
 
 
 def render_command(label: str, command: str, style: str = "bold") -> RenderableType:
-    """A command behind its label, on one line, whatever the console's width."""
+    """Render a command after its label on one line, whatever the console's width."""
     return _as_it_is(Text.assemble(label, (command, style)))
 
 
 def _as_it_is(text: Text) -> RenderableType:
     text.no_wrap, text.overflow = True, "ignore"
-    return Group(text)  # a console joins texts that it is given alone, and their own settings are lost
+    return Group(text)  # a console joins texts that are printed directly, and their settings are lost

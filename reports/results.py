@@ -167,7 +167,7 @@ class Results:
 
     @property
     def unjudged(self) -> tuple[tuple[RequirementInfo, TargetInfo], ...]:
-        """What the run ended before, whether or not it was to get there; empty for one that ended by itself."""
+        """The requirements and targets without a verdict, if the run was ended early; empty if it is complete."""
         if self.complete:
             return ()
         judged = {(outcome.requirement, outcome.target) for outcome in self.outcomes}
@@ -175,7 +175,7 @@ class Results:
 
     @property
     def unfinished(self) -> str:
-        """How far a run got that did not end by itself; empty if it did."""
+        """The progress of a run that was ended early, for reports; empty if it is complete."""
         return "" if self.complete else unfinished_text(len(self.outcomes), len(self.targets) * len(self.requirements))
 
     def concluded(self, exit_code: int, conclusion: str) -> "Results":
@@ -184,7 +184,7 @@ class Results:
 
 
 def unfinished_text(judged: int, planned: int) -> str:
-    """How far a run got: one verdict for each requirement and target is planned."""
+    """Return the progress of a run in words: one verdict for each requirement and target is planned."""
     return f"unfinished: {judged} of {planned} requirements judged"
 
 

@@ -197,7 +197,7 @@ def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Answer:
 
 
 def _committed_offsets(topics: Any, symbols: Symbols) -> tuple[tuple[str | None, int, int], ...]:
-    """Topic, partition and offset of each partition."""
+    """Return topic, partition and offset of each partition."""
     return tuple(
         sorted(
             (symbols.script_name(topic.name), int(partition.partition_index), int(partition.committed_offset))

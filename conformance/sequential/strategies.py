@@ -39,7 +39,7 @@ def placed(*replicas: int, topic: str = TOPIC, partitions: int = 1) -> CreateTop
 
 
 def every_version(step: Step) -> tuple[Step, ...]:
-    """The step in each version of its API, oldest first; a target serves the nearest that it offers."""
+    """Return the step in each version of its API, the oldest first; a target gets the nearest one that it serves."""
     return tuple(replace(step, version=version) for version in known_versions(api_key(step)))  # type: ignore[call-arg]
 
 

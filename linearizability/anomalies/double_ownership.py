@@ -28,7 +28,7 @@ NAME = "double-ownership"
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """One member's hold on the partition; of length 0 where nothing shows how long it lasted."""
+    """The time for which a member owned the partition; of length 0 if the history does not show its end."""
 
     begin_ns: int
     end_ns: int

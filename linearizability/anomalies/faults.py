@@ -68,13 +68,13 @@ class Fault:
 
     @property
     def restarts_a_node(self) -> bool:
-        """Whether a node's process may have ended and begun again: by a signal, with its machine, or by its disk."""
+        """Whether a node may have been restarted: after a signal, a power cut, or a disk fault."""
         if self.kind.startswith("disk"):
             return not _SLOW.search(self.argument or "")
         return self.is_of_a_replica and bool(_RESTARTING.search(self.kind))
 
     def strikes_any(self, nodes: frozenset[int] | None) -> bool:
-        """Whether it struck one of these; None, of either side, is every node."""
+        """Whether the fault affected one of these nodes; None, of the fault or the argument, stands for all nodes."""
         own = self.nodes()
         return own is None or nodes is None or not own.isdisjoint(nodes)
 

@@ -140,7 +140,7 @@ def _by_process(pairs: Iterable[tuple[int, int]]) -> dict[int, Int64s]:
 
 
 def judgement_of(run: RunInfo, summary: Summary, findings: Iterable[Finding]) -> Judgement:
-    """The judgement on a run. Without its end, or without a read, what is missing may be what breaks a promise."""
+    """Return the judgement on a run; at best unknown if its end or every read is missing."""
     reasons = list(run.unfinished_reasons)
     if not summary.operations and not summary.records:
         reasons.append("the history is empty")

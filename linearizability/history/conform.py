@@ -12,9 +12,9 @@ from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.schema import COLUMNS, SCHEMAS
 
 ROWS_PER_BYTE_MAX: Final = 10_000
-"""Rows are unlike each other by their op_id, fault_id or time: delta encoding and zstd reach some hundred a byte."""
+"""Rows differ in op_id, fault_id or time, so that delta encoding and zstd reach at most some hundred rows per byte."""
 BATCH_TEXT_BYTES_MAX: Final = 256 * 2**20
-"""Of one column in the rows that are read at a time."""
+"""Bound on the texts of one column in a batch of rows."""
 _UNKNOWN: Final = {
     name: {column.name: column.unknown for column in columns if column.unknown is not None}
     for name, columns in COLUMNS.items()

@@ -10,7 +10,7 @@ class NotARunError(HistoryError):
 
 
 class HistoryNotWrittenError(HistoryError):
-    """A history, or what is made of it, that the disk did not take."""
+    """A history, or a file derived from it, that could not be written."""
 
 
 def one_line(error: Exception) -> str:

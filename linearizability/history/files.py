@@ -1,4 +1,4 @@
-"""Regular files, checked before they are opened: a FIFO or a device blocks its reader, or never ends."""
+"""Bounded reading of regular files: reading a FIFO or a device could block, or never end."""
 
 import os
 import stat
@@ -8,7 +8,7 @@ from typing import Final
 from linearizability.history.errors import HistoryError
 
 DOCUMENT_BYTES_MAX: Final = 64 * 2**20
-"""Of a file that is read whole: run.json with a hundred thousand topics has some 10 MB."""
+"""Bound on a file that is read as a whole: run.json with a hundred thousand topics has some 10 MB."""
 
 _KINDS: Final = (
     (stat.S_ISDIR, "a directory"),

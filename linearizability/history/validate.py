@@ -61,9 +61,9 @@ def checks(history: History) -> list[Callable[[], None]]:
 
 
 def check_sizes(history: History) -> None:
-    """Refuse what would take unbounded time or memory to judge: repeated rows without end, or too many faults.
+    """Reject a history that would take unbounded time or memory to judge: many repeated rows, or too many faults.
 
-    Only a sample of keys is compared. That no row repeats another is checked afterwards.
+    Only a sample of keys is compared here; that no row repeats another is checked later.
     """
     for name, key in (("operations", ("op_id",)), ("records", ("op_id", "direction", "seq"))):
         sample, first_row = RepeatSample(len(key)), 0

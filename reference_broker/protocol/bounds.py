@@ -23,7 +23,7 @@ from reference_broker.protocol.errors import MalformedRequestError
 Cut = tuple[int, int, bytes]
 """Bytes from a position up to another that something, mostly nothing, is to stand for."""
 ELEMENTS_MAX = 20_000
-"""Of all arrays of a request together. Each element is work: decoding it, and what the handler does for it."""
+"""Bound on the elements of all arrays of a request: each one costs time in the decoder and in the handler."""
 
 
 class Cuts(list[Cut]):

@@ -66,7 +66,7 @@ class CompressionError(BatchError):
 
 
 class DecompressedSizeError(CompressionError):
-    """The records are larger without compression than they may be."""
+    """The decompressed records exceed the bound."""
 
 
 class BatchHeader(NamedTuple):
@@ -252,7 +252,7 @@ def decompress(header: BatchHeader, records: Bytes, max_bytes: int) -> Steps[byt
     """The records of one batch without compression.
 
     :param records: what follows the header.
-    :param max_bytes: the bound on what they may become: 33 kB can decompress to gigabytes.
+    :param max_bytes: bound on the decompressed size: 33 kB can decompress to gigabytes.
     :raises DecompressedSizeError: they become more.
     :raises CompressionError: the codec cannot read them.
     """
@@ -275,7 +275,7 @@ def decompress(header: BatchHeader, records: Bytes, max_bytes: int) -> Steps[byt
 
 
 def _parts(codec: int, data: bytes) -> Iterator[bytes]:
-    """What compressed data becomes, piece by piece."""
+    """Return the decompressed data in pieces."""
     match codec:
         case Codec.GZIP:
             return _gzip_parts(data)

@@ -14,7 +14,7 @@ Read = Callable[[bytes, int], Any]
 """From bytes, and a position in them, to the entity that begins there."""
 
 REPEATING_APIS = frozenset({1, 63})
-"""Fetch and BrokerHeartbeat."""
+"""API keys of Fetch and BrokerHeartbeat."""
 _KEPT = 8
 _SHORT_KEPT = 128
 _SHORT_MAX_BYTES, _SIZE_MAX_BYTES = 512, 128 * 1024

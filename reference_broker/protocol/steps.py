@@ -1,6 +1,6 @@
-"""Long work in bounded pieces: a generator that yields after each of them, and returns the result.
+"""Long computations in bounded steps: a generator that yields after each step, and returns the result.
 
-A piece takes a few milliseconds at most, so that a node which runs one piece per event serves others in between
+A step takes a few milliseconds at most, so that a node that runs one step per event serves others in between
 (`core.work`). Kafka has request handler threads for that.
 """
 
@@ -15,7 +15,7 @@ BYTES_PER_STEP = 256 * 1024
 
 
 def finish(steps: Steps[_T]) -> _T:
-    """Run all pieces at once."""
+    """Run all steps at once and return the result."""
     while True:
         try:
             next(steps)

@@ -37,7 +37,7 @@ def archive_path() -> Path:
 
 
 def archive_options() -> list[str]:
-    """A JVM's options to use the archive; none where there is none yet, or not the one that was made."""
+    """Return the JVM's options for the archive; none if it does not exist or was changed."""
     path = archive_path()
     return [] if rejection_reason(path) else [f'"-XX:SharedArchiveFile={path}"', *_QUIET]
 
