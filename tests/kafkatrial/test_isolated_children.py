@@ -168,6 +168,13 @@ def test_a_campaign_of_the_simulation(everything_hostile):
     run(BIN / "kafkatrial", "simulate", "--seeds", "1..2", "--workers", "2", "--out", everything_hostile / "out")
 
 
+@pytest.mark.slow
+def test_the_prober_of_a_fuzzing_session(everything_hostile):
+    out = everything_hostile / "out"
+    run(BIN / "kafkatrial", "fuzz", "--seed", "1", "--seconds", "5", "--response-ms", "9000", "--out", out)
+    assert json.loads((out / "summary.json").read_text())["probes"] > 0
+
+
 def test_the_broker_command(hostile):
     assert "control http://127.0.0.1" in run(BIN / "kafkatrial", "broker", "--exit-with-stdin", "--nodes", "1")
 

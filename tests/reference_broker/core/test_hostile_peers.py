@@ -58,7 +58,7 @@ def assert_the_quorum_works(cluster):
 
 @pytest.mark.parametrize("epoch", EPOCHS)
 @pytest.mark.parametrize("api", ["BeginQuorumEpoch", "EndQuorumEpoch"])
-def test_whoever_is_said_to_lead(cluster, api, epoch):
+def test_claims_of_leadership_end_no_node(cluster, api, epoch):
     for leader_id in SENDERS:
         for node_id in (1, 2, 3):
             send(cluster, node_id, api, epoch, leader_id=leader_id)
@@ -67,7 +67,7 @@ def test_whoever_is_said_to_lead(cluster, api, epoch):
 
 @pytest.mark.parametrize("epoch", EPOCHS)
 @pytest.mark.parametrize("pre_vote", [True, False])
-def test_whoever_stands_for_election(cluster, epoch, pre_vote):
+def test_votes_end_no_node(cluster, epoch, pre_vote):
     for sender in SENDERS:
         for offset in OFFSETS:
             for node_id in (1, 2, 3):
