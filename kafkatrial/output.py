@@ -55,8 +55,6 @@ def flushed(code: ExitCode) -> ExitCode:
         code = ExitCode.INTERNAL
     else:
         return code
-    with suppress(
-        OSError, ValueError
-    ):  # else the interpreter flushes again at its end, and its exit code replaces ours
+    with suppress(OSError, ValueError):  # else the interpreter flushes again at its end and replaces the exit code
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
