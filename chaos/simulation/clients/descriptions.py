@@ -76,9 +76,8 @@ def _movements_of_topic(schema: ModuleType, topic: str) -> Any:
 
 
 def _quorum(schema: ModuleType, topic: str) -> Any:
-    partition = (schema.PartitionData(partition_index=0),)
-    topics = tuple(schema.TopicData(topic_name=name, partitions=partition) for name in (_METADATA_TOPIC, topic))
-    return schema.DescribeQuorumRequest(topics=topics)
+    partition = schema.PartitionData(partition_index=0)
+    return schema.DescribeQuorumRequest(topics=(schema.TopicData(topic_name=_METADATA_TOPIC, partitions=(partition,)),))
 
 
 _TIMEOUT: Final = timedelta(milliseconds=ADMIN_TIMEOUT_MS)

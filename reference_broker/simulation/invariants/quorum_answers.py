@@ -234,9 +234,9 @@ def _of_description(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
     places = [(topic.topic_name, part.partition_index) for topic in asked.topics for part in topic.partitions]
     answers = [(topic.topic_name, part) for topic in told.topics for part in topic.partitions]
     yield "partitions", [(name, part.partition_index) for name, part in answers], places
-    state = watched.quorum.state
+    state, is_valid = watched.quorum.state, places == [(CLUSTER_METADATA_TOPIC, 0)]  # `hasValidTopicPartition`
     for name, part in answers:
-        if (name, part.partition_index) != (CLUSTER_METADATA_TOPIC, 0):
+        if not is_valid:
             yield f"{name}: error", part.error_code, ErrorCode.unknown_topic_or_partition
             continue
         yield "leader_id, leader_epoch", (part.leader_id, part.leader_epoch), (state.leader_id, state.epoch)
