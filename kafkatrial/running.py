@@ -134,6 +134,7 @@ class Running:
             run_dir=self._run_dir,
             expectations=plan.expectations,
         )
+        write_results(self._collector.results, self._run_dir)  # a run that is killed before a verdict is unfinished
         with progress_for(self._console) as progress, closing(events):
             for event in events:
                 outcome = self._collector.handle(event)

@@ -33,6 +33,19 @@ def start(command, environment, cwd):
 
 
 @pytest.mark.slow
+def test_a_run_that_is_killed_before_its_first_verdict_is_unfinished(tmp_path):
+    place = tmp_path / "temporary"
+    place.mkdir()
+    with start(COMMANDS["run"], {**os.environ, "TMPDIR": str(place)}, tmp_path) as killed:
+        wait_until(lambda: any(place.glob("kafkatrial-*/1/data/*")))
+        children = psutil.Process(killed.pid).children(recursive=True)
+        killed.kill()
+    psutil.wait_procs(children, 60)
+    check = subprocess.run([KAFKATRIAL, "check", tmp_path / "out"], check=False, capture_output=True, text=True)
+    assert (check.returncode, "unfinished: 0 of " in check.stdout) == (6, True)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_folders_of_a_killed_command_go_with_the_next_start(name, tmp_path):
     place = tmp_path / "temporary"
