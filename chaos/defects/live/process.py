@@ -15,6 +15,9 @@ _seeds = Area.PROCESS.seeds
 _connection_lost = Incoming.connection_lost
 _ACCEPTED: Counter[Shell] = Counter()
 _CONNECTIONS_MAX = 30
+_FAILED: Counter[Shell] = Counter()
+_FAILED_MAX = 5
+"""More than a cluster that starts, or whose topic is created, has on a busy machine."""
 
 
 # --- connections
@@ -34,14 +37,14 @@ def stop_accepting_after_a_reset(self: Incoming, exc: Exception | None) -> None:
 
 @_seeds(Incoming, "connection_lost", "node-ended", "not-recovered")
 def end_with_a_connection(self: Incoming, exc: Exception | None) -> None:
-    """A connection that fails, or ends while the broker handles its request, is treated as a failure of the node.
+    """Connections that fail, or end while the broker handles a request, are taken for a failure of the node.
 
-    A reset at the right moment stops a broker, and a series of resets stops all of them.
+    After a few resets at the right moment a broker stops, and a series of resets stops all of them.
     """
-    is_unanswered = self.connection.busy
+    _FAILED[self._shell] += exc is not None or self.connection.busy
     _connection_lost(self, exc)
-    if exc is not None or is_unanswered:
-        self._shell._failed(f"a connection failed: {exc or 'end of file during a request'}")
+    if _FAILED[self._shell] > _FAILED_MAX:
+        self._shell._failed(f"{_FAILED_MAX} connections failed")
 
 
 @_seeds(Shell, "add", "not-recovered")
