@@ -113,12 +113,18 @@ def high_watermark_waits(minimum: int) -> Examination:
 
 
 def _too_small(history: History, minimum: int) -> Iterator[tuple[Course, int, int]]:
-    """When the ISR of partition 0 was surely too small: from an answer that says so until the first link is healed."""
+    """When the ISR of partition 0 was surely too small: from a response that reports so until the first link is healed.
+
+    No link may be cut in between: until its own is, a follower that was slow can return to the ISR unseen.
+    """
     for course in courses(history):
-        small = next((sight for sight in course.partition() if 0 < len(sight.isr) < minimum), None)
-        heals = [cut.heal_ns for cut in course.of_kind("cut") if small is not None and cut.covers(small.asked_ns)]
-        if small is not None and heals:
-            yield course, small.answered_ns, min(heals)
+        cuts = tuple(course.of_kind("cut"))
+        for sight in course.partition():
+            heals = [cut.heal_ns for cut in cuts if cut.covers(sight.asked_ns)]
+            is_small = 0 < len(sight.isr) < minimum
+            if is_small and heals and not any(sight.asked_ns < cut.inject_ns < min(heals) for cut in cuts):
+                yield course, sight.answered_ns, min(heals)
+                break
 
 
 def _produces(course: Course, acks: int, began_ns: int, ended_ns: int) -> Iterator[Row]:

@@ -276,6 +276,18 @@ def test_what_is_planted_is_a_violation(promise, plant, words):
     assert all(each.topic == "t" for each in found)
 
 
+def test_a_slow_follower_may_return_until_its_own_link_is_cut():
+    """Node 3 leaves the ISR at 5.0 s and is back before its link is cut at 6 s, so record 2 becomes visible early."""
+    story = stories.followers_cut_off()
+    story.metadata(5.0, 1, 0, (1,))
+    story.produce(5.1, 5.2, 9, 2, acks=1)
+    story.end(5.5, 3)
+    story.metadata(5.6, 1, 0, (1, 3))
+    waits = BY_ID["replication/high-watermark-waits-for-min-isr"]
+    enforced = BY_ID["produce/min-insync-replicas-is-enforced"]
+    assert [found.text for promise in (waits, enforced) for found in findings(promise, story)] == []
+
+
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.id)
 def test_without_its_faults_nothing_is_known(promise):
     """A requirement is not held by a cluster that nothing happened to."""
