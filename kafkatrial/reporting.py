@@ -17,6 +17,7 @@ from kafkatrial.run_directory import make_report_directory
 from kafkatrial.saved_histories import EXIT_CODES, Spark, combine, histories_in, unfinished_reasons
 from kafkatrial.spark_progress import spark_progress
 from linearizability.history.run import RUN_FILE
+from linearizability.judgement import Verdict
 from reports.jobs.engine import Engine
 from reports.jobs.report import Judge, Progress, Report, make_report, write_tables
 from reports.runs_page import FILE_NAME, runs_page
@@ -43,6 +44,11 @@ def report_runs(
     """
     run_dirs = _runs_in(directories)
     unfinished = [reason for directory in directories for reason in unfinished_reasons(directory)]
+    if not run_dirs and not unfinished:
+        raise UsageError(f"{directories[0]}: nothing to report: it holds no {RUN_FILE}")
+    if not run_dirs:  # the run was killed before its first history
+        show_unfinished(unfinished)
+        return EXIT_CODES[Verdict.UNKNOWN]
     with interruptible(), _draft(out) as (place, draft):
         scratch = draft / "scratch"
         with spark_progress(doing="starting") as tell:
@@ -75,8 +81,6 @@ def _runs_in(directories: Sequence[Path]) -> dict[Path, str]:
             if path.resolve() in found:
                 raise UsageError(f"{path}: named twice")
             found[path.resolve()] = name.removeprefix(_HISTORIES)
-    if not found:
-        raise UsageError(f"{directories[0]}: nothing to report: it holds no {RUN_FILE}")
     return found
 
 
