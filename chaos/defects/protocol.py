@@ -155,14 +155,13 @@ def delete_above_the_high_watermark(partition: Partition, before_offset: int) ->
     "groups/only-the-coordinator-serves",
     "answer-of-metadata",
 )
-def name_the_first_replica_as_coordinator(broker: Any, listener: str, group: str) -> Any:
-    """A group's coordinator is said to be the first replica of its partition, not the leader.
+def name_the_first_replica_as_coordinator(broker: Any, brokers: Any, group: str) -> Any:
+    """FindCoordinator returns the first replica of the group's partition, not the leader.
 
-    After a failover clients ask a broker that refuses them, and are sent to it again.
+    After a failover clients are sent to a broker that rejects them, and are sent to it again.
     """
     record = broker.image.partition("__consumer_offsets", broker.groups.partition_of(group))
-    first = None if record is None else record.replicas[0]
-    return next((view for view in ClusterView(broker.image, listener).brokers() if view.node_id == first), None)
+    return None if record is None else brokers.get(record.replicas[0])
 
 
 @_seeds(metadata, "_partition", "not-converged", "unavailable", "metadata/topics-are-described", "answer-of-metadata")
