@@ -269,7 +269,7 @@ def test_the_command_ends_while_a_restart_waits(start, end):
             pass
         broker.started = psutil.Process(broker.process.pid).children(recursive=True)
         end(broker)
-        assert broker.process.wait(60) == 0
+        assert broker.process.wait(180) == 0
         for future in (restart, second):
             assert isinstance(future.exception(), ClusterError | None)
     assert broker.end() == (0, "")

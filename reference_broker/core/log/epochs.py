@@ -58,11 +58,13 @@ class LeaderEpochs:
         -1 and -1 where the requested epoch is above all that the log knows. Before the first known epoch the answer is
         the requested epoch itself with the first entry's start: all that is left of it lies below.
         """
-        if epoch == UNDEFINED_EPOCH or epoch > self.latest:
+        if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
             return epoch, log_end_offset
         following = bisect_right(self._entries, epoch, key=lambda entry: entry[0])
+        if following == len(self._entries):  # also a negative epoch of a request, if the log knows none
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         found = self._entries[following - 1][0] if following else epoch
         return found, self._entries[following][1]
 

@@ -35,6 +35,9 @@ def test_end_offsets_by_kafkas_rules():
     assert epochs.end_offset_for(4, 40) == (4, 30)
     assert epochs.end_offset_for(3, 40) == (2, 20)
     assert epochs.end_offset_for(1, 40) == (1, 10)
+    assert epochs.end_offset_for(-2, 40) == (-2, 10)
+    assert made([]).end_offset_for(-2, 40) == (-1, -1)
+    assert made([]).end_offset_for(0, 40) == (-1, -1)
 
 
 def test_an_epoch_that_wrote_nothing_makes_way():
