@@ -92,7 +92,7 @@ class _Pipelined:
             topic_ids=surroundings.topic_ids,
             idempotent=client.idempotent,
             acks=client.acks,
-            delivery_timeout_ms=PRODUCE_TIMEOUT_MS,
+            delivery_timeout_ms=client.delivery_timeout_ms,
             properties={
                 "max.in.flight.requests.per.connection": client.in_flight_max,
                 "linger.ms": client.linger_ms,
@@ -113,7 +113,7 @@ class _Pipelined:
                 case Pause():
                     self._producer.poll(step.duration_ms / 1000)
                 case AwaitOutcomes():
-                    self._producer.flush(PRODUCE_TIMEOUT_MS / 1000)
+                    self._producer.flush(self._client.delivery_timeout_ms / 1000)
                 case AwaitStrike():
                     while not self._surroundings.struck.is_set():
                         self._producer.poll(_LOOK_AGAIN_S)

@@ -9,7 +9,7 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -46,14 +46,13 @@ SUSPECTED_MIN: Final = 20
 CONTROLLER_TIMEOUT_S: Final = 60.0
 _OBSERVE_PERIOD_S: Final = 0.1
 _PROGRESS_PERIOD_S: Final = 1.0
+_WITNESS: Final = PipelinedProducer(in_flight_max=1, delivery_timeout_ms=300_000)
+"""One request in flight, and no record that expires: else librdkafka may write duplicates (docs/findings.md)."""
 _WITNESSES: Final[tuple[Client, ...]] = (
-    PipelinedProducer(partition=0, in_flight_max=1, faulty=(Trickle(pause_ms=20, records_max=10**9), AwaitOutcomes())),
-    PipelinedProducer(
-        partition=1, in_flight_max=1, linger_ms=5, faulty=(Trickle(pause_ms=50, records_max=10**9), AwaitOutcomes())
-    ),
+    replace(_WITNESS, partition=0, faulty=(Trickle(pause_ms=20, records_max=10**9), AwaitOutcomes())),
+    replace(_WITNESS, partition=1, linger_ms=5, faulty=(Trickle(pause_ms=50, records_max=10**9), AwaitOutcomes())),
     Consumer(),
 )
-"""One request in flight each: with more, librdkafka may write duplicates after a restart (docs/findings.md)."""
 
 
 @dataclass(slots=True)

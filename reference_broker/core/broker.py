@@ -80,6 +80,7 @@ class Broker:
             lambda: self.epoch,
         )
         self._has_metadata = False
+        self._applied_offset = -1
         self.replicas.schedule(now)
         runtime.timers.set(now.monotonic_ms, self.lifecycle.limit_registration)  # not before logs are recovered
 
@@ -134,8 +135,13 @@ class Broker:
             self.lifecycle.start(now)
 
     def _published_offset(self) -> int:
-        """How far this broker has followed the metadata, which it tells the controller: nowhere before it begins."""
-        return self._metadata.offset if self._has_metadata else -1
+        """Return the offset up to which this broker has applied the metadata, for its heartbeats; -1 before the first.
+
+        It stays where it is while replicas are still to be opened: a fenced broker is not unfenced before that.
+        """
+        if self._has_metadata and not self.replicas.has_unapplied_metadata:
+            self._applied_offset = self._metadata.offset
+        return self._applied_offset
 
     def ask_controller(self, purpose: str, request: Any, then: Answered, *, timeout_ms: int, now: Now) -> None:
         """Ask the active controller, with kio's entity. `then` gets null where none is known or no answer comes."""

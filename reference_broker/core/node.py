@@ -176,7 +176,8 @@ class Node:
         """
         broker_epoch: int | None = UNKNOWN_EPOCH
         if self.broker is not None:
-            broker_epoch = self.broker.epoch if self._has_caught_up else self.runtime.previous_epoch
+            has_opened_logs = self._has_caught_up and not self.broker.replicas.has_unapplied_metadata
+            broker_epoch = self.broker.epoch if has_opened_logs else self.runtime.previous_epoch
             self.broker.close()
         self.quorum.log.close()
         if broker_epoch is not None:

@@ -1,7 +1,9 @@
 """The replicas on this broker, kept in step with the metadata (Kafka's `ReplicaManager`).
 
-Each change of metadata is taken in this order: replicas that are no longer here are deleted, then leaders begin, then
-followers; last of all the fetchers go on, once for all.
+Each change of metadata is applied in this order: replicas that are no longer assigned to this broker are deleted at
+once; then leaders start, then followers; last of all the fetchers continue, once for all. To open a log takes several
+flushes, so that many new replicas are applied in pieces, one piece per event. A replica that is not applied yet is
+NOT_LEADER_OR_FOLLOWER, as if the metadata had reached this broker a little later.
 
 A topic's listener is told when this broker begins to lead one of its partitions, in each epoch anew, and when it no
 longer does: that is how a coordinator knows what it coordinates.
@@ -9,6 +11,7 @@ longer does: that is how a coordinator knows what it coordinates.
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
+from uuid import UUID
 
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import TopicConfiguration
@@ -31,6 +34,11 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
 from reference_broker.protocol.steps import finish
+
+_OPENED_PER_EVENT = 8
+"""Logs that one event opens: a few milliseconds each, mostly for flushes."""
+_APPLIED_PER_EVENT = 200
+"""Replicas that one event applies the metadata to, without opening a log: some 50 µs each."""
 
 Committed = Callable[[ErrorCode, Now], None]
 """Takes what became of an append: none, once it is committed, or an error."""
@@ -69,6 +77,9 @@ class Replicas:
         self._configuration = runtime.configuration
         self._image = image
         self._partitions: dict[tuple[str, int], Partition] = {}
+        self._unapplied: dict[tuple[UUID, int], None] = {}
+        """Topic id and index of replicas whose metadata is not applied yet, in the order in which they will be."""
+        self._has_strays = False
         self._listeners: dict[str, LeadershipListener] = {}
         self._logs = Logs(runtime.disk, clean=clean)
         node_id = runtime.identity.node_id
@@ -139,17 +150,46 @@ class Replicas:
 
     # Metadata
 
+    @property
+    def has_unapplied_metadata(self) -> bool:
+        """Whether there are replicas here whose latest metadata is not applied yet."""
+        return bool(self._unapplied)
+
     def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
-        """Follow the metadata. The image has taken the change in already."""
+        """Follow the metadata, in pieces if the change is large. The image contains the change already."""
         self._delete([partition for partition in self._touched(delta) if not self._is_assigned(partition)], now)
         self._reconfigure(delta)
         assigned = self._assigned(delta)
         assigned.sort(key=lambda found: found[1].leader != self._around.node_id)
-        for topic, record in assigned:
-            self._apply(topic, record, now)
-        if delta.everything:
+        is_scheduled = self.has_unapplied_metadata
+        self._unapplied |= dict.fromkeys((topic.topic_id, record.partition_id) for topic, record in assigned)
+        self._has_strays |= delta.everything
+        if not is_scheduled:
+            self._apply_next(now)
+
+    def _apply_next(self, now: Now) -> None:
+        """Apply the latest metadata to the next replicas, and schedule the rest."""
+        opened = applied = 0
+        while self._unapplied and opened < _OPENED_PER_EVENT and applied < _APPLIED_PER_EVENT:
+            key = next(iter(self._unapplied))
+            del self._unapplied[key]
+            known = len(self._partitions)
+            self._apply_latest(key, now)
+            opened += len(self._partitions) - known
+            applied += 1
+        if self._unapplied:
+            self._runtime.timers.set(now.monotonic_ms, self._apply_next)
+        elif self._has_strays:
+            self._has_strays = False
             self._logs.delete_strays(self._partitions.values())
         self._fetchers.proceed(now)
+
+    def _apply_latest(self, key: tuple[UUID, int], now: Now) -> None:
+        """Apply the image's record of a replica, unless the image has none for this broker any more."""
+        topic = self._image().topics_by_id.get(key[0])
+        record = None if topic is None else topic.partitions.get(key[1])
+        if topic is not None and record is not None and self._around.node_id in record.replicas:
+            self._apply(topic, record, now)
 
     def _touched(self, delta: MetadataDelta) -> Iterable[Partition]:
         """Replicas here that a change may have taken away."""

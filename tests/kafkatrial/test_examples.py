@@ -1,0 +1,21 @@
+"""The programs under `examples/clients`, started as a reader starts them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+_TARGETS = ["reference", pytest.param("apache-kafka:4.3.1", marks=pytest.mark.java)]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("target", _TARGETS)
+@pytest.mark.parametrize(("delivery_timeout_s", "is_duplicated"), [(20, True), (120, False)])
+def test_expired_batch(target, delivery_timeout_s, is_duplicated):
+    options = ["--delivery-timeout", str(delivery_timeout_s)]
+    command = [sys.executable, "examples/clients/expired_batch.py", target, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    counts = json.loads(done.stdout)
+    assert (counts["duplicated"] > 0, done.returncode) == (is_duplicated, int(is_duplicated))
+    assert counts["outcomes"].get("_MSG_TIMED_OUT", 0) > 0 or not is_duplicated

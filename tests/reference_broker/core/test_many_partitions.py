@@ -1,0 +1,115 @@
+"""A change of metadata that concerns many replicas is applied in pieces, so that no event opens many logs."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from tests.reference_broker.cluster import Cluster
+from tests.reference_broker.scripted import ScriptedBroker, batch
+
+_PARTITIONS = 100
+_OPENED_PER_EVENT_MAX = 8
+
+
+@pytest.fixture
+def broker() -> ScriptedBroker:
+    return ScriptedBroker()
+
+
+def replica_counts(cluster: Cluster, until: Callable[[int], bool]) -> Sequence[int]:
+    """The number of open replicas of node 1 after each event, until one for which the condition holds."""
+    counts: list[int] = []
+
+    def count() -> bool:
+        found = cluster.nodes[1].broker
+        counts.append(0 if found is None else len(list(found.replicas)))
+        return until(counts[-1])
+
+    cluster.run_until(count)
+    return counts
+
+
+def largest_step(counts: Sequence[int]) -> int:
+    return max(after - before for before, after in pairwise(counts))
+
+
+def begin_to_create(broker: ScriptedBroker, name: str = "large") -> None:
+    topic = {"name": name, "num_partitions": _PARTITIONS, "replication_factor": 1}
+    broker.cluster.asking(1, "CreateTopics", 7, topics=[topic])
+
+
+def test_an_event_opens_a_bounded_number_of_new_logs(broker):
+    begin_to_create(broker)
+    counts = replica_counts(broker.cluster, lambda count: count == _PARTITIONS)
+    assert 0 < largest_step(counts) <= _OPENED_PER_EVENT_MAX
+
+
+def test_an_event_opens_a_bounded_number_of_logs_at_a_start(broker):
+    broker.create_topic("large", partitions=_PARTITIONS)
+    broker.cluster.kill(1)
+    broker.cluster.start(1)
+    counts = replica_counts(broker.cluster, lambda count: count == _PARTITIONS)
+    assert 0 < largest_step(counts) <= _OPENED_PER_EVENT_MAX
+
+
+def test_a_replica_that_is_not_open_yet_is_not_led(broker):
+    begin_to_create(broker)
+    replica_counts(broker.cluster, lambda count: count > 0)
+    data = [{"name": "large", "partition_data": [{"index": _PARTITIONS - 1, "records": batch(b"a")}]}]
+    responses = broker.cluster.asking(1, "Produce", 12, acks=-1, timeout=1_000, topic_data=data)
+    counts = replica_counts(broker.cluster, lambda _: bool(responses))
+    assert counts[-1] < _PARTITIONS
+    assert responses[0].responses[0].partition_responses[0].error_code == ErrorCode.not_leader_or_follower
+
+
+def test_the_broker_does_not_report_metadata_that_it_has_not_applied(broker):
+    before = broker.broker._published_offset()
+    begin_to_create(broker)
+    replica_counts(broker.cluster, lambda count: count > 0)
+    assert broker.broker.metadata_offset > before
+    assert broker.broker._published_offset() == before
+    replica_counts(broker.cluster, lambda count: count == _PARTITIONS)
+    assert broker.broker._published_offset() == broker.broker.metadata_offset
+
+
+def test_a_topic_that_is_deleted_meanwhile_leaves_nothing(broker):
+    begin_to_create(broker)
+    replica_counts(broker.cluster, lambda count: count > 0)
+    deleted = broker.cluster.asking(1, "DeleteTopics", 5, topic_names=["large"])
+    counts = replica_counts(broker.cluster, lambda count: bool(deleted) and count == 0)
+    assert max(counts) < _PARTITIONS
+    broker.advance(1_000)
+    assert not [name for name in broker.disk.list("") if name.startswith("large-")]
+
+
+def test_records_of_every_partition_survive_a_kill(broker):
+    broker.create_topic("large", partitions=_PARTITIONS)
+    for partition in (0, _PARTITIONS - 1):
+        broker.produce(batch(b"a"), "large", partition)
+    broker.restart(clean=False)
+    replica_counts(broker.cluster, lambda count: count == _PARTITIONS)
+    assert [broker.fetch(0, "large", partition).high_watermark for partition in (0, _PARTITIONS - 1)] == [1, 1]
+
+
+def test_strays_are_deleted_after_the_last_log_is_open(broker):
+    broker.create_topic("large", partitions=_PARTITIONS)
+    broker.disk.replace("stray-0/partition.metadata", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
+    broker.restart()
+    replica_counts(broker.cluster, lambda count: count == _PARTITIONS)
+    broker.advance(0)
+    names = broker.disk.list("")
+    assert "stray-0" not in names
+    assert sum(name.startswith("large-") for name in names) == _PARTITIONS
+
+
+def test_a_stop_before_all_logs_are_open_after_a_crash_is_not_clean(broker):
+    """The logs that were not opened may still need recovery."""
+    broker.create_topic("large", partitions=_PARTITIONS)
+    broker.cluster.kill(1)
+    broker.cluster.start(1)
+    replica_counts(broker.cluster, lambda count: 0 < count < _PARTITIONS)
+    broker.node.close()
+    assert not broker.disk.exists(CLEAN_SHUTDOWN_FILE)
