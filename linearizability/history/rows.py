@@ -1,5 +1,6 @@
 """Finding the first row that breaks a rule, and naming it. Rows are counted from 0, in the order of a table's files."""
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -93,28 +94,58 @@ class RepeatSample:
     """Keys of a bounded sample of rows. A hash of the key chooses, so that rows with equal keys are chosen together.
 
     A table in which many rows repeat others is found out after a few batches, in memory that does not grow.
+
+    :param copies_max: Number of rows that may have the same key.
     """
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, copies_max: int = 1) -> None:
+        self._copies_max = copies_max
         self._limit = np.uint64(2**64 - 1)
         self._hashes = np.empty(0, np.uint64)
         self._columns = [np.empty(0, np.int64) for _ in range(1 + columns)]
 
     def find_repeat(self, first_row: int, *columns: Numbers) -> tuple[int, int] | None:
-        """Add the rows from `first_row` on. Return a row whose key repeats an earlier one, as (earlier, later)."""
+        """Add the rows from `first_row` on. Return a row that is one copy too many, as (earlier, later)."""
         hashes = _hashes(columns)
         chosen = np.flatnonzero(hashes <= self._limit)
         fresh = [chosen + first_row, *(column[chosen] for column in columns)]
         self._hashes = np.concatenate([self._hashes, hashes[chosen]])
         self._columns = [np.concatenate(pair) for pair in zip(self._columns, fresh, strict=True)]
         rows, *keys = self._columns
-        if rows.size and (repeat := first_repeat(*keys)) is not None:
+        if rows.size and (repeat := self._repeat(keys)) is not None:
             return int(rows[repeat[0]]), int(rows[repeat[1]])
         while self._hashes.size > SAMPLE_ROWS:
             self._limit //= np.uint64(2)
             kept = self._hashes <= self._limit
             self._hashes, self._columns = self._hashes[kept], [column[kept] for column in self._columns]
         return None
+
+    def _repeat(self, keys: Sequence[Numbers]) -> tuple[int, int] | None:
+        if self._copies_max == 1:
+            return first_repeat(*keys)
+        _, first, inverse, counts = np.unique(_packed(keys), return_index=True, return_inverse=True, return_counts=True)
+        if counts.max() <= self._copies_max:
+            return None
+        most = int(np.argmax(counts))
+        return int(first[most]), int(np.flatnonzero(inverse == most)[self._copies_max])
+
+
+def row_hashes(table: pa.Table) -> Numbers:
+    """Return a number for each row that is the same where all columns are; lists are left out."""
+    columns = [
+        _column_hash(table[name]) for name in table.column_names if not pa.types.is_list(table.schema.field(name).type)
+    ]
+    return _hashes(columns).view(np.int64)
+
+
+def _column_hash(column: pa.ChunkedArray) -> Numbers:
+    if pa.types.is_string(column.type):
+        encoded = column.combine_chunks().dictionary_encode()
+        texts = [0, *(zlib.crc32(text.as_buffer()) + 1 for text in encoded.dictionary)]
+        places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+        hashed: Numbers = np.array(texts, np.int64)[places]
+        return hashed
+    return pc.fill_null(column, -1).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
 def _hashes(columns: Sequence[Numbers]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:

@@ -28,12 +28,15 @@ from linearizability.history.rows import (
     broken_row,
     first_repeat,
     integers,
+    row_hashes,
 )
 from linearizability.history.schema import COLUMNS, OPERATION_TABLES, SCHEMAS
 from linearizability.history.topic_ids import TopicIds
 
 SHARE_ROWS: Final = 10_000_000
 """About so many records are held against each other at a time."""
+COPIES_MAX: Final = 100
+"""A large table without a unique key has at most this many equal rows: times and offsets differ in a real history."""
 FAULTS_MAX: Final = 100_000
 """Every other row is compared with all of them."""
 FARTHEST_NS: Final = 2**62
@@ -73,10 +76,17 @@ def check_sizes(history: History) -> None:
                 keys = {"op_id": int(columns[0][repeat[1] - first_row])}
                 raise broken_row(name, repeat[1], keys, f"row {repeat[0]} has the same {_KEY_NAMES[name]}")
             first_row += table.num_rows
+    for name in _KEYLESS_TABLES:
+        sample, first_row = RepeatSample(1, COPIES_MAX), 0
+        for table in history.batches(name) if history.count(name) > SAMPLE_ROWS else ():
+            if (repeat := sample.find_repeat(first_row, row_hashes(table))) is not None:
+                raise broken_row(name, repeat[1], {}, f"more than {COPIES_MAX} rows are equal to row {repeat[0]}")
+            first_row += table.num_rows
     if (faults := history.count("faults")) > FAULTS_MAX:
         raise broken_row("faults", FAULTS_MAX, {}, f"a history has at most {FAULTS_MAX} faults, this one {faults}")
 
 
+_KEYLESS_TABLES: Final = tuple(name for name in SCHEMAS if name not in {"operations", "records", "faults"})
 _KEY_NAMES: Final = {"operations": "op_id", "records": "op_id, direction and seq"}
 
 

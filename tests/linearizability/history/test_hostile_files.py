@@ -14,8 +14,10 @@ from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode
 from linearizability.check import judge
 from linearizability.history.errors import HistoryError
+from linearizability.history.reader import open_history
 from linearizability.history.rows import RepeatSample
 from linearizability.history.schema import SCHEMAS
+from linearizability.history.validate import check_sizes
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "histories"
 
@@ -128,6 +130,36 @@ def test_rows_that_repeat_without_end_are_rejected_before_they_are_judged(run, m
             writer.write_table(block)
     with pytest.raises(HistoryError, match=rf"table {name}, row \d+ .*: row \d+ has the same op_id"):
         judge(run)
+
+
+ROWS = {
+    "positions": {"op_id": 0, "topic": "t", "partition": 0, "before": 0, "after": 1, "cause": "read"},
+    "offsets": {"op_id": 0, "group": "g", "topic": "t", "partition": 0, "offset": 3, "direction": "commit"},
+    "assignments": {"at_ns": 1, "process": 1, "group": "g", "topic": "t", "partition": 0, "event": "assigned"},
+    "inputs": {"op_id": 0, "seq": 0, "topic": "t", "partition": 0, "offset": 1},
+    "states": {"asked_ns": 1, "answered_ns": 2, "source": "metadata", "topic": "t", "partition": 0, "isr": [1, 2]},
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("distinct", [1, 300])
+def test_equal_rows_of_a_table_without_a_key_are_rejected_before_they_are_judged(run, name, distinct):
+    table = pa.Table.from_pylist([ROWS[name]] * distinct, SCHEMAS[name])
+    table = table.set_column(0, table.schema.field(0).name, pa.array(np.arange(distinct)))
+    table = table.take(pa.array(np.arange(100_000) % distinct)).cast(SCHEMAS[name])
+    shutil.rmtree(run / "history" / name, ignore_errors=True)
+    pq.write_table(table, run / "history" / f"{name}.parquet")
+    with pytest.raises(HistoryError, match=rf"table {name}, row \d+: more than 100 rows are equal to row \d+"):
+        judge(run)
+
+
+def test_a_large_table_with_few_equal_rows_is_not_rejected(run):
+    rows = pa.Table.from_pylist([ROWS["states"]], SCHEMAS["states"]).take(pa.array(np.zeros(70_000, np.int64)))
+    times = pa.array(np.arange(70_000) // 90)
+    for place, name in enumerate(("asked_ns", "answered_ns")):
+        rows = rows.set_column(place, SCHEMAS["states"].field(name), times)
+    pq.write_table(rows, run / "history" / "states.parquet")
+    check_sizes(open_history(run))
 
 
 def test_a_sample_finds_no_repeat_where_there_is_none_and_stays_small():
