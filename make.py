@@ -1,18 +1,24 @@
 """What `make trial` and `make test` do, once the Makefile has made `.venv`.
 
-A step is a command; its name and its command line are printed before it runs, and its output is not held back. A tool
-that is missing (Java, Go) costs the steps that need it, with one line that says so; with CI=true it is a failure,
-because there nobody reads that line.
+A step is a command; its command line is printed before it runs. Its output is not held back, except that of steps that
+run beside another one: it is printed when both have ended. A tool that is missing (Java, Go) costs the steps that need
+it, with one line that says so; with CI=true it is a failure, because there nobody reads that line.
 """
 
 import argparse
 import os
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from fixtures.targets.install import DEFAULT_KAFKA_VERSION, install
 from fixtures.targets.jars import locked_versions
@@ -99,11 +105,11 @@ def test() -> None:
         install_kafka(target, needed=is_ci)
     if tools.kafka:
         step("kafkatrial", "targets", "install", "spark")
-    step("pytest", *IN_PARALLEL, SLOWEST, *_deselecting(tools.deselected_markers))
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
     on_targets = [f"--target={target}" for target in targets]
-    step("pytest", "-m", "conformance", *on_targets)
-    step("pytest", "-m", "chaos", "-k", CHAOS, *on_targets)
+    suite = [["pytest", "-m", "conformance", *on_targets], ["pytest", "-m", "chaos", "-k", CHAOS, *on_targets]]
+    with running_beside(suite):
+        step("pytest", *IN_PARALLEL, SLOWEST, *_deselecting(tools.deselected_markers))
 
 
 def install_kafka(target: str, *, needed: bool) -> bool:
@@ -145,21 +151,63 @@ def _progress(text: str, done: int, total: int) -> None:
         say(f"{text} ({done}/{total})")
 
 
-def step(command: str, *arguments: str) -> None:
-    """Run one of our tools; the first that fails ends everything with its exit code."""
-    say(shlex.join([command, *arguments]))
-    began = time.monotonic()
-    code = subprocess.call([BIN / command, *arguments])
+@contextmanager
+def running_beside(commands: Sequence[Sequence[str]]) -> Iterator[None]:
+    """Run commands one after the other while the body runs; then print their output. Raises `Stop` if one failed.
+
+    They mostly wait for clusters, as tests do, so that a machine of two cores has time for both.
+    """
+    for command in commands:
+        say(f"{shlex.join(command)}, beside the next step")
+    with tempfile.TemporaryFile("w+", errors="replace") as output, ThreadPoolExecutor(1) as pool:
+        beside = pool.submit(_run_held_back, commands, output)
+        try:
+            yield
+        finally:
+            code = beside.result()
+            output.seek(0)
+            shutil.copyfileobj(output, sys.stdout)
+            sys.stdout.flush()
     if code:
-        say(f"failed with {code}: {command}")
-        raise Stop(code if code > 0 else ExitCode.INTERRUPTED)
-    say(f"{command} took {time.monotonic() - began:.0f} s")
+        raise Stop(code)
 
 
-def say(line: str) -> None:
+def _run_held_back(commands: Sequence[Sequence[str]], output: TextIO) -> int:
+    """Run commands up to the first that fails; return its exit code, or 0."""
+    for command in commands:
+        if code := _run(command, output):
+            return code
+    return 0
+
+
+def step(*command: str) -> None:
+    """Run one of our tools; the first that fails ends everything with its exit code."""
+    if code := _run(command, sys.stdout):
+        raise Stop(code)
+
+
+def _run(command: Sequence[str], output: TextIO) -> int:
+    """Run one of our tools with its output there; return the exit code of make."""
+    say(shlex.join(command), output)
+    began = time.monotonic()
+    is_held_back = output is not sys.stdout
+    code = subprocess.call(
+        [BIN / command[0], *command[1:]],
+        stdout=output if is_held_back else None,
+        stderr=subprocess.STDOUT if is_held_back else None,
+    )
+    if code:
+        say(f"failed with {code}: {command[0]}", output)
+        return code if code > 0 else ExitCode.INTERRUPTED
+    say(f"{command[0]} took {time.monotonic() - began:.0f} s", output)
+    return 0
+
+
+def say(line: str, output: TextIO | None = None) -> None:
     """A line of progress, ahead of what the next command prints."""
-    sys.stdout.write(f"make: {line}\n")
-    sys.stdout.flush()
+    output = output or sys.stdout
+    output.write(f"make: {line}\n")
+    output.flush()
 
 
 if __name__ == "__main__":
