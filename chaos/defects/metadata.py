@@ -136,7 +136,7 @@ def follow_one_partition_per_change(self: Replicas, delta: MetadataDelta) -> lis
     if delta.everything:
         found = [(topic, index) for topic in image.topics.values() for index in topic.partitions]
     pairs = [(topic, topic.partitions[index]) for topic, index in found if index in topic.partitions]
-    return [(topic, record) for topic, record in pairs if self._around.node_id in record.replicas]
+    return [(topic, record) for topic, record in pairs if self._context.node_id in record.replicas]
 
 
 @_seeds(ClusterView, "brokers", "membership/dead-broker-leaves-and-returns", source="KAFKA-15220")

@@ -153,7 +153,7 @@ def take_the_leaders_high_watermark_whole(
         self.log.delete_records_before(min(log_start_offset, high_watermark))
     if high_watermark != self.high_watermark:
         self.high_watermark = max(high_watermark, self.log_start_offset)
-        self._around.moved(self, now)
+        self._context.on_progress(self, now)
 
 
 @_seeds(Partition, "truncate_to", "watermark-within-log", "exception")

@@ -16,6 +16,7 @@ from typing import Any
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Channel, Disconnect, Effect, Send
 from reference_broker.core.timers import Timer, Timers
+from reference_broker.core.tracer import ChannelDisconnected, RequestSent, Tracer, no_tracer
 from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.messages import client_codec
 
@@ -38,9 +39,12 @@ class Channels:
     :param client_id: goes into every request's header.
     """
 
-    def __init__(self, timers: Timers, emit: Callable[[Effect], None], client_id: str) -> None:
+    def __init__(
+        self, timers: Timers, emit: Callable[[Effect], None], client_id: str, trace: Tracer = no_tracer
+    ) -> None:
         self._timers = timers
         self._emit = emit
+        self._trace = trace
         self._client_id = client_id
         self._under_way: dict[Channel, deque[_Asked]] = {}
         self._watches: dict[Channel, Timer] = {}
@@ -48,6 +52,7 @@ class Channels:
 
     def ask(self, channel: Channel, request: Any, then: Then, *, timeout_ms: int, now: Now) -> None:
         """Send a request (kio's entity; its class says API and version)."""
+        self._trace(RequestSent(channel, request))
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) % 2**31
         asked = _Asked(correlation_id, type(request), then, now.monotonic_ms + timeout_ms)
@@ -71,7 +76,7 @@ class Channels:
         if correlation_id == asked.correlation_id:
             asked.then(response, now)
         else:
-            self._emit(Disconnect(channel))
+            self._disconnect(channel)
             asked.then(None, now)
             self.lost(channel, now)
 
@@ -83,6 +88,11 @@ class Channels:
     def drop(self, channel: Channel) -> None:
         """End a channel; nobody waits for its answers any more."""
         self._under_way.pop(channel, None)
+        self._disconnect(channel)
+
+    def _disconnect(self, channel: Channel) -> None:
+        deadlines_ms = (asked.deadline_ms for asked in self._under_way.get(channel, ()))
+        self._trace(ChannelDisconnected(channel, min(deadlines_ms, default=None)))
         self._emit(Disconnect(channel))
 
     def _watch(self, channel: Channel) -> None:
@@ -95,7 +105,7 @@ class Channels:
         del self._watches[channel]
         under_way = self._under_way.get(channel)
         if under_way and min(asked.deadline_ms for asked in under_way) <= now.monotonic_ms:
-            self._emit(Disconnect(channel))
+            self._disconnect(channel)
             self.lost(channel, now)
         elif under_way:
             self._watch(channel)

@@ -46,6 +46,7 @@ from reference_broker.core.quorum.wire import request_to_kio, response_from_kio,
 from reference_broker.core.quorum.wire_parts import UnknownPartitionError
 from reference_broker.core.request import Request
 from reference_broker.core.runtime import Runtime
+from reference_broker.core.tracer import Tracer, no_tracer
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.messages import RequestHeader
 
@@ -64,6 +65,7 @@ class Node:
     :param properties: Kafka's, of this node; `layout` is what they say of the cluster.
     :param new_uuid: where topic ids and the like come from.
     :param random_below: a random number below its argument.
+    :param trace: receives the events of this node.
     """
 
     def __init__(
@@ -76,10 +78,12 @@ class Node:
         new_uuid: Callable[[], UUID],
         random_below: Callable[[int], int],
         now: Now,
+        trace: Tracer = no_tracer,
     ) -> None:
         self.layout = layout
         previous_epoch = take_marker(disk)
-        self.runtime = Runtime(identity, BrokerConfiguration(properties), disk, new_uuid, random_below, previous_epoch)
+        configuration = BrokerConfiguration(properties)
+        self.runtime = Runtime(identity, configuration, disk, new_uuid, random_below, previous_epoch, trace)
         self.quorum = QuorumNode(
             local=ReplicaKey(identity.node_id, identity.directory_id),
             voters=layout.voters,
@@ -89,6 +93,7 @@ class Node:
             random_below=random_below,
             now=now,
             clean=previous_epoch is not None,
+            trace=trace,
         )
         self.metadata = ClusterMetadata(self.quorum.log)
         dynamic.follow(

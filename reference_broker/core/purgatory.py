@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Connection
 from reference_broker.core.timers import Timer, Timers
+from reference_broker.core.tracer import KeyChecked, OperationExpired, Tracer, no_tracer
 
 
 class Waiting(Protocol):
@@ -43,8 +44,9 @@ class _Watched:
 class Purgatory:
     """The waiting operations, by key and by connection."""
 
-    def __init__(self, timers: Timers) -> None:
+    def __init__(self, timers: Timers, trace: Tracer = no_tracer) -> None:
         self._timers = timers
+        self._trace = trace
         self._by_key: defaultdict[Hashable, dict[_Watched, None]] = defaultdict(dict)
         self._by_connection: defaultdict[Connection | None, dict[_Watched, None]] = defaultdict(dict)
 
@@ -59,8 +61,9 @@ class Purgatory:
         self._by_connection[operation.connection][watched] = None
         watched.deadline = self._timers.set(deadline_ms, lambda now: self._try(watched, now, None))
 
-    def happened(self, key: Hashable, now: Now) -> None:
-        """Ask all that waits under a key."""
+    def check_and_complete(self, key: Hashable, now: Now) -> None:
+        """Check the operations that wait under a key, and complete those that can be."""
+        self._trace(KeyChecked(key))
         for watched in tuple(self._by_key.get(key, ())):
             self._try(watched, now, key)
 
@@ -75,6 +78,8 @@ class Purgatory:
         deadline, watched.deadline = watched.deadline, None
         if deadline is None:
             return
+        if happened is None:
+            self._trace(OperationExpired())
         if watched.operation.answer(now, happened):
             self._remove(watched, deadline)
         else:

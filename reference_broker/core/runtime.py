@@ -14,6 +14,7 @@ from reference_broker.core.identity import Identity
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.request import Outcome, Request
 from reference_broker.core.timers import Timers
+from reference_broker.core.tracer import ResponseSent, Tracer, no_tracer
 from reference_broker.core.work import Work
 from reference_broker.protocol.messages import message_codec
 
@@ -25,6 +26,7 @@ class Runtime:
     :param new_uuid: where topic ids and the like come from.
     :param random_below: a random number below its argument.
     :param previous_epoch: the broker epoch of the last run, if that stopped cleanly; -1 if it had none.
+    :param trace: receives the events of this node.
     """
 
     identity: Identity
@@ -33,6 +35,7 @@ class Runtime:
     new_uuid: Callable[[], UUID]
     random_below: Callable[[int], int]
     previous_epoch: int | None = None
+    trace: Tracer = no_tracer
     timers: Timers = field(init=False)
     channels: Channels = field(init=False)
     purgatory: Purgatory = field(init=False)
@@ -42,9 +45,9 @@ class Runtime:
 
     def __post_init__(self) -> None:
         self.timers = Timers()
-        self.purgatory = Purgatory(self.timers)
+        self.purgatory = Purgatory(self.timers, self.trace)
         self.work = Work(self.timers, lambda request: self.close_connection(request.connection, "a request failed"))
-        self.channels = Channels(self.timers, self.emit, f"node-{self.identity.node_id}")
+        self.channels = Channels(self.timers, self.emit, f"node-{self.identity.node_id}", self.trace)
 
     def emit(self, effect: Effect) -> None:
         """Want something done."""
@@ -63,6 +66,7 @@ class Runtime:
 
     def respond(self, request: Request, response: Any) -> None:
         """Answer a request; its connection goes on to the next."""
+        self.trace(ResponseSent(request, response))
         data = message_codec(request.api_key, response.__version__).write(request.correlation_id, response)
         if request.envelope is None:
             request.connection.busy = False

@@ -113,6 +113,7 @@ class SimulatedCluster:
                 new_uuid=self._new_uuid,
                 random_below=self.random.randrange,
                 now=now,
+                trace=machine.trace_event,
             )
 
         machine.run(make)

@@ -30,9 +30,8 @@ from typing import Any
 from kio.schema.index import api_key_map
 
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.node import Node
 from reference_broker.core.quorum.states import Role
-from reference_broker.core.request import Request
+from reference_broker.core.tracer import DuplicateFound, OperationExpired, ResponseSent
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import NO_LEADER, PartitionRecord, RegisterBrokerRecord
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -74,7 +73,9 @@ class Coverage(Observer):
         self._segments: dict[Replica, int] = {}
         watch = watch or Watch(cluster)
         watch.observers.insert(0, self)  # ahead of those who end the run
-        watch.answers.insert(0, self._answered)
+        watch.subscribe(ResponseSent, self._answered, first=True)
+        watch.subscribe(OperationExpired, self._count("purgatory:expired"), first=True)
+        watch.subscribe(DuplicateFound, self._count("duplicate-answered"), first=True)
 
     def started(self, watched: Watched) -> None:
         """A node has started."""
@@ -82,11 +83,16 @@ class Coverage(Observer):
         assert watched.node is not None
         self._roles.pop(watched.node_id, None)
         self._snapshots[watched.node_id] = watched.quorum.log.snapshots.latest
-        _count_what_expires(watched.node, self.counts)
 
-    def _answered(self, watched: Watched, request: Request, response: Any) -> None:
-        for error in _errors(response, self.counts):
-            self.counts[f"error:{api_key_map[request.api_key]}:{error.name.upper()}"] += 1
+    def _count(self, name: str) -> Callable[[Watched, object], None]:
+        def count(_watched: Watched, _event: object) -> None:
+            self.counts[name] += 1
+
+        return count
+
+    def _answered(self, _watched: Watched, event: ResponseSent) -> None:
+        for error in _errors(event.body, self.counts):
+            self.counts[f"error:{api_key_map[event.request.api_key]}:{error.name.upper()}"] += 1
 
     def ended(self, watched: Watched) -> None:
         """A node has ended."""
@@ -127,7 +133,6 @@ class Coverage(Observer):
             is_clean = watched.node.runtime.previous_epoch is not None
             self.counts["log:opened-clean" if is_clean else "log:recovered"] += 1
             self.counts["log:lost-content"] += bool(log.removed)
-        _count_duplicates(replica, self.counts)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """A replica has changed."""
@@ -202,18 +207,6 @@ def _election(before: PartitionRecord, now: PartitionRecord) -> str:
     return "election:preferred" if is_wish else "election:clean"
 
 
-def _count_what_expires(node: Node, counts: Counter[str]) -> None:
-    """See every request that has waited too long."""
-    purgatory = node.runtime.purgatory
-    ask: Callable[..., None] = purgatory._try
-
-    def ask_counted(watched: Any, now: Any, happened: Any) -> None:
-        counts["purgatory:expired"] += happened is None and watched.deadline is not None
-        ask(watched, now, happened)
-
-    purgatory._try = ask_counted  # type: ignore[method-assign]
-
-
 def _errors(response: Any, counts: Counter[str]) -> Iterator[ErrorCode]:
     """At the top of an answer, and for each partition."""
     top: ErrorCode = getattr(response, "error_code", ErrorCode.none)
@@ -227,16 +220,3 @@ def _errors(response: Any, counts: Counter[str]) -> Iterator[ErrorCode]:
             diverging = getattr(partition, "diverging_epoch", None)
             if diverging is not None and diverging.epoch >= 0:
                 counts["diverging-epoch-answered"] += 1
-
-
-def _count_duplicates(replica: Replica, counts: Counter[str]) -> None:
-    assert replica.partition is not None
-    producers = replica.partition.log.producers
-    find: Callable[..., Any] = producers.duplicate_of
-
-    def find_counted(header: Any) -> Any:
-        found = find(header)
-        counts["duplicate-answered"] += found is not None
-        return found
-
-    producers.duplicate_of = find_counted  # type: ignore[method-assign]

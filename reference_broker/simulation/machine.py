@@ -22,6 +22,8 @@ from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.election_state import QuorumStateFileError
 from reference_broker.core.quorum.states import QuorumStateError
+from reference_broker.core.tracer import Event as TracerEvent
+from reference_broker.core.tracer import Tracer
 from reference_broker.simulation.clock import MachineClock
 from reference_broker.simulation.disk import PowerFailureError, SimulatedDisk
 from reference_broker.simulation.network import Network
@@ -64,6 +66,7 @@ class Machine:
     :ivar ended_by: `kill`, `power`, `failed` or `stop`, as the last node ended; empty while one runs.
     :ivar incarnation: the number of nodes that have run here.
     :ivar is_stopping: the node was told to end in good order.
+    :ivar tracers: called with each event of its node.
     :ivar is_settled: called after each event of the node, and at its end, for whoever watches.
     """
 
@@ -88,6 +91,7 @@ class Machine:
         self.is_paused = False
         self.is_stopping = False
         self.notes: list[str] = []
+        self.tracers: list[Tracer] = []
         self.is_settled: list[Callable[[Machine], None]] = []
         self._scheduler = scheduler
         self._network = network
@@ -185,6 +189,11 @@ class Machine:
         else:
             self._end("stop")
             self._network.close_place(self.place)
+
+    def trace_event(self, event: TracerEvent) -> None:
+        """Pass an event of the node on to whatever observes it."""
+        for tracer in self.tracers:
+            tracer(event)
 
     def _watched(self) -> None:
         for watch in self.is_settled:

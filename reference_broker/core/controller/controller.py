@@ -28,6 +28,7 @@ from reference_broker.core.metadata.bootstrap import bootstrap_records
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.request import Outcome, Request
 from reference_broker.core.runtime import Runtime
+from reference_broker.core.tracer import RequestDecided
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
 
@@ -145,6 +146,7 @@ class Controller:
 
         Raises `ControllerError`, POLICY_VIOLATION, for more records than one request may have.
         """
+        self.runtime.trace(RequestDecided(request, records, response))
         if len(records) > MAX_RECORDS_PER_USER_OP:
             raise ControllerError(ErrorCode.policy_violation, TOO_MANY_RECORDS)
         if not records and not self._waiting:

@@ -63,6 +63,7 @@ from reference_broker.core.quorum.states import (
     next_role,
 )
 from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
+from reference_broker.core.tracer import QuorumRequestHandled, QuorumRequestReceived, Tracer, no_tracer
 
 _EPOCH_JUMP_MAX = 2**30
 _EPOCH_STEP_MAX = 2**10
@@ -95,6 +96,7 @@ class QuorumNode:
         random_below: Callable[[int], int],
         now: Now,
         clean: bool = False,
+        trace: Tracer = no_tracer,
     ) -> None:
         self.local = local
         self.voters = voters
@@ -105,6 +107,7 @@ class QuorumNode:
         self.is_voter = voters.contains(local)
         self.log = QuorumLog(disk, config.log, now.wall_ms, clean=clean)
         self._store = ElectionStateStore(disk, QUORUM_LOG_DIRECTORY)
+        self._trace = trace
         self._effects: list[Effect] = []
         self.is_stopping = False
         self.rejected_response: ResponseRejected | None = None
@@ -124,10 +127,12 @@ class QuorumNode:
 
     def receive_request(self, caller: Any, request: Request, now: Now) -> None:
         """Somebody asks. `caller` goes with the answer, which may come later."""
+        self._trace(QuorumRequestReceived(request, now))
         response = self._answers.answer(caller, request, now)
         if response is not None:
             self.respond(caller, response)
         self._settle(now)
+        self._trace(QuorumRequestHandled(request))
 
     def receive_response(self, request_id: int, response: Response, now: Now) -> None:
         """An answer arrives."""
@@ -236,6 +241,11 @@ class QuorumNode:
     def has_effects(self) -> bool:
         """Whether there is anything to take."""
         return bool(self._effects)
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """What was decided and is not taken yet."""
+        return tuple(self._effects)
 
     def take_effects(self) -> list[Effect]:
         """What was decided since the last time, in order."""

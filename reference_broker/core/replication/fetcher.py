@@ -21,6 +21,7 @@ from reference_broker.core.replication.fetch_state import FetchPhase, FetchState
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.requests import Asked, fetch_request, list_offsets_request
 from reference_broker.core.timers import Timers
+from reference_broker.core.tracer import FetchResponseProcessed, Tracer, no_tracer
 from reference_broker.protocol.errors import ErrorCode
 
 Ask = Callable[[Any, Callable[[Any, Now], None], Now], bool]
@@ -53,6 +54,8 @@ class Fetcher:
         ask: Ask,
         broker_epoch: Callable[[], int],
         turn: Callable[[Now], None],
+        *,
+        trace: Tracer = no_tracer,
     ) -> None:
         self.is_under_way = False
         self.stirred: dict[tuple[str, int], None] = {}
@@ -62,6 +65,7 @@ class Fetcher:
         self._ask = ask
         self._broker_epoch = broker_epoch
         self._turn = turn
+        self._trace = trace
         self._states: dict[tuple[str, int], FetchState] = {}
         self._request: Any = None
         self._named: tuple[Asked, ...] = ()
@@ -135,12 +139,14 @@ class Fetcher:
         if response is None or response.error_code is not ErrorCode.none:
             self._delay((state for state, _ in named), now)
         elif response is not self._without_news or named is not self._named:
-            self._take(named, response, now)
+            self.process_fetch_response(named, response, now)
+            self._trace(FetchResponseProcessed(self, named, response, now))
             self._without_news = None if self._request is None else response
         self._turn(now)
         self.proceed(now)
 
-    def _take(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:
+    def process_fetch_response(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:
+        """Use a response for the partitions that have not changed since the request."""
         asked = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in named}
         delayed = []
         for topic in response.responses:

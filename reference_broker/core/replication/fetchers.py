@@ -151,6 +151,7 @@ class Fetchers:
                 lambda request, then, now: self._ask(place, request, then, now),
                 self._broker_epoch,
                 lambda now: self._turn(place, now),
+                trace=self._runtime.trace,
             )
         return self._fetchers[place]
 

@@ -1,45 +1,34 @@
 """The followers of a partition, as its leader knows them: who has how much, who lags, who may join the ISR."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from reference_broker.core.clock import Now
 from reference_broker.core.replication.brokers import UNKNOWN_BROKER_EPOCH, Brokers
 from reference_broker.core.replication.follower_progress import FollowerProgress
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from reference_broker.core.replication.isr import IsrState
-    from reference_broker.core.replication.partition import Partition
-
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all partitions of a broker share.
+class ReplicaContext:
+    """What all replicas of a broker share.
 
     :param lag_max_ms: `replica.lag.time.max.ms`.
     :param broker_epoch: gives this broker's own epoch.
-    :param propose: takes an ISR to the controller.
-    :param moved: is told that a watermark, or the leader, is another: somebody may be waiting for it.
     """
 
     node_id: int
     brokers: Brokers
     lag_max_ms: int
-    broker_epoch: "Callable[[], int]"
-    propose: "Callable[[Partition, IsrState, Now], None]"
-    moved: "Callable[[Partition, Now], None]"
+    broker_epoch: Callable[[], int]
 
 
 class Followers:
     """The other replicas of a partition that this broker leads; empty while it does not."""
 
-    __slots__ = ("_around", "_progress")
+    __slots__ = ("_context", "_progress")
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, context: ReplicaContext) -> None:
+        self._context = context
         self._progress: dict[int, FollowerProgress] = {}
 
     def __len__(self) -> int:
@@ -53,7 +42,7 @@ class Followers:
 
     def assign(self, replicas: Iterable[int]) -> None:
         """These are the replicas now."""
-        others = (node for node in replicas if node != self._around.node_id)
+        others = (node for node in replicas if node != self._context.node_id)
         self._progress = {node: self._progress.get(node) or FollowerProgress() for node in others}
 
     def clear(self) -> None:
@@ -86,7 +75,7 @@ class Followers:
     def _lags(self, node: int, end_offset: int, now: Now) -> bool:
         follower = self._progress.get(node)
         if follower is None:
-            return node != self._around.node_id
+            return node != self._context.node_id
         return not self._is_caught_up(follower, end_offset, now)
 
     def may_join(self, node: int, from_offset: int) -> bool:
@@ -94,18 +83,18 @@ class Followers:
         return self._progress[node].end_offset >= from_offset and self._is_eligible(node)
 
     def _is_caught_up(self, follower: FollowerProgress, end_offset: int, now: Now) -> bool:
-        return follower.is_caught_up(end_offset, now.monotonic_ms, self._around.lag_max_ms)
+        return follower.is_caught_up(end_offset, now.monotonic_ms, self._context.lag_max_ms)
 
     def _is_eligible(self, node: int) -> bool:
-        return self._around.brokers.may_join_isr(node, self._progress[node].broker_epoch)
+        return self._context.brokers.may_join_isr(node, self._progress[node].broker_epoch)
 
     def with_broker_epochs(self, isr: frozenset[int]) -> list[tuple[int, int]]:
         """An ISR with the broker epochs that are meant (KIP-903); -1 where no fetch has come yet."""
         return [(node, self._broker_epoch(node)) for node in sorted(isr)]
 
     def _broker_epoch(self, node: int) -> int:
-        if node == self._around.node_id:
-            return self._around.broker_epoch()
+        if node == self._context.node_id:
+            return self._context.broker_epoch()
         follower = self._progress.get(node)
         known = None if follower is None else follower.broker_epoch
         return UNKNOWN_BROKER_EPOCH if known is None else known
@@ -115,6 +104,6 @@ class Followers:
         live = (
             follower.log_start_offset
             for node, follower in self._progress.items()
-            if self._around.brokers.live_epoch(node) is not None
+            if self._context.brokers.live_epoch(node) is not None
         )
         return min((log_start_offset, *live))

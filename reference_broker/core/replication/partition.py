@@ -16,7 +16,8 @@ A follower takes over batches, high watermark and log start from its leader. It 
 never to the high watermark, which trails behind what is committed (KIP-101, KIP-279).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 from uuid import UUID
@@ -27,8 +28,9 @@ from reference_broker.core.log.epochs import UNDEFINED_EPOCH
 from reference_broker.core.log.errors import AppendError
 from reference_broker.core.log.partition_log import Appended, PartitionLog
 from reference_broker.core.replication.brokers import BrokerRun
-from reference_broker.core.replication.followers import Followers, Surroundings
+from reference_broker.core.replication.followers import Followers, ReplicaContext
 from reference_broker.core.replication.isr import REACTIONS, IsrState, Reaction
+from reference_broker.core.tracer import DuplicateFound, Tracer, no_tracer
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
@@ -58,11 +60,24 @@ ROLES: Mapping[Role, frozenset[Role]] = MappingProxyType(
 """What metadata can make of a replica: anything; a leadership that goes on in a new epoch begins anew all the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionContext(ReplicaContext):
+    """What all partitions of a broker share.
+
+    :param propose: sends an ISR to the controller.
+    :param on_progress: called when the leader, or a watermark, has changed: an operation may be waiting for it.
+    """
+
+    propose: "Callable[[Partition, IsrState, Now], None]"
+    on_progress: "Callable[[Partition, Now], None]"
+    trace: Tracer = no_tracer
+
+
 class Partition:
     """One replica. `flushed_at_ms` (monotonic) is when `flush.ms` last had its way."""
 
     __slots__ = (
-        "_around",
+        "_context",
         "epoch_start_offset",
         "flushed_at_ms",
         "followers",
@@ -87,7 +102,7 @@ class Partition:
         topic_id: UUID,
         index: int,
         log: PartitionLog,
-        around: Surroundings,
+        context: PartitionContext,
         *,
         high_watermark: int = 0,
         min_insync_replicas: int = 1,
@@ -110,8 +125,8 @@ class Partition:
         """Where the log ended when this leadership began."""
         self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
         """All below is on every replica of the ISR, and consumers read it."""
-        self.followers = Followers(around)
-        self._around = around
+        self.followers = Followers(context)
+        self._context = context
 
     # What everybody asks
 
@@ -158,13 +173,13 @@ class Partition:
             self.isr = IsrState.committed(())
             self.followers.clear()
             if is_new_epoch:
-                self._around.moved(self, now)
+                self._context.on_progress(self, now)
         return is_new_epoch
 
     def _role_in(self, record: PartitionRecord) -> Role:
         if record.leader == NO_LEADER:
             return Role.OFFLINE
-        return Role.LEADER if record.leader == self._around.node_id else Role.FOLLOWER
+        return Role.LEADER if record.leader == self._context.node_id else Role.FOLLOWER
 
     def _lead(self, *, is_new_epoch: bool, is_new_leader: bool, now: Now) -> None:
         self.followers.assign(self.replicas)
@@ -173,7 +188,7 @@ class Partition:
             self.log.begin_epoch(self.leader_epoch)
             self.followers.epoch_began(self.isr.isr, self.epoch_start_offset, is_new_leader=is_new_leader, now=now)
         if self._maybe_advance_high_watermark(now) or is_new_epoch:
-            self._around.moved(self, now)
+            self._context.on_progress(self, now)
 
     # Leading
 
@@ -190,7 +205,7 @@ class Partition:
     def check_append(self, acks: int) -> None:
         """Raise `AppendError` if this is not the leader, or acks=all finds too few replicas in sync."""
         if not self.is_leader:
-            raise AppendError("NOT_LEADER_OR_FOLLOWER", f"broker {self._around.node_id} does not lead {self.key}")
+            raise AppendError("NOT_LEADER_OR_FOLLOWER", f"broker {self._context.node_id} does not lead {self.key}")
         if acks == ACKS_ALL and self.is_under_min_isr:
             raise AppendError(
                 "NOT_ENOUGH_REPLICAS",
@@ -203,9 +218,12 @@ class Partition:
         :raises AppendError: see `check_append`; or its producer may not append it.
         """
         self.check_append(acks)
+        end_offset = self.log.log_end_offset
         appended = self.log.append_validated(batch, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
+        if self.log.log_end_offset == end_offset:
+            self._context.trace(DuplicateFound(self.topic, self.index, appended.base_offset))
         self._maybe_advance_high_watermark(now)
-        self._around.moved(self, now)
+        self._context.on_progress(self, now)
         return appended
 
     def replication_of(self, required_offset: int) -> ErrorCode | None:
@@ -224,10 +242,10 @@ class Partition:
         follower.fetched(offset, log_start_offset, leader_end_offset, run.broker_epoch, now.monotonic_ms)
         if node_id not in self.isr.isr and self._may_join(node_id):
             self.isr = self.isr.expanded(node_id)
-            self._around.propose(self, self.isr, now)
+            self._context.propose(self, self.isr, now)
         advanced = end_before != offset and self._maybe_advance_high_watermark(now)
         if advanced or log_start_offset > start_before:
-            self._around.moved(self, now)
+            self._context.on_progress(self, now)
 
     def _may_join(self, node_id: int) -> bool:
         from_offset = max(self.high_watermark, self.epoch_start_offset)
@@ -249,7 +267,7 @@ class Partition:
         lagging = self.followers.lagging(self.isr.isr, self.log.log_end_offset, now)
         if lagging:
             self.isr = self.isr.shrunk(lagging)
-            self._around.propose(self, self.isr, now)
+            self._context.propose(self, self.isr, now)
 
     def isr_accepted(
         self, proposal: IsrState, *, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, now: Now
@@ -260,7 +278,7 @@ class Partition:
         self.isr = IsrState.committed(isr)
         self.partition_epoch = partition_epoch
         if self._maybe_advance_high_watermark(now):
-            self._around.moved(self, now)
+            self._context.on_progress(self, now)
 
     def isr_refused(self, proposal: IsrState, error: ErrorCode, now: Now) -> None:
         """The controller refused a proposal."""
@@ -270,14 +288,14 @@ class Partition:
             case Reaction.REVERT:
                 self.isr = proposal.reverted()
             case Reaction.RETRY:
-                self._around.propose(self, proposal, now)
+                self._context.propose(self, proposal, now)
             case Reaction.AWAIT_METADATA:
                 pass
 
     def delete_records_before(self, offset: int, now: Now) -> None:
         """Move the log start up; followers do the same when they next fetch."""
         self.log.delete_records_before(offset)
-        self._around.moved(self, now)
+        self._context.on_progress(self, now)
 
     @property
     def low_watermark(self) -> int:
@@ -298,7 +316,7 @@ class Partition:
             self.log.delete_records_before(min(log_start_offset, moved))
         if moved != self.high_watermark:
             self.high_watermark = moved
-            self._around.moved(self, now)
+            self._context.on_progress(self, now)
 
     def truncation_offset(self, leader_epoch: int, end_offset: int) -> int:
         """Where to cut, given the largest epoch not above ours that the leader has and where it ended there (KIP-279).

@@ -25,10 +25,9 @@ from reference_broker.core.replication.acknowledgement import Acknowledgement
 from reference_broker.core.replication.brokers import Brokers
 from reference_broker.core.replication.fetch_settings import FetchSettings
 from reference_broker.core.replication.fetchers import Fetchers
-from reference_broker.core.replication.followers import Surroundings
 from reference_broker.core.replication.isr_changes import AskController, IsrChanges
 from reference_broker.core.replication.logs import Logs, log_config
-from reference_broker.core.replication.partition import ACKS_ALL, Partition
+from reference_broker.core.replication.partition import ACKS_ALL, Partition, PartitionContext
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
@@ -84,13 +83,14 @@ class Replicas:
         self._logs = Logs(runtime.disk, clean=clean)
         node_id = runtime.identity.node_id
         changes = IsrChanges(node_id, runtime.timers, ask_controller, broker_epoch)
-        self._around = Surroundings(
+        self._context = PartitionContext(
             node_id=node_id,
             brokers=Brokers(image),
             lag_max_ms=self._configuration.integer("replica.lag.time.max.ms"),
             broker_epoch=broker_epoch,
             propose=changes.propose,
-            moved=lambda partition, now: runtime.purgatory.happened(partition.key, now),
+            on_progress=lambda partition, now: runtime.purgatory.check_and_complete(partition.key, now),
+            trace=runtime.trace,
         )
         settings = FetchSettings.of(node_id, self._configuration)
         self._fetchers = Fetchers(runtime, settings, self._locate, broker_epoch)
@@ -113,7 +113,7 @@ class Replicas:
     @property
     def brokers(self) -> Brokers:
         """What is known of other brokers."""
-        return self._around.brokers
+        return self._context.brokers
 
     def configuration(self, topic: str) -> TopicConfiguration:
         """The properties in force for a topic."""
@@ -160,7 +160,7 @@ class Replicas:
         self._delete([partition for partition in self._touched(delta) if not self._is_assigned(partition)], now)
         self._reconfigure(delta)
         assigned = self._assigned(delta)
-        assigned.sort(key=lambda found: found[1].leader != self._around.node_id)
+        assigned.sort(key=lambda found: found[1].leader != self._context.node_id)
         is_scheduled = self.has_unapplied_metadata
         self._unapplied |= dict.fromkeys((topic.topic_id, record.partition_id) for topic, record in assigned)
         self._has_strays |= delta.everything
@@ -188,7 +188,7 @@ class Replicas:
         """Apply the image's record of a replica, unless the image has none for this broker any more."""
         topic = self._image().topics_by_id.get(key[0])
         record = None if topic is None else topic.partitions.get(key[1])
-        if topic is not None and record is not None and self._around.node_id in record.replicas:
+        if topic is not None and record is not None and self._context.node_id in record.replicas:
             self._apply(topic, record, now)
 
     def _touched(self, delta: MetadataDelta) -> Iterable[Partition]:
@@ -205,7 +205,7 @@ class Replicas:
     def _is_assigned(self, partition: Partition) -> bool:
         topic = self._image().topics_by_id.get(partition.topic_id)
         record = None if topic is None else topic.partitions.get(partition.index)
-        return record is not None and self._around.node_id in record.replicas
+        return record is not None and self._context.node_id in record.replicas
 
     def _assigned(self, delta: MetadataDelta) -> list[tuple[TopicImage, PartitionRecord]]:
         """What has changed of the partitions that have a replica here."""
@@ -219,7 +219,7 @@ class Replicas:
                 if (topic := image.topics_by_id.get(topic_id)) is not None
                 and (record := topic.partitions.get(index)) is not None
             ]
-        return [(topic, record) for topic, record in changed if self._around.node_id in record.replicas]
+        return [(topic, record) for topic, record in changed if self._context.node_id in record.replicas]
 
     def _apply(self, topic: TopicImage, record: PartitionRecord, now: Now) -> None:
         partition = self.get(topic.name, record.partition_id) or self._open(topic, record.partition_id, now)
@@ -242,7 +242,7 @@ class Replicas:
             topic.topic_id,
             index,
             log,
-            self._around,
+            self._context,
             high_watermark=self._logs.high_watermark(topic.name, index),
             min_insync_replicas=configuration.integer("min.insync.replicas"),
             flushed_at_ms=now.monotonic_ms,
@@ -261,7 +261,7 @@ class Replicas:
             listener = self._listeners.get(partition.topic)
             if listener is not None and partition.is_leader:
                 listener.resigned(partition, now)
-            self._runtime.purgatory.happened(partition.key, now)
+            self._runtime.purgatory.check_and_complete(partition.key, now)
 
     def _reconfigure(self, delta: MetadataDelta) -> None:
         topics = {name for kind, name in delta.configs if kind == ResourceType.TOPIC}

@@ -13,6 +13,13 @@ with a table of its invariants at its top.
 
 from uuid import UUID
 
+from reference_broker.core.tracer import (
+    ChannelDisconnected,
+    FetchResponseProcessed,
+    RequestDecided,
+    RequestSent,
+    ResponseSent,
+)
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.answers import check_answer
 from reference_broker.simulation.invariants.committed import CommittedInvariants
@@ -21,7 +28,7 @@ from reference_broker.simulation.invariants.decisions import check_decision
 from reference_broker.simulation.invariants.files import FilesInvariants
 from reference_broker.simulation.invariants.followed import FollowedInvariants
 from reference_broker.simulation.invariants.group_offsets import GroupOffsetInvariants
-from reference_broker.simulation.invariants.health import HealthInvariants, check_idle
+from reference_broker.simulation.invariants.health import HealthInvariants, check_idle, check_patience
 from reference_broker.simulation.invariants.metadata import MetadataInvariants
 from reference_broker.simulation.invariants.metadata_answers import check_metadata_answer
 from reference_broker.simulation.invariants.oracle import OracleInvariants, check_checkpoints, check_replica
@@ -33,7 +40,7 @@ from reference_broker.simulation.invariants.reopening import ReopeningInvariants
 from reference_broker.simulation.invariants.requests import check_request
 from reference_broker.simulation.invariants.retention import RetentionInvariants
 from reference_broker.simulation.invariants.rolling import RollingInvariants
-from reference_broker.simulation.invariants.stale_responses import StaleResponseInvariants
+from reference_broker.simulation.invariants.stale_responses import check_stale_response
 from reference_broker.simulation.invariants.timeliness import TimelinessInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.waiting import WaitingInvariants
@@ -60,10 +67,16 @@ class Invariants:
         self.quorum = QuorumWatch(QuorumInvariants(voters, 3 * fetch_timeout_ms), self._give_up)
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
         committed, timeliness, waiting = CommittedInvariants(), TimelinessInvariants(cluster), WaitingInvariants()
-        self.watch.answers += [check_answer, check_metadata_answer, check_quorum_answer]
-        self.watch.answers += [committed.answered, timeliness.answered, waiting.answered]
-        self.watch.requests.append(check_request)
-        self.watch.decisions += [check_decision, committed.decided]
+        self.quorum.subscribe(self.watch)
+        for check in (check_answer, check_metadata_answer, check_quorum_answer):
+            self.watch.subscribe(ResponseSent, check)
+        for observer in (committed, timeliness, waiting):
+            self.watch.subscribe(ResponseSent, observer.answered)
+        self.watch.subscribe(RequestSent, check_request)
+        self.watch.subscribe(RequestDecided, check_decision)
+        self.watch.subscribe(RequestDecided, committed.decided)
+        self.watch.subscribe(ChannelDisconnected, check_patience)
+        self.watch.subscribe(FetchResponseProcessed, check_stale_response)
         self.watch.observers += [
             self.quorum,
             self.metadata,
@@ -77,7 +90,6 @@ class Invariants:
             RollingInvariants(),
             RetentionInvariants(),
             ReopeningInvariants(),
-            StaleResponseInvariants(),
             timeliness,
             waiting,
         ]

@@ -28,6 +28,7 @@ from typing import Any, Final
 from reference_broker.core.broker import Broker
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.request import Request
+from reference_broker.core.tracer import ResponseSent
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.invariants.log_mirror import LogMirror
@@ -50,8 +51,9 @@ _REFUSES: Final = {ErrorCode.fenced_leader_epoch: 1, ErrorCode.unknown_leader_ep
 _base_offset, _last_offset = attrgetter("base_offset"), attrgetter("last_offset")
 
 
-def check_answer(watched: Watched, request: Request, response: Any) -> None:
+def check_answer(watched: Watched, event: ResponseSent) -> None:
     """See the table. Raises `InvariantViolation`."""
+    request, response = event.request, event.body
     if request.api_key not in _TOPICS or watched.node is None or watched.node.broker is None:
         return
     if request.connection.is_controller:

@@ -8,11 +8,8 @@
 A controller that is active no more answers that it is none, which promises nothing.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 from reference_broker.core.request import Request
-from reference_broker.protocol.metadata_records import MetadataRecord
+from reference_broker.core.tracer import RequestDecided, ResponseSent
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 
@@ -28,14 +25,15 @@ class CommittedInvariants(Observer):
         """Nobody is answered any more."""
         self._ends.pop(watched.node_id, None)
 
-    def decided(self, watched: Watched, request: Request, records: Sequence[MetadataRecord], _response: Any) -> None:
+    def decided(self, watched: Watched, event: RequestDecided) -> None:
         """The records are about to be appended."""
-        if records:
-            end_offset = watched.quorum.log.end_offset + len(records)
-            self._ends.setdefault(watched.node_id, {})[id(request)] = request, end_offset
+        if event.records:
+            end_offset = watched.quorum.log.end_offset + len(event.records)
+            self._ends.setdefault(watched.node_id, {})[id(event.request)] = event.request, end_offset
 
-    def answered(self, watched: Watched, request: Request, _response: Any) -> None:
+    def answered(self, watched: Watched, event: ResponseSent) -> None:
         """See the table. Raises `InvariantViolation`."""
+        request = event.request
         _, end_offset = self._ends.get(watched.node_id, {}).pop(id(request), (request, 0))
         node = watched.node
         is_active = node is not None and node.controller is not None and node.controller.is_active

@@ -18,13 +18,13 @@ module has what brokers ask of it, `topic_decisions` what administrators ask.
 | UnregisterBroker    | the broker is gone                                                                            |
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.request import Request
+from reference_broker.core.tracer import RequestDecided
 from reference_broker.protocol.errors import ErrorCode
-from reference_broker.protocol.metadata_records import MetadataRecord, PartitionRecord, RegisterBrokerRecord
+from reference_broker.protocol.metadata_records import PartitionRecord, RegisterBrokerRecord
 from reference_broker.simulation.invariants.topic_decisions import CLAIMS as TOPIC_CLAIMS
 from reference_broker.simulation.invariants.topic_decisions import Claim, Decision
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -36,8 +36,9 @@ _ALTER_PARTITION: Final = 56
 _REGISTRATION, _HEARTBEAT, _UNREGISTRATION, _ALLOCATION = 62, 63, 64, 67
 
 
-def check_decision(watched: Watched, request: Request, records: Sequence[MetadataRecord], response: Any) -> None:
+def check_decision(watched: Watched, event: RequestDecided) -> None:
     """See the table. Raises `InvariantViolation`."""
+    request, records, response = event.request, event.records, event.response
     assert watched.node is not None
     assert watched.node.controller is not None
     claims = _CLAIMS.get(request.api_key)

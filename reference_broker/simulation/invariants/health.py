@@ -9,9 +9,9 @@
 | `patient-channel`     | a node gives up who has to answer it only where that answer is late                         |
 """
 
-from reference_broker.core.connection import Channel, Disconnect, Effect
 from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.node import Node
+from reference_broker.core.tracer import ChannelDisconnected
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 from reference_broker.simulation.machine import Machine
@@ -23,19 +23,6 @@ _UNDER_WAY_MAX = 100
 
 class HealthInvariants(Observer):
     """An observer of a watch."""
-
-    def started(self, watched: Watched) -> None:
-        """Look at what its channels do from now on."""
-        assert watched.node is not None
-        channels = watched.node.runtime.channels
-        emit = channels._emit
-
-        def noticed(effect: Effect) -> None:
-            if type(effect) is Disconnect:
-                _check_patience(watched, effect.channel)
-            emit(effect)
-
-        channels._emit = noticed
 
     def quorum_changed(self, watched: Watched) -> None:
         """At least once a second: nobody waits for a connection that is gone."""
@@ -52,14 +39,12 @@ class HealthInvariants(Observer):
             raise InvariantViolation("ends-without-fault", f"node {watched.node_id}: {machine.failed}")
 
 
-def _check_patience(watched: Watched, channel: Channel) -> None:
-    assert watched.node is not None
-    under_way = watched.node.runtime.channels._under_way.get(channel)
-    if under_way:
-        left_ms = min(asked.deadline_ms for asked in under_way) - watched.machine.now.monotonic_ms
-        if left_ms > 0:
-            detail = f"node {watched.node_id} gives node {channel.node_id} up, which has {left_ms} ms left to answer"
-            raise InvariantViolation("patient-channel", detail)
+def check_patience(watched: Watched, event: ChannelDisconnected) -> None:
+    """See the table. Raises `InvariantViolation`."""
+    left_ms = 0 if event.deadline_ms is None else event.deadline_ms - watched.machine.now.monotonic_ms
+    if left_ms > 0:
+        peer = f"node {event.channel.node_id}, which has {left_ms} ms left to respond"
+        raise InvariantViolation("patient-channel", f"node {watched.node_id} disconnects from {peer}")
 
 
 def _is_explained(machine: Machine) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS, illegal_topic_name
+from reference_broker.core.tracer import ResponseSent
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord, RegisterBrokerRecord
 from reference_broker.simulation.invariants.topic_decisions import Claim
@@ -36,8 +37,9 @@ _DYNAMIC_TOPIC: Final = 1
 _BROKER_ENDPOINT: Final = 1
 
 
-def check_metadata_answer(watched: Watched, request: Request, response: Any) -> None:
+def check_metadata_answer(watched: Watched, event: ResponseSent) -> None:
     """See the table. Raises `InvariantViolation`."""
+    request, response = event.request, event.body
     claims = _CLAIMS.get(request.api_key)
     if claims is None or watched.node is None or watched.node.broker is None or request.connection.is_controller:
         return

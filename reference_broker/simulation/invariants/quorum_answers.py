@@ -23,8 +23,8 @@ from reference_broker.core.quorum.messages import NO_LEADER, OffsetAndEpoch
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
 from reference_broker.core.quorum.states import Follower, Leader, Prospective, Resigned, State, Unattached
-from reference_broker.core.request import Request
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
+from reference_broker.core.tracer import ResponseSent
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.invariants.topic_decisions import Claim
@@ -35,8 +35,9 @@ _FETCH, _VOTE, _BEGIN_QUORUM_EPOCH, _END_QUORUM_EPOCH = 1, 52, 53, 54
 _DESCRIBE_QUORUM, _FETCH_SNAPSHOT = 55, 59
 
 
-def check_quorum_answer(watched: Watched, request: Request, response: Any) -> None:
+def check_quorum_answer(watched: Watched, event: ResponseSent) -> None:
     """See the table. Raises `InvariantViolation`."""
+    request, response = event.request, event.body
     claims = _CLAIMS.get(request.api_key)
     if claims is None or watched.node is None or not request.connection.is_controller:
         return

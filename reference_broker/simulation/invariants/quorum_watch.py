@@ -9,16 +9,15 @@ One thing is judged here, since it takes the node's disk:
 
 import json
 from collections.abc import Callable
-from typing import Any
 
-from reference_broker.core.clock import Now
-from reference_broker.core.quorum.election_state import QUORUM_STATE_FILE
-from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest, Request, VoteRequest
+from reference_broker.core.quorum.election_state import QUORUM_STATE_FILE, ElectionState
+from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest, OffsetAndEpoch, VoteRequest
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
+from reference_broker.core.tracer import QuorumRequestHandled, QuorumRequestReceived
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Observer, Watched
+from reference_broker.simulation.invariants.watch import Observer, Watch, Watched
 
 
 class QuorumWatch(Observer):
@@ -32,6 +31,13 @@ class QuorumWatch(Observer):
         self.forgetful: set[int] = set()
         self._became_void = became_void
         self._is_void = False
+        self._before: dict[int, tuple[OffsetAndEpoch, ElectionState]] = {}
+        """By node, log end and election before the request that it handles."""
+
+    def subscribe(self, watch: Watch) -> None:
+        """Observe each request of the quorum, too: between a request and its response nothing else changes a node."""
+        watch.subscribe(QuorumRequestReceived, self._received)
+        watch.subscribe(QuorumRequestHandled, self._handled)
 
     def forget(self, node_id: int) -> None:
         """A node's disk was wiped or damaged."""
@@ -43,7 +49,6 @@ class QuorumWatch(Observer):
         quorum = watched.quorum
         if watched.has_new_disk:
             self.forget(watched.node_id)
-        self._show_requests(watched, quorum)
         now_ms = watched.machine.now.monotonic_ms
         self._judge(lambda: self.invariants.started(watched.node_id, quorum, now_ms))
 
@@ -59,20 +64,18 @@ class QuorumWatch(Observer):
         """Once, at the end."""
         self._judge(lambda: self.invariants.check_whole_log(watched.node_id, watched.quorum))
 
-    def _show_requests(self, watched: Watched, quorum: QuorumNode) -> None:
-        """Between a request and what is answered to it nothing else can be seen of a node."""
-        node_id, invariants, receive = watched.node_id, self.invariants, quorum.receive_request
+    def _received(self, watched: Watched, event: QuorumRequestReceived) -> None:
+        quorum, request = watched.quorum, event.request
+        self._before[watched.node_id] = quorum.log.end, quorum.election
+        if isinstance(request, FetchRequest | FetchSnapshotRequest | VoteRequest):
+            now_ms = event.now.monotonic_ms
+            self.invariants.about_to_answer(watched.node_id, quorum, request.replica.id, request, now_ms)
 
-        def receive_shown(caller: Any, request: Request, now: Now) -> None:
-            end, election = quorum.log.end, quorum.election
-            if isinstance(request, FetchRequest | FetchSnapshotRequest | VoteRequest):
-                invariants.about_to_answer(node_id, quorum, request.replica.id, request, now.monotonic_ms)
-            receive(caller, request, now)
-            if quorum.election != election:
-                self._judge(lambda: _check_remembered(watched, quorum))
-            self._judge(lambda: invariants.answered(quorum, request, end, election, quorum._effects))
-
-        quorum.receive_request = receive_shown  # type: ignore[method-assign]
+    def _handled(self, watched: Watched, event: QuorumRequestHandled) -> None:
+        quorum, (end, election) = watched.quorum, self._before.pop(watched.node_id)
+        if quorum.election != election:
+            self._judge(lambda: _check_remembered(watched, quorum))
+        self._judge(lambda: self.invariants.answered(quorum, event.request, end, election, quorum.effects))
 
     def _judge(self, check: Callable[[], object]) -> None:
         if self._is_void:

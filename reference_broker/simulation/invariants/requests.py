@@ -24,6 +24,7 @@ from typing import Any, Final
 from reference_broker.core.connection import Channel
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.states import Candidate, Follower, Leader, Prospective, Resigned
+from reference_broker.core.tracer import RequestSent
 from reference_broker.simulation.invariants.broker_requests import CLAIMS as BROKER_CLAIMS
 from reference_broker.simulation.invariants.broker_requests import Claim
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -35,11 +36,9 @@ _RAFT: Final = "raft"
 """The purpose of the channels between nodes of the quorum."""
 
 
-def check_request(watched: Watched, channel: Channel, asked: Any) -> None:
-    """See the table. Raises `InvariantViolation`.
-
-    :param asked: kio's request, which the node is about to send.
-    """
+def check_request(watched: Watched, event: RequestSent) -> None:
+    """See the table. Raises `InvariantViolation`."""
+    channel, asked = event.channel, event.body
     claims = (_QUORUM_CLAIMS if channel.purpose == _RAFT else BROKER_CLAIMS).get(asked.__api_key__)
     if claims is None:
         raise _violated(watched, channel, asked, "a node asks this of nobody")

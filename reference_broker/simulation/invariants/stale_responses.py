@@ -6,49 +6,25 @@ are those of the request. Stale responses are rare in a run, so each response is
 for the partitions that it has changed it is stale, and must not change them again.
 """
 
-from collections.abc import Callable
-from typing import Any
-
-from reference_broker.core.clock import Now
 from reference_broker.core.replication.fetch_state import FetchPhase, FetchState
 from reference_broker.core.replication.fetcher import Fetcher
-from reference_broker.core.replication.requests import Asked
+from reference_broker.core.tracer import FetchResponseProcessed
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Observer, Watched
-
-Take = Callable[[tuple[Asked, ...], Any, Now], None]
+from reference_broker.simulation.invariants.watch import Watched
 
 
-class StaleResponseInvariants(Observer):
-    """Observer that repeats the responses of every fetcher."""
-
-    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """Wrap the fetchers, which are created when partitions are assigned."""
-        assert watched.node is not None
-        if watched.node.broker is not None:
-            for fetcher in watched.node.broker.replicas._fetchers._fetchers.values():
-                repeat_responses(fetcher)
-
-
-def repeat_responses(fetcher: Fetcher) -> None:
-    """Wrap a fetcher so that it gets each response twice. Raises `InvariantViolation` if a stale one has an effect."""
-    if "_take" in vars(fetcher):
-        return
-    take = fetcher._take
-
-    def twice(named: tuple[Asked, ...], response: Any, now: Now) -> None:
-        take(named, response, now)
-        stale = tuple((state, offset) for state, offset in named if _is_stale(fetcher, state, offset))
-        before = [_known(state) for state, _ in stale]
-        if stale:
-            take(stale, response, now)
-        for (state, offset), was in zip(stale, before, strict=True):
-            if (now_known := _known(state)) != was:
-                partition = f"{state.partition.topic}-{state.partition.index}"
-                detail = f"a stale response changed log end, high watermark and phase from {was} to {now_known}"
-                raise InvariantViolation("stale-response", f"{partition}, fetch from {offset}: {detail}")
-
-    fetcher._take = twice  # type: ignore[method-assign]
+def check_stale_response(_watched: Watched, event: FetchResponseProcessed) -> None:
+    """Pass a response to its fetcher again. Raises `InvariantViolation` if that has an effect where it is stale."""
+    fetcher: Fetcher = event.fetcher
+    stale = tuple((state, offset) for state, offset in event.named if _is_stale(fetcher, state, offset))
+    before = [_known(state) for state, _ in stale]
+    if stale:
+        fetcher.process_fetch_response(stale, event.response, event.now)
+    for (state, offset), was in zip(stale, before, strict=True):
+        if (now_known := _known(state)) != was:
+            partition = f"{state.partition.topic}-{state.partition.index}"
+            detail = f"a stale response changed log end, high watermark and phase from {was} to {now_known}"
+            raise InvariantViolation("stale-response", f"{partition}, fetch from {offset}: {detail}")
 
 
 def _is_stale(fetcher: Fetcher, state: FetchState, offset: int) -> bool:

@@ -19,7 +19,7 @@ from reference_broker.core.configuration.key import LONG_MAX
 from reference_broker.core.node import Node
 from reference_broker.core.replication.follower_progress import NEVER_MS
 from reference_broker.core.replication.isr import IsrPhase, IsrState
-from reference_broker.core.request import Request
+from reference_broker.core.tracer import ResponseSent
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.log_mirror import LogChange
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -59,10 +59,10 @@ class TimelinessInvariants(Observer):
         self._active_since_ms.pop(watched.node_id, None)
         self._down_since_ms.setdefault(watched.node_id, self._cluster.scheduler.now_ms)
 
-    def answered(self, _watched: Watched, request: Request, _response: object) -> None:
-        """A broker was heard of."""
-        if request.api_key == _HEARTBEAT:
-            self._heard_ms[request.body.broker_id] = self._cluster.scheduler.now_ms
+    def answered(self, _watched: Watched, event: ResponseSent) -> None:
+        """The controller has received a heartbeat."""
+        if event.request.api_key == _HEARTBEAT:
+            self._heard_ms[event.request.body.broker_id] = self._cluster.scheduler.now_ms
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """What is behind the recovery point waits from now on, if it did not wait before."""

@@ -18,7 +18,7 @@ from reference_broker.core.connection import Connection
 from reference_broker.core.handlers.fetch import _DelayedFetch
 from reference_broker.core.replication.acknowledgement import Acknowledgement
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.request import Request
+from reference_broker.core.tracer import ResponseSent
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -35,8 +35,9 @@ class WaitingInvariants(Observer):
         self._empty: dict[Connection, list[int]] = {}
         """When a node last answered nothing to a connection of its own, by its monotonic clock."""
 
-    def answered(self, watched: Watched, request: Request, response: Any) -> None:
+    def answered(self, watched: Watched, event: ResponseSent) -> None:
         """See the table."""
+        request, response = event.request, event.body
         if request.api_key != _FETCH:
             return
         connection, max_wait_ms = request.connection, milliseconds(request.body.max_wait)

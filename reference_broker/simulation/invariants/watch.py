@@ -2,31 +2,31 @@
 
 After each event only the node that it touched is looked at, by comparing small stamps with what they were: of its
 quorum, of its metadata, and of its replicas. Where there are many of these, those are looked at whose files were
-changed or of which something `happened` in the node's purgatory; all of them when the metadata change; and a few in
-turn, so that a broker with hundreds of them costs no more. What a node was last seen to have is kept while it is down.
+changed or whose key was checked in the node's purgatory; all of them when the metadata change; and a few in turn, so
+that a broker with hundreds of them costs no more. What a node was last seen to have is kept while it is down.
+
+The events of the core's tracer are passed on as they come, from the first look at a node on.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
-from reference_broker.core.channels import Then
-from reference_broker.core.clock import Now
-from reference_broker.core.connection import Channel
 from reference_broker.core.lifecycle import UNKNOWN_EPOCH
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.replication.isr import IsrState
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.request import Request
-from reference_broker.core.runtime import Runtime
-from reference_broker.protocol.metadata_records import MetadataRecord
+from reference_broker.core.tracer import Event, KeyChecked
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.machine import Machine
+
+_E = TypeVar("_E", bound=Event)
 
 PartitionKey = tuple[UUID, int]
 """A topic's id and the index of one of its partitions."""
@@ -128,7 +128,8 @@ class Watched:
     open: list[Replica] = field(default_factory=list)
     by_name: dict[Hashable, Replica] = field(default_factory=dict)
     """Those that are open."""
-    happened: dict[Hashable, None] = field(default_factory=dict)
+    checked: dict[Hashable, None] = field(default_factory=dict)
+    """Keys that were checked in the node's purgatory since the last look."""
     turn: int = 0
     quorum_state: object = None
     quorum_end_offset: int = -1
@@ -154,18 +155,13 @@ class Watch:
     """Follows every node of a cluster.
 
     :ivar observers: are told in this order.
-    :ivar answers: are called with each answer, before it is sent.
-    :ivar decisions: are called with each request that a controller decides, the records of it, and the answer to come.
-    :ivar requests: are called with each request of a node to another, before it is sent.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.cluster = cluster
         self._scheduler = cluster.scheduler
         self.observers: list[Observer] = []
-        self.answers: list[Callable[[Watched, Request, Any], None]] = []
-        self.decisions: list[Callable[[Watched, Request, Sequence[MetadataRecord], Any], None]] = []
-        self.requests: list[Callable[[Watched, Channel, Any], None]] = []
+        self._subscribers: defaultdict[type[Event], list[Callable[[Watched, Any], None]]] = defaultdict(list)
         self.nodes: dict[int, Watched] = {}
         for machine in cluster.machines.values():
             self._add(machine)
@@ -174,6 +170,20 @@ class Watch:
     def _add(self, machine: Machine) -> None:
         watched = self.nodes[machine.node_id] = Watched(machine, machine.node_id, machine.disk)
         machine.is_settled.append(lambda _: self.look(watched))
+        machine.tracers.append(lambda event: self._traced(watched, event))
+
+    def subscribe(self, kind: type[_E], subscriber: Callable[[Watched, _E], None], *, first: bool = False) -> None:
+        """Pass each event of a kind to a subscriber, behind those that are there already unless it is to be `first`."""
+        subscribers = self._subscribers[kind]
+        subscribers.insert(0 if first else len(subscribers), subscriber)
+
+    def _traced(self, watched: Watched, event: Event) -> None:
+        if watched.node is None:
+            return  # it starts, and no observer has seen it yet
+        if type(event) is KeyChecked:
+            watched.checked[event.key] = None
+        for subscriber in self._subscribers.get(type(event), ()):
+            subscriber(watched, event)
 
     def replica(self, node_id: int, key: PartitionKey) -> Replica | None:
         """A replica that was seen."""
@@ -198,10 +208,6 @@ class Watch:
         if node is not watched.node:
             watched.node = node
             watched.has_new_disk, watched.disk = watched.disk is not watched.machine.disk, watched.machine.disk
-            _notice_what_happens(watched, node)
-            _notice_answers(watched, node, self.answers)
-            _notice_requests(watched, node, self.requests)
-            _notice_decisions(watched, node, self.decisions)
             for observer in self.observers:
                 observer.started(watched)
         self._look_at_quorum(watched, node.quorum)
@@ -217,7 +223,7 @@ class Watch:
         else:
             self._look_at_some(watched)
         watched.disk.changed.clear()
-        watched.happened.clear()
+        watched.checked.clear()
 
     # Nodes
 
@@ -284,7 +290,7 @@ class Watch:
             self._look_at(watched, replica)
 
     def _look_at_some(self, watched: Watched) -> None:
-        names = watched.happened
+        names = watched.checked
         for path in watched.disk.changed:
             topic, _, index = path.partition("/")[0].rpartition("-")
             if index.isdecimal():
@@ -335,53 +341,3 @@ class Watch:
         """Also at the replicas whose turn it is not."""
         for watched in self.nodes.values():
             self._look_at_all(watched)
-
-
-def _notice_what_happens(watched: Watched, node: Node) -> None:
-    """A node's purgatory is told of everything that somebody may be waiting for."""
-    purgatory, happened = node.runtime.purgatory, node.runtime.purgatory.happened
-
-    def noticed(key: Hashable, now: Now) -> None:
-        watched.happened[key] = None
-        happened(key, now)
-
-    purgatory.happened = noticed  # type: ignore[method-assign]
-
-
-def _notice_answers(watched: Watched, node: Node, told: list[Callable[[Watched, Request, Any], None]]) -> None:
-    class NoticingRuntime(Runtime):
-        __slots__ = ()
-
-        def respond(self, request: Request, response: Any) -> None:
-            for tell in told:
-                tell(watched, request, response)
-            Runtime.respond(self, request, response)
-
-    node.runtime.__class__ = NoticingRuntime
-
-
-def _notice_requests(watched: Watched, node: Node, told: list[Callable[[Watched, Channel, Any], None]]) -> None:
-    channels, ask = node.runtime.channels, node.runtime.channels.ask
-
-    def noticed(channel: Channel, request: Any, then: Then, *, timeout_ms: int, now: Now) -> None:
-        for tell in told:
-            tell(watched, channel, request)
-        ask(channel, request, then, timeout_ms=timeout_ms, now=now)
-
-    channels.ask = noticed  # type: ignore[method-assign]
-
-
-def _notice_decisions(
-    watched: Watched, node: Node, told: list[Callable[[Watched, Request, Sequence[MetadataRecord], Any], None]]
-) -> None:
-    controller = node.controller
-    if controller is None:
-        return
-    respond = controller.respond_when_committed
-
-    def noticed(request: Request, records: Sequence[MetadataRecord], response: Any, now: Now) -> Any:
-        for tell in told:
-            tell(watched, request, records, response)
-        return respond(request, records, response, now)
-
-    controller.respond_when_committed = noticed  # type: ignore[method-assign]

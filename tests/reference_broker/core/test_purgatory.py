@@ -37,11 +37,11 @@ def waiting_under(purgatory: Purgatory, *keys: str, **fields: object) -> Waiting
 def test_it_is_asked_about_what_happened_until_it_is_answered() -> None:
     purgatory = Purgatory(Timers())
     operation = waiting_under(purgatory, "a", "b")
-    purgatory.happened("a", NOW)
-    purgatory.happened("c", NOW)
+    purgatory.check_and_complete("a", NOW)
+    purgatory.check_and_complete("c", NOW)
     operation.ready = True
-    purgatory.happened("b", NOW)
-    purgatory.happened("a", NOW)
+    purgatory.check_and_complete("b", NOW)
+    purgatory.check_and_complete("a", NOW)
     assert operation.asked == ["a", "b"]
     assert len(purgatory) == 0
 
@@ -50,7 +50,7 @@ def test_when_its_time_is_over_it_is_answered_anyway_and_only_then() -> None:
     timers = Timers()
     purgatory = Purgatory(timers)
     answered, expired = waiting_under(purgatory, "a", ready=True), waiting_under(purgatory, "b")
-    purgatory.happened("a", NOW)
+    purgatory.check_and_complete("a", NOW)
     timers.fire(Now(0, 1_499))
     assert expired.asked == []
     timers.fire(Now(0, 1_500))
@@ -64,7 +64,7 @@ def test_with_its_connection_it_is_forgotten_unanswered() -> None:
     forgotten = waiting_under(purgatory, "a", connection=gone, ready=True)
     kept = waiting_under(purgatory, "a", connection=other, ready=True)
     purgatory.drop(gone)
-    purgatory.happened("a", NOW)
+    purgatory.check_and_complete("a", NOW)
     assert (forgotten.asked, kept.asked) == ([], ["a"])
 
 
@@ -72,6 +72,6 @@ def test_an_answer_that_makes_something_happen_is_not_asked_for_again() -> None:
     purgatory = Purgatory(Timers())
     operation = waiting_under(purgatory, "a", ready=True)
     neighbour = waiting_under(purgatory, "a", ready=True)
-    operation.on_answer = lambda: purgatory.happened("a", NOW)
-    purgatory.happened("a", NOW)
+    operation.on_answer = lambda: purgatory.check_and_complete("a", NOW)
+    purgatory.check_and_complete("a", NOW)
     assert (operation.asked, neighbour.asked) == (["a"], ["a"])

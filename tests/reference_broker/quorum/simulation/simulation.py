@@ -233,7 +233,7 @@ class Simulation:
             node.receive_request(caller, effect.request, self._now())
         if host.node is None:
             return
-        has_voted = self.invariants.answered(node, effect.request, end, election, node._effects)
+        has_voted = self.invariants.answered(node, effect.request, end, election, node.effects)
         self._after(effect.voter_id)
         if has_voted:
             self._maybe_fall(effect.voter_id, self.scenario.falls_after_vote)

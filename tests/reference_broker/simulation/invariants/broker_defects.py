@@ -6,7 +6,6 @@ from unittest.mock import patch
 from reference_broker.core import node
 from reference_broker.core.channels import Channels
 from reference_broker.core.clean_shutdown import take_marker, write_marker
-from reference_broker.core.connection import Disconnect
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.duties import Duties
 from reference_broker.core.controller.heartbeats import Heartbeats
@@ -86,7 +85,7 @@ def bind_by_a_pre_vote(original):
 
 def give_up_at_the_first_look(self, channel, now):
     del self._watches[channel]
-    self._emit(Disconnect(channel))
+    self._disconnect(channel)
     self.lost(channel, now)
 
 
