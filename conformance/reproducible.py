@@ -30,5 +30,5 @@ def draw_from_the_seed_alone() -> None:
     if constants is None or not hasattr(providers, "_get_local_constants"):
         return
     nothing = constants()
-    providers._get_local_constants = lambda: nothing
+    providers._get_local_constants = lambda: nothing  # noqa: SLF001 - Hypothesis has no setting for it
     providers.CONSTANTS_CACHE.cache.clear()

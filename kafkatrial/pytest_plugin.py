@@ -110,7 +110,7 @@ def _dest(name: str) -> str:
 
 
 def _names_taken(parser: pytest.Parser) -> set[str]:
-    groups = [parser._anonymous, *parser._groups]
+    groups = [parser._anonymous, *parser._groups]  # noqa: SLF001 - pytest has no other list of them
     return {name for group in groups for option in group.options for name in option.names()}
 
 

@@ -23,7 +23,7 @@ def find_the_entry_above(self: OffsetIndex, offset: int) -> OffsetPosition | Non
     Readers begin too far, and miss the records in between.
     """
     number = self._floor(offset - self._base_offset, field=0)
-    return self._entry_at(min(number + 1, len(self) - 1))
+    return self.entry(min(number + 1, len(self) - 1))
 
 
 @_seeds(PartitionLog, "_segment_number", "poll-skip", "lost-write")

@@ -52,12 +52,12 @@ class World:
 
     def translated(self, frame: bytes, other: "World") -> bytes:
         """Return the frame with the ids of this cluster replaced by those of the other one, of the same sizes."""
-        theirs = other._ids()
-        for name, ours in self._ids().items():
+        theirs = other.ids()
+        for name, ours in self.ids().items():
             frame = frame.replace(ours, theirs.get(name, ours))
         return frame
 
-    def _ids(self) -> dict[str, bytes]:
+    def ids(self) -> dict[str, bytes]:
         """Return the ids as they occur in frames, by names that are the same in every cluster."""
         topics = {f"topic {name}": topic_id.bytes for name, topic_id in self.topic_ids.items()}
         directories = {f"directory {node}": directory.bytes for node, directory in self.directory_ids.items()}

@@ -124,6 +124,11 @@ class PartitionLog:
         """The record of each read row."""
         return self._identities[1]
 
+    @property
+    def record_count(self) -> int:
+        """The number of distinct records that were sent or read."""
+        return self._identities[2]
+
     @cached_property
     def records(self) -> Records:
         """The log's records."""
@@ -251,7 +256,7 @@ def _identify(rows: LogColumns) -> tuple[Indexes, Indexes, int]:
 def _records(log: PartitionLog) -> Records:
     rows, context = log.rows, log.context
     operations, sends, reads = rows.operations, rows.sends, rows.reads
-    count = log._identities[2]
+    count = log.record_count
 
     send = np.full(count, -1, np.int32)
     order = _send_order(sends)[::-1]

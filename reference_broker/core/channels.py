@@ -50,6 +50,11 @@ class Channels:
         self._watches: dict[Channel, Timer] = {}
         self._next_correlation_id = 0
 
+    @property
+    def in_flight(self) -> int:
+        """The number of requests without a response."""
+        return sum(map(len, self._under_way.values()))
+
     def ask(self, channel: Channel, request: Any, then: Then, *, timeout_ms: int, now: Now) -> None:
         """Send a request (kio's entity; its class says API and version)."""
         self._trace(RequestSent(channel, request))

@@ -75,6 +75,11 @@ class GroupCoordinator:
 
     # Leadership
 
+    @property
+    def led(self) -> Mapping[int, GroupOffsets]:
+        """The offsets of each partition that this broker leads."""
+        return self._led
+
     def elected(self, partition: Partition, now: Now) -> None:
         """Lead a partition of the topic. What is in it is known already if this broker led it before."""
         known = self._led.get(partition.index)

@@ -10,7 +10,7 @@ Rules of this file:
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommitValue, decode_offset_commit
@@ -54,6 +54,11 @@ class GroupOffsets:
     def exists(self, group: str) -> bool:
         """Whether the group has an offset."""
         return bool(self.committed(group)) or any(commit[0].group == group for _, commit in self._uncommitted)
+
+    @property
+    def groups(self) -> Collection[str]:
+        """The groups with a committed offset."""
+        return self._committed.keys()
 
     def committed(self, group: str) -> Mapping[tuple[str, int], OffsetCommitValue]:
         """All offsets of a group."""

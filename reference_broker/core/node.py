@@ -208,6 +208,16 @@ class Node:
         return self.runtime.take_effects()
 
     @property
+    def has_caught_up(self) -> bool:
+        """Whether the broker has applied the metadata up to the high watermark that this node knew."""
+        return self._has_caught_up
+
+    @property
+    def pending_quorum_requests(self) -> int:
+        """The number of requests of the quorum without a response."""
+        return len(self._asking)
+
+    @property
     def is_serving(self) -> bool:
         """Whether clients and other brokers may ask: a broker knows the cluster."""
         return self.broker is None or self._has_caught_up

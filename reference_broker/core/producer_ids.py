@@ -33,6 +33,11 @@ class ProducerIds:
         self._block = range(0)
         self._waiting: deque[Taken] = deque()
 
+    @property
+    def remaining(self) -> int:
+        """The number of ids that are left of the block."""
+        return len(self._block)
+
     def take(self, taken: Taken, now: Now) -> None:
         """Give `taken` an id that nobody has had, perhaps at once."""
         self._waiting.append(taken)

@@ -8,7 +8,7 @@ connection is gone is dropped, not answered.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, KeysView, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -52,6 +52,20 @@ class Purgatory:
 
     def __len__(self) -> int:
         return sum(len(waiting) for waiting in self._by_connection.values())
+
+    @property
+    def keys(self) -> KeysView[Hashable]:
+        """The keys under which operations wait."""
+        return self._by_key.keys()
+
+    @property
+    def connections(self) -> KeysView[Connection | None]:
+        """The connections whose operations wait."""
+        return self._by_connection.keys()
+
+    def operations(self, key: Hashable) -> Iterator[Waiting]:
+        """Return the operations that wait under a key."""
+        return (watched.operation for watched in self._by_key.get(key, ()))
 
     def wait(self, operation: Waiting, keys: Sequence[Hashable], deadline_ms: int) -> None:
         """Keep an operation until one of its keys lets it be answered, or until the deadline (monotonic)."""

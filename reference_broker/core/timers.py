@@ -27,6 +27,9 @@ class Timers:
         self._sequence = itertools.count()
         self._cancelled = 0
 
+    def __len__(self) -> int:
+        return len(self._heap)
+
     def set(self, at_ms: int, action: Action) -> Timer:
         """Do this then."""
         timer = Timer(action)

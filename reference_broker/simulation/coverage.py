@@ -128,7 +128,7 @@ class Coverage(Observer):
         """A log was opened, perhaps after a crash."""
         assert watched.node is not None
         assert replica.partition is not None
-        self._segments[replica] = len(replica.partition.log._segments)
+        self._segments[replica] = len(replica.partition.log.segments)
         if replica.lives > 1:
             is_clean = watched.node.runtime.previous_epoch is not None
             self.counts["log:opened-clean" if is_clean else "log:recovered"] += 1
@@ -142,7 +142,7 @@ class Coverage(Observer):
         if replica.start_offset > before.start_offset:
             is_new = replica.start_offset > before.end_offset
             self.counts["log:began-again" if is_new else "log:start-moved"] += 1
-        segments = len(replica.partition.log._segments)
+        segments = len(replica.partition.log.segments)
         if segments > self._segments[replica]:
             self.counts["log:rolled"] += 1
         self._segments[replica] = segments

@@ -298,6 +298,10 @@ class Machine:
             self._timer_ms = None
             self.tell(_fire_what_is_due)
 
+    def is_connected(self, connection: Connection) -> bool:
+        """Whether a connection to the node is open."""
+        return connection in self._incoming
+
     # Connections to it
 
     def accept(self, listener: str, *, is_controller: bool) -> Callable[[Pipe], End | None]:

@@ -13,7 +13,7 @@ def main() -> None:
     with spark_session("local[1]") as spark:
         copied = spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long")
         copied.repartitionById(2, "id").sortWithinPartitions("id").toArrow()
-        gateway = SparkContext._gateway
+        gateway = SparkContext._gateway  # noqa: SLF001 - PySpark's only way to the JVM
     assert gateway is not None
     gateway.shutdown()
     gateway.proc.stdin.close()

@@ -167,7 +167,7 @@ def _builder(session_class: Any, master: Master | None, settings: Mapping[str, s
     from pyspark import SparkConf, SparkContext
 
     # The JVM reads spark-defaults.conf and PYSPARK_SUBMIT_ARGS when it starts; only then is it known what is set.
-    SparkContext._ensure_initialized()
+    SparkContext._ensure_initialized()  # noqa: SLF001 - PySpark's only way to start the JVM
     theirs = SparkConf()
     chosen = master or Master.of(settings.get("spark.master") or theirs.get("spark.master") or "local[*]")
     python = sys.executable  # noqa: TID251 - Spark starts it, with PYTHONSAFEPATH
@@ -204,7 +204,7 @@ def _require_executors(session: "SparkSession", master: Master) -> None:
     if master.kind is not Kind.STANDALONE or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
         return
     give_up_s = time.monotonic() + _EXECUTOR_TIMEOUT_S
-    while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:  # the driver is one of them
+    while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:  # the driver is one of them  # noqa: SLF001 - no API counts executors
         if time.monotonic() > give_up_s:
             asked = "the memory and cores that spark.executor.memory and spark.executor.cores ask for"
             raise EngineUnavailableError(

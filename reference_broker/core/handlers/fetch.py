@@ -149,13 +149,13 @@ def _wait(
     broker: Broker, request: Request, reader: PartitionReader, looks: Sequence[_Look], deadline_ms: int
 ) -> Outcome:
     asked = {look.partition.key: look.asked for look in looks if look.partition is not None}
-    waiting = _DelayedFetch(broker, request, reader.again(), asked)
+    waiting = DelayedFetch(broker, request, reader.again(), asked)
     broker.purgatory.wait(waiting, tuple(asked), deadline_ms)
     return Outcome.DEFERRED
 
 
 @dataclass(slots=True)
-class _DelayedFetch:
+class DelayedFetch:
     """A fetch that waits for data."""
 
     broker: Broker
@@ -165,6 +165,7 @@ class _DelayedFetch:
 
     @property
     def connection(self) -> Connection:
+        """The connection of the request."""
         return self.request.connection
 
     def answer(self, now: Now, happened: Hashable | None) -> bool:

@@ -99,15 +99,15 @@ class OffsetIndex(_Index):
     @property
     def last(self) -> OffsetPosition | None:
         """The batch noted last."""
-        return self._entry_at(self._count - 1)
+        return self.entry(self._count - 1)
 
     def floor(self, offset: int) -> OffsetPosition | None:
         """The last noted batch that ends at `offset` or below: where a scan for `offset` begins."""
-        return self._entry_at(self._floor(offset - self._base_offset, field=0))
+        return self.entry(self._floor(offset - self._base_offset, field=0))
 
     def floor_of_position(self, position: int) -> OffsetPosition | None:
         """The last noted batch that begins at `position` or below."""
-        return self._entry_at(self._floor(position, field=1))
+        return self.entry(self._floor(position, field=1))
 
     def is_full(self, size_max_bytes: int) -> bool:
         """Whether another entry would exceed `segment.index.bytes`."""
@@ -117,7 +117,8 @@ class OffsetIndex(_Index):
         """Forget batches that end at `offset` or above."""
         self._keep(self._floor(offset - 1 - self._base_offset, field=0) + 1)
 
-    def _entry_at(self, number: int) -> OffsetPosition | None:
+    def entry(self, number: int) -> OffsetPosition | None:
+        """Return the nth entry; null for a negative number."""
         if number < 0:
             return None
         relative, position = self._last if number == self._count - 1 and self._last else self._raw(number)
@@ -137,11 +138,11 @@ class TimeIndex(_Index):
     @property
     def last(self) -> TimestampOffset | None:
         """The largest timestamp noted."""
-        return self._entry_at(self._count - 1)
+        return self.entry(self._count - 1)
 
     def before(self, timestamp_ms: int) -> TimestampOffset | None:
         """The last entry below a timestamp: no record up to the end of its batch is as late."""
-        return self._entry_at(self._floor(timestamp_ms - 1, field=0))
+        return self.entry(self._floor(timestamp_ms - 1, field=0))
 
     def is_full(self, size_max_bytes: int) -> bool:
         """As for offsets, but the last place is kept for the entry that is made when the segment is closed."""
@@ -151,7 +152,8 @@ class TimeIndex(_Index):
         """Forget entries at `offset` or above."""
         self._keep(self._floor(offset - 1 - self._base_offset, field=1) + 1)
 
-    def _entry_at(self, number: int) -> TimestampOffset | None:
+    def entry(self, number: int) -> TimestampOffset | None:
+        """Return the nth entry; null for a negative number."""
         if number < 0:
             return None
         timestamp_ms, relative = self._last if number == self._count - 1 and self._last else self._raw(number)

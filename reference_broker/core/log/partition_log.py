@@ -11,7 +11,7 @@ Rules of this file:
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise, takewhile
 from typing import NamedTuple, Self
@@ -175,6 +175,16 @@ class PartitionLog:
         return [*self._take_unflushed(with_active_indexes=True), *snapshot]
 
     # What it holds
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The segments, oldest first; the last one is the active segment."""
+        return self._segments
+
+    @property
+    def disk(self) -> Disk:
+        """The disk that holds the files of the log."""
+        return self._disk
 
     @property
     def log_end_offset(self) -> int:

@@ -11,6 +11,7 @@ Rules of this file, per producer id:
 
 import struct
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crc32c import crc32c
@@ -53,6 +54,11 @@ class Producers:
 
     def __init__(self) -> None:
         self._states: dict[int, ProducerState] = {}
+
+    @property
+    def states(self) -> Mapping[int, ProducerState]:
+        """The state of each producer id that is known."""
+        return self._states
 
     def get(self, producer_id: int) -> ProducerState | None:
         """What is known of a producer."""

@@ -81,6 +81,16 @@ class Segment:
             now_ms=now_ms,
         )
 
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index."""
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """The time index."""
+        return self._time_index
+
     # Opening
 
     def load_tail(self) -> None:

@@ -64,7 +64,7 @@ class MetadataImage:
 
     # What it tells
 
-    def overrides(self, resource_type: ResourceType, name: str) -> dict[str, str]:
+    def overrides(self, resource_type: int, name: str) -> dict[str, str]:
         """The properties that a resource itself sets."""
         return self._configs.get((resource_type, name), {})
 

@@ -8,6 +8,7 @@ Rules of this file:
 - If for the check-quorum timeout no majority has fetched, the leader has to resign: it may long have been replaced.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reference_broker.core.clock import Now
@@ -73,6 +74,16 @@ class Leadership:
         self._progress = {voter_id: Progress(voters.key_of(voter_id)) for voter_id in voters.ids}
         self._observers: dict[ReplicaKey, Progress] = {}
         self._fetched: set[int] = set()
+
+    @property
+    def progress(self) -> Mapping[int, Progress]:
+        """The voters, by id."""
+        return self._progress
+
+    @property
+    def observers(self) -> Mapping[ReplicaKey, Progress]:
+        """The observers, in the order of their last fetches."""
+        return self._observers
 
     # Progress
 

@@ -41,6 +41,11 @@ class QuorumLog:
                 self._log.delete_records_before(self.snapshots.earliest.offset)
 
     @property
+    def partition_log(self) -> PartitionLog:
+        """The log without its snapshots."""
+        return self._log
+
+    @property
     def start_offset(self) -> int:
         """Offset of the first record."""
         return self._log.log_start_offset

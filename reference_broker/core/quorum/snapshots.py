@@ -30,6 +30,11 @@ class Snapshots:
         self._ids = sorted(_parse(name) for name in names if name.endswith(_SUFFIX))
 
     @property
+    def ids(self) -> Sequence[OffsetAndEpoch]:
+        """The snapshots, oldest first."""
+        return self._ids
+
+    @property
     def earliest(self) -> OffsetAndEpoch | None:
         """The oldest one."""
         return self._ids[0] if self._ids else None

@@ -45,6 +45,11 @@ class Acknowledgement:
         self._settled = settled
 
     @property
+    def required(self) -> Mapping[Key, int]:
+        """The offset that each partition that waits has to reach."""
+        return self._required
+
+    @property
     def keys(self) -> tuple[Key, ...]:
         """The partitions that wait."""
         return tuple(self._required)

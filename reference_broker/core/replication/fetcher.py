@@ -75,6 +75,11 @@ class Fetcher:
     def __len__(self) -> int:
         return len(self._states)
 
+    @property
+    def states(self) -> Mapping[tuple[str, int], FetchState]:
+        """The fetch state of each partition."""
+        return self._states
+
     def follow(self, partition: Partition) -> None:
         """Replicate a partition, in its leader epoch of now. Nothing is sent before `proceed`."""
         state = self._states.get(partition.key)

@@ -12,7 +12,7 @@ fetcher that has nothing to follow any more is given up together with its channe
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -71,6 +71,21 @@ class Fetchers:
         self._homes: dict[Key, Place] = {}
         """Where each partition is while nothing happens to it."""
         self._inhabitants: Counter[Place] = Counter()
+
+    @property
+    def places(self) -> Mapping[Key, Place]:
+        """The fetcher that each followed partition is assigned to."""
+        return self._places
+
+    @property
+    def homes(self) -> Mapping[Key, Place]:
+        """The quiet fetcher of each followed partition."""
+        return self._homes
+
+    @property
+    def inhabitants(self) -> Mapping[Place, int]:
+        """The number of partitions whose home a quiet fetcher is."""
+        return self._inhabitants
 
     def update(self, partition: Partition) -> None:
         """Follow what the partition's role says. Nothing is sent before `proceed`."""

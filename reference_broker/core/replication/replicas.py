@@ -115,6 +115,11 @@ class Replicas:
         """What is known of other brokers."""
         return self._context.brokers
 
+    @property
+    def fetchers(self) -> Fetchers:
+        """The fetchers of the partitions that this broker follows."""
+        return self._fetchers
+
     def configuration(self, topic: str) -> TopicConfiguration:
         """The properties in force for a topic."""
         return self._configuration.topic(self._image().topic_overrides(topic))

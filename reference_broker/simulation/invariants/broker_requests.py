@@ -98,8 +98,8 @@ def _of_fetch(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]
             yield _of_followed(partition, channel, said.current_leader_epoch)
             assert partition is not None
             key, log = partition.key, partition.log
-            entries = log.epochs._entries
-            is_so = key, log._segments[-1].end_offset, entries[-1][0] if entries else -1, log.log_start_offset
+            entries = log.epochs.entries
+            is_so = key, log.segments[-1].end_offset, entries[-1][0] if entries else -1, log.log_start_offset
             told = key, said.fetch_offset, said.last_fetched_epoch, said.log_start_offset
             yield "fetch_offset, last_fetched_epoch, log_start_offset", told, is_so
             named.add(key)
@@ -154,7 +154,7 @@ def _of_proposal(watched: Watched, partition: Partition, said: Any) -> Iterator[
 
 def _of_allocation(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
     yield from _of_registered(watched, channel, asked)
-    yield "ids that are left", len(_broker(watched).producer_ids._block), 0
+    yield "ids that are left", _broker(watched).producer_ids.remaining, 0
 
 
 def _of_registration(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
@@ -179,7 +179,7 @@ def _of_heartbeat(watched: Watched, channel: Channel, asked: Any) -> Iterator[Cl
     assert watched.node is not None
     yield from _of_controller(watched, channel)
     yield "broker_id", asked.broker_id, watched.node_id
-    epoch, offset = _epoch(watched), watched.node.metadata.offset if watched.node._has_caught_up else -1
+    epoch, offset = _epoch(watched), watched.node.metadata.offset if watched.node.has_caught_up else -1
     if epoch != _UNKNOWN_EPOCH:  # the answer of its registration comes before its record
         yield "broker_epoch", asked.broker_epoch, epoch
     yield "current_metadata_offset", asked.current_metadata_offset, offset

@@ -44,7 +44,7 @@ def _quorum_reasons(nodes: dict[int, Node]) -> Iterator[str]:
     if len(controllers) != 1:
         yield f"active controllers: {controllers}"
     for leader in (nodes[node_id].quorum for node_id in controllers):
-        known = {key.id for key in leader.state.leadership._observers} if isinstance(leader.state, Leader) else set()
+        known = {key.id for key in leader.state.leadership.observers} if isinstance(leader.state, Leader) else set()
         unknown = [node_id for node_id in nodes if node_id not in leader.voters.ids and node_id not in known]
         if unknown:
             yield f"the leader of the quorum does not know that {unknown} follow it"

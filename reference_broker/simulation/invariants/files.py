@@ -55,7 +55,7 @@ class FilesInvariants(Observer):
         """See the table."""
         assert watched.node is not None
         _check_snapshots(watched, watched.node)
-        known, here = self._snapshots.get(watched.node_id, []), watched.quorum.log.snapshots._ids
+        known, here = self._snapshots.get(watched.node_id, []), watched.quorum.log.snapshots.ids
         if here != known:
             gone = sorted(set(known) - set(here))
             if gone and isinstance(watched.quorum.state, Leader) and not _is_short(watched.node):
@@ -72,7 +72,7 @@ class FilesInvariants(Observer):
 def _check_snapshots(watched: Watched, node: Node) -> None:
     names = node.runtime.disk.list(QUORUM_LOG_DIRECTORY)
     there = sorted(name for name in names if name.endswith(".checkpoint"))
-    known = sorted(f"{end:020d}-{epoch:010d}.checkpoint" for end, epoch in node.quorum.log.snapshots._ids)
+    known = sorted(f"{end:020d}-{epoch:010d}.checkpoint" for end, epoch in node.quorum.log.snapshots.ids)
     if there != known:
         raise InvariantViolation("snapshots-known", f"node {watched.node_id} has {there}, and knows of {known}")
 

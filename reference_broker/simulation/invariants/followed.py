@@ -94,17 +94,17 @@ def _check_broker_settings(node_id: int, broker: Broker) -> None:
 
 
 def _check_fetches(node_id: int, broker: Broker) -> None:
-    fetchers = broker.replicas._fetchers
+    fetchers = broker.replicas.fetchers
     registered = broker.image.brokers
     said = {
         partition.key: partition.leader
         for partition in broker.replicas
         if partition.role is Role.FOLLOWER and partition.leader in registered
     }
-    found = {key: place.leader for key, place in fetchers._places.items() if place.leader in registered}
+    found = {key: place.leader for key, place in fetchers.places.items() if place.leader in registered}
     if found != said:
         raise InvariantViolation("fetches-follow", f"node {node_id} fetches {found}, and follows {said}")
-    homes = Counter(fetchers._homes.values())
-    if homes != +fetchers._inhabitants or fetchers._homes.keys() != fetchers._places.keys():
-        detail = f"node {node_id} counts {dict(fetchers._inhabitants)} in its fetchers, which are {dict(homes)}"
+    homes = Counter(fetchers.homes.values())
+    if homes != +Counter(fetchers.inhabitants) or fetchers.homes.keys() != fetchers.places.keys():
+        detail = f"node {node_id} counts {dict(fetchers.inhabitants)} in its fetchers, which are {dict(homes)}"
         raise InvariantViolation("fetches-follow", detail)

@@ -96,11 +96,11 @@ def check_coordinator(node: Node) -> None:
     """Hold what a coordinator remembers against the log."""
     if node.broker is None:
         return
-    for offsets in node.broker.groups._led.values():
+    for offsets in node.broker.groups.led.values():
         if not offsets.is_loaded:
             continue
         expected = _from_log(offsets.partition)
-        groups = sorted({group for group, _, _ in expected} | set(offsets._committed))
+        groups = sorted({group for group, _, _ in expected} | set(offsets.groups))
         for group in groups:
             known = {(group, *place): value for place, value in offsets.committed(group).items()}
             wanted = {entry: value for entry, value in expected.items() if entry[0] == group}

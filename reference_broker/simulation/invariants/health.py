@@ -63,17 +63,17 @@ def check_idle(watched: Watched) -> None:
 
 
 def _lost(machine: Machine, node: Node) -> int:
-    waiting = node.runtime.purgatory._by_connection
-    return sum(connection is not None and connection not in machine._incoming for connection in waiting)
+    waiting = node.runtime.purgatory.connections
+    return sum(connection is not None and not machine.is_connected(connection) for connection in waiting)
 
 
 def _piles(machine: Machine, node: Node) -> list[tuple[str, int, int]]:
-    runtime = node.runtime
-    under_way = sum(map(len, runtime.channels._under_way.values()))
+    runtime, purgatory = node.runtime, node.runtime.purgatory
+    empty_keys = sum(next(purgatory.operations(key), None) is None for key in purgatory.keys)
     return [
-        ("timers", len(runtime.timers._heap), _TIMERS_MAX),
-        ("requests that wait", len(runtime.purgatory), _WAITING_MAX),
-        ("keys under which nothing waits", sum(not waiting for waiting in runtime.purgatory._by_key.values()), 0),
-        ("answers awaited", under_way, _UNDER_WAY_MAX),
-        ("requests of the quorum", len(node._asking), _UNDER_WAY_MAX),
+        ("timers", len(runtime.timers), _TIMERS_MAX),
+        ("requests that wait", len(purgatory), _WAITING_MAX),
+        ("keys under which nothing waits", empty_keys, 0),
+        ("answers awaited", runtime.channels.in_flight, _UNDER_WAY_MAX),
+        ("requests of the quorum", node.pending_quorum_requests, _UNDER_WAY_MAX),
     ]

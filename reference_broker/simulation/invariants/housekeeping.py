@@ -64,23 +64,23 @@ def _unwritten(node: Node, broker: Broker) -> Iterator[str]:
 def _left(partition: Partition, wall_ms: int) -> Iterator[str]:
     """What should be gone, by words of Kafka's topic configuration reference."""
     log, name = partition.log, f"{partition.topic}-{partition.index}"
-    oldest, *younger = log._segments
+    oldest, *younger = log.segments
     if younger and oldest.end_offset <= log.log_start_offset:
         yield f"{name} keeps a segment that ends at {oldest.end_offset}, below its start {log.log_start_offset}"
     if log.config.deletes and oldest.size_bytes > 0 and oldest.end_offset <= partition.high_watermark:
         yield from (f"{name} keeps {left}" for left in _beyond(log, wall_ms))
     expired_ms = wall_ms - log.config.producer_id_expiration_ms
-    for producer_id, producer in log.producers._states.items():
+    for producer_id, producer in log.producers.states.items():
         if producer.batches[-1].timestamp_ms < expired_ms:
             yield f"{name} keeps producer {producer_id}, of {producer.batches[-1].timestamp_ms}, at {wall_ms}"
 
 
 def _beyond(log: PartitionLog, wall_ms: int) -> Iterator[str]:
-    oldest, config = log._segments[0], log.config
+    oldest, config = log.segments[0], log.config
     latest_ms = oldest.max_timestamp_ms if oldest.max_timestamp_ms >= 0 else oldest.created_ms
     if config.retention_ms != UNLIMITED and wall_ms - latest_ms > config.retention_ms:
         yield f"a segment of {latest_ms}, at {wall_ms}, for {config.retention_ms} ms"
-    younger_bytes = sum(segment.size_bytes for segment in log._segments[1:])
+    younger_bytes = sum(segment.size_bytes for segment in log.segments[1:])
     if config.retention_bytes != UNLIMITED and younger_bytes >= config.retention_bytes:
         yield f"{younger_bytes} bytes behind its first segment, for {config.retention_bytes}"
 

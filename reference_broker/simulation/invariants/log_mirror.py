@@ -5,7 +5,7 @@ costs the same however long the log is, and no defect of an index can mislead it
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple, cast
@@ -88,7 +88,7 @@ class LogMirror:
 
     def headers_backwards(self, log: PartitionLog) -> Iterator[BatchHeader]:
         """Whole headers, from the files, the last one first, as far back as there are files by now."""
-        files = cast("MemoryDisk", log._disk).files
+        files = cast("MemoryDisk", log.disk).files
         for batch in reversed(self.batches):
             data = files.get(_path(log.directory, batch.segment))
             if data is None:
@@ -100,7 +100,7 @@ class LogMirror:
         last = self.before(end_offset)
         if last is None:
             return None
-        disk, path = cast("MemoryDisk", log._disk), _path(log.directory, last.segment)
+        disk, path = cast("MemoryDisk", log.disk), _path(log.directory, last.segment)
         if type(disk) is MemoryDisk:
             return None  # which loses nothing
         assert isinstance(disk, SimulatedDisk)
@@ -112,8 +112,8 @@ class LogMirror:
 
         :raises InvariantViolation: the files hold something else than batches.
         """
-        files = cast("MemoryDisk", log._disk).files
-        segments = log._segments
+        files = cast("MemoryDisk", log.disk).files
+        segments = log.segments
         forgotten = self._forget_before(segments[0].base_offset)
         self._recall(log.directory, segments, files)
         removed = []
@@ -132,7 +132,7 @@ class LogMirror:
         del self.batches[:count]
         return forgotten
 
-    def _recall(self, directory: str, segments: list[Segment], files: MutableMapping[str, bytearray]) -> None:
+    def _recall(self, directory: str, segments: Sequence[Segment], files: MutableMapping[str, bytearray]) -> None:
         """A power cut brings back segments from before the first, whose deletion was not durable."""
         if self.batches and segments[0].base_offset < self.batches[0].segment:
             before = LogMirror()
@@ -140,7 +140,7 @@ class LogMirror:
             self.batches[:0] = before.batches
 
     def _stands(
-        self, batch: Batch, directory: str, segments: list[Segment], files: MutableMapping[str, bytearray]
+        self, batch: Batch, directory: str, segments: Sequence[Segment], files: MutableMapping[str, bytearray]
     ) -> bool:
         number = bisect_right(segments, batch.segment, key=_base_offset) - 1
         if number < 0 or segments[number].base_offset != batch.segment:
@@ -153,7 +153,7 @@ class LogMirror:
         header = BatchHeader.parse(data, batch.position)
         return (header.base_offset, header.last_offset, header.leader_epoch, header.crc) == batch[:4]
 
-    def _read_on(self, directory: str, segments: list[Segment], files: MutableMapping[str, bytearray]) -> None:
+    def _read_on(self, directory: str, segments: Sequence[Segment], files: MutableMapping[str, bytearray]) -> None:
         number, position = 0, 0
         if self.batches:
             last = self.batches[-1]

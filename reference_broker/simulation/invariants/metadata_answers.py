@@ -296,7 +296,7 @@ def _of_topic_configs(seen: _Seen, resource: Any, result: Any) -> Iterator[Claim
         yield f"{name}: there", result.error_code is not ErrorCode.none, True
         return
     yield f"{name}: error", result.error_code, ErrorCode.none
-    own = seen.image._configs.get((_TOPIC, name), {})
+    own = seen.image.overrides(_TOPIC, name)
     told = {config.name: config.value for config in result.configs if config.config_source == _DYNAMIC_TOPIC}
     wanted: Sequence[str] = resource.configuration_keys or tuple(own)
     yield f"{name}: own properties", told, {key: value for key, value in own.items() if key in wanted}

@@ -82,8 +82,8 @@ class _Oracle:
     def __init__(self, who: object, log: PartitionLog) -> None:
         self._who = who
         self._log = log
-        self._files = cast("MemoryDisk", log._disk).files
-        self._headers = [list(self._read(segment)) for segment in log._segments]
+        self._files = cast("MemoryDisk", log.disk).files
+        self._headers = [list(self._read(segment)) for segment in log.segments]
 
     def _violated(self, name: str, detail: str) -> None:
         raise InvariantViolation(name, f"{self._who}: {detail}")
@@ -114,7 +114,7 @@ class _Oracle:
                 self._violated("batches-intact", f"it had {one}, and now has {other}")
 
     def check_segments(self) -> None:
-        log, segments = self._log, self._log._segments
+        log, segments = self._log, self._log.segments
         for one, other in pairwise(segments):
             if not one.base_offset < other.base_offset:
                 self._violated("segments-fit-log", f"segment {other.base_offset} stands behind {one.base_offset}")
@@ -132,7 +132,7 @@ class _Oracle:
                     "segments-fit-log", f"segment {segment.base_offset} begins with {headers[0][1].base_offset}"
                 )
         owned = {segment.base_offset for segment in segments}
-        for name in log._disk.list(log.directory):
+        for name in log.disk.list(log.directory):
             stem, _, suffix = name.partition(".")
             if suffix in {"log", "index", "timeindex"} and int(stem) not in owned:
                 self._violated("segments-fit-log", f"{name} belongs to no segment")
@@ -142,7 +142,7 @@ class _Oracle:
     def check_snapshots(self, trusted_offset: int) -> None:
         """A snapshot at or below the log start is of no use: `ProducerStateManager.truncateAndReload` deletes it."""
         required_above = max(trusted_offset, self._log.log_start_offset)
-        for segment in self._log._segments[1:]:
+        for segment in self._log.segments[1:]:
             path = f"{self._log.directory}/{segment.base_offset:020d}.snapshot"
             if segment.base_offset > required_above and path not in self._files:
                 self._violated("snapshots-taken", f"segment {segment.base_offset} begins without a snapshot")
@@ -150,13 +150,13 @@ class _Oracle:
     # Indexes
 
     def check_indexes(self, trusted_offset: int) -> None:
-        for segment, headers in zip(self._log._segments, self._headers, strict=True):
+        for segment, headers in zip(self._log.segments, self._headers, strict=True):
             if segment.base_offset < trusted_offset:
                 continue
             by_position = dict(headers)
             largest = dict(_largest_timestamps(headers))
-            index, times = segment._offset_index, segment._time_index
-            entries = [index._entry_at(number) for number in range(len(index))]
+            index, times = segment.offset_index, segment.time_index
+            entries = [index.entry(number) for number in range(len(index))]
             for entry in entries:
                 assert entry is not None
                 found = by_position.get(entry.position)
@@ -165,7 +165,7 @@ class _Oracle:
             if any(not one < other for one, other in pairwise(cast("list[tuple[int, int]]", entries))):
                 self._violated("index-fits-log", f"segment {segment.base_offset}: entries do not ascend")
             for number in range(len(times)):
-                moment = times._entry_at(number)
+                moment = times.entry(number)
                 assert moment is not None
                 if largest.get(moment.last_offset) != moment.timestamp_ms:
                     self._violated("time-index-fits-log", f"segment {segment.base_offset}: no batch is so: {moment}")
@@ -174,7 +174,7 @@ class _Oracle:
         log = self._log
         whole = [
             (segment, position, header)
-            for segment, headers in zip(log._segments, self._headers, strict=True)
+            for segment, headers in zip(log.segments, self._headers, strict=True)
             for position, header in headers
             if header.base_offset >= log.log_start_offset
         ]
@@ -256,7 +256,7 @@ class _Oracle:
     def _check_remembered(self, from_offset: int) -> None:
         """What is remembered of any producer from there on is in the log; below, retention may have taken it."""
         written = {(header.producer_id, header.base_offset) for header in self._all}
-        for producer_id, state in self._log.producers._states.items():
+        for producer_id, state in self._log.producers.states.items():
             for batch in state.batches:
                 if batch.base_offset >= from_offset and (producer_id, batch.base_offset) not in written:
                     self._violated("producers-fit-log", f"producer {producer_id} has no batch at {batch.base_offset}")
@@ -275,14 +275,14 @@ class _Oracle:
         after = again.log_start_offset, again.log_end_offset, _with_records(again)
         if before != after:
             self._violated("recovery-keeps", f"(start, end, epochs) are {before}, after a crash {after}")
-        for producer_id, state in again.producers._states.items():
+        for producer_id, state in again.producers.states.items():
             known = log.producers.get(producer_id)
             if known is not None and known.batches[-1].last_offset < log.log_start_offset:
                 continue  # what lies below the log start is not read again, as in Kafka
             if known is None or (known.epoch, known.batches[-1]) != (state.epoch, state.batches[-1]):
                 self._violated("recovery-keeps", f"producer {producer_id} is {known}, after a crash {state}")
-        for producer_id in log.producers._states.keys() - again.producers._states.keys():
-            last = log.producers._states[producer_id].batches[-1]
+        for producer_id in log.producers.states.keys() - again.producers.states.keys():
+            last = log.producers.states[producer_id].batches[-1]
             is_fresh = wall_ms - last.timestamp_ms < log.config.producer_id_expiration_ms
             if is_fresh and last.base_offset >= log.log_start_offset:
                 self._violated("recovery-keeps", f"producer {producer_id} is forgotten in a crash: {last}")

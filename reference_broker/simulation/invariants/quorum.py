@@ -204,7 +204,7 @@ class QuorumInvariants:
     def _take_in(self, node_id: int, node: QuorumNode) -> int:
         """Follow a node's log; how many batches are new."""
         mirror = self._logs.setdefault(node_id, LogMirror())
-        added = mirror.follow(node.log._log).added
+        added = mirror.follow(node.log.partition_log).added
         number = len(mirror.batches) - len(added)
         before = mirror.batches[number - 1] if number else None
         for batch in added:
@@ -217,7 +217,7 @@ class QuorumInvariants:
 
     def _check_log(self, node_id: int, node: QuorumNode) -> None:
         if self._take_in(node_id, node):
-            lost = self._logs[node_id].not_durable_below(node.log._log, node.log.end_offset)
+            lost = self._logs[node_id].not_durable_below(node.log.partition_log, node.log.end_offset)
             require(lost is None, "quorum-durable", lambda: f"node {node_id} has not flushed {lost}")
         shorter = node.log.end_offset < self._ends.get(node_id, 0)
         self._ends[node_id] = node.log.end_offset
@@ -300,7 +300,7 @@ class QuorumInvariants:
     def check_whole_log(self, node_id: int, node: QuorumNode) -> None:
         """Everything a node has below the high watermark it knows is what was committed: once, at the end."""
         mirror = LogMirror()
-        mirror.follow(node.log._log)
+        mirror.follow(node.log.partition_log)
         for batch in mirror.between(node.log.start_offset, node.high_watermark):
             known = self.committed.get(batch.base_offset)
             if known is None or not known.is_same_as(batch):

@@ -182,19 +182,19 @@ def _of_fetch(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
         holds = header is not None and header.base_offset <= wish.fetch_offset <= header.last_offset
         yield f"records from {wish.fetch_offset} on", holds, True
     elif parted.epoch < 0 and named.end_offset < 0:
-        yield "nothing behind", wish.fetch_offset, quorum.log._log._segments[-1].end_offset
+        yield "nothing behind", wish.fetch_offset, quorum.log.partition_log.segments[-1].end_offset
     if named.end_offset >= 0:
-        is_there = OffsetAndEpoch(named.end_offset, named.epoch) in quorum.log.snapshots._ids
+        is_there = OffsetAndEpoch(named.end_offset, named.epoch) in quorum.log.snapshots.ids
         yield "a snapshot that is there", is_there, True
-    elif not quorum.log.snapshots._ids and wish.fetch_offset:
+    elif not quorum.log.snapshots.ids and wish.fetch_offset:
         said = None if parted.epoch < 0 else (parted.epoch, parted.end_offset)
         yield "diverging_epoch", said, _divergence(quorum, wish.fetch_offset, wish.last_fetched_epoch)
 
 
 def _divergence(quorum: QuorumNode, fetch_offset: int, epoch: int) -> tuple[int, int] | None:
     """Where a log that ends so parts from this one, which begins at 0."""
-    log = quorum.log._log
-    starts = [*log.epochs._entries, (1 << 62, log._segments[-1].end_offset)]
+    log = quorum.log.partition_log
+    starts = [*log.epochs.entries, (1 << 62, log.segments[-1].end_offset)]
     found, end_offset = 0, 0
     for (own, _), (_, next_start) in pairwise(starts):
         if own <= epoch:
@@ -257,13 +257,13 @@ def _of_described(watched: Watched, state: Leader, part: Any) -> Iterator[Claim]
         key = voters.key_of(voter.replica_id)
         if hasattr(voter, "replica_directory_id"):
             yield f"voter {voter.replica_id}: directory", voter.replica_directory_id, key.directory_id
-        own_end = watched.quorum.log._log._segments[-1].end_offset
+        own_end = watched.quorum.log.partition_log.segments[-1].end_offset
         is_own = voter.replica_id == watched.node_id
-        end_offset = own_end if is_own else leadership._progress[voter.replica_id].end_offset
+        end_offset = own_end if is_own else leadership.progress[voter.replica_id].end_offset
         yield f"voter {voter.replica_id}: log_end_offset", voter.log_end_offset, end_offset
-    observers = sorted(key.id for key in leadership._observers)
+    observers = sorted(key.id for key in leadership.observers)
     yield "observers", [each.replica_id for each in part.observers], observers
-    yield "observers that are voters", [key for key in leadership._observers if voters.contains(key)], []
+    yield "observers that are voters", [key for key in leadership.observers if voters.contains(key)], []
 
 
 _CLAIMS: Final[dict[int, Callable[[Watched, Any, Any], Iterator[Claim]]]] = {

@@ -27,9 +27,9 @@ _TIME_INDEX_ENTRY = struct.Struct(">qi")
 
 def crashed_copy(log: PartitionLog) -> MemoryDisk:
     """Copy the files of a log as a crash may leave them, with only the leader epochs that were flushed with the log."""
-    files, copy = cast("MemoryDisk", log._disk).files, MemoryDisk()
+    files, copy = cast("MemoryDisk", log.disk).files, MemoryDisk()
     copy.make_directory(log.directory)
-    for name in log._disk.list(log.directory):
+    for name in log.disk.list(log.directory):
         path = f"{log.directory}/{name}"
         copy.files[path] = bytearray(files[path])
     path = f"{log.directory}/{LEADER_EPOCH_FILE}"
@@ -47,7 +47,7 @@ def check_recovered(name: object, log: PartitionLog, recovery_point: int, wall_m
     replay = _Replay(name, log)
     replay.check_producers(wall_ms)
     replay.check_epochs()
-    bases = [segment.base_offset for segment in log._segments]
+    bases = [segment.base_offset for segment in log.segments]
     first = max((base for base in bases if base <= recovery_point), default=bases[0])
     for base in bases[bases.index(first) :]:
         replay.check_indexes(base)
@@ -57,7 +57,7 @@ class _Replay:
     def __init__(self, name: object, log: PartitionLog) -> None:
         self._name = name
         self._log = log
-        self._files = cast("MemoryDisk", log._disk).files
+        self._files = cast("MemoryDisk", log.disk).files
 
     def _violated(self, name: str, detail: str) -> None:
         raise InvariantViolation(name, f"{self._name}: after a crash, {detail}")
@@ -70,7 +70,7 @@ class _Replay:
             position += header.size_bytes
 
     def _headers(self) -> Iterator[BatchHeader]:
-        for segment in self._log._segments:
+        for segment in self._log.segments:
             for _, header in self._batches(segment.base_offset):
                 if header.last_offset >= self._log.log_start_offset:
                     yield header
@@ -85,7 +85,7 @@ class _Replay:
             for header in self._headers()
             if header.producer_id != NO_PRODUCER_ID and not header.is_control
         }
-        for producer_id, state in log.producers._states.items():
+        for producer_id, state in log.producers.states.items():
             if len(state.batches) > 1:
                 self._violated("recovered-producers", f"more than the last batch of {producer_id} is known: {state}")
         for producer_id, header in last.items():

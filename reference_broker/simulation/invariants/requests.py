@@ -155,12 +155,12 @@ def _directory_id(watched: Watched) -> Any:
 
 
 def _end_offset(quorum: QuorumNode) -> int:
-    return quorum.log._log._segments[-1].end_offset
+    return quorum.log.partition_log.segments[-1].end_offset
 
 
 def _last_epoch(quorum: QuorumNode) -> int:
     """Of the last record, be it in a snapshot; 0 where there is none."""
-    entries, snapshots = quorum.log._log.epochs._entries, quorum.log.snapshots._ids
+    entries, snapshots = quorum.log.partition_log.epochs.entries, quorum.log.snapshots.ids
     return entries[-1][0] if entries else snapshots[-1].epoch if snapshots else 0
 
 

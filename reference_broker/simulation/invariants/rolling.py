@@ -28,7 +28,7 @@ class RollingInvariants(Observer):
         if not before.log.added:
             return
         log, batch = replica.partition.log, before.log.added[-1]
-        active = log._segments[-1]
+        active = log.segments[-1]
         if batch.segment != active.base_offset or not batch.position:
             return
         config, batches = log.config, replica.log.batches
@@ -36,8 +36,8 @@ class RollingInvariants(Observer):
         has_no_room = {
             "is too large": batch.position + batch.size_bytes > config.segment_bytes,
             "is too old": 0 <= first_ms < batch.max_timestamp_ms - config.segment_ms,
-            "has a full index": len(active._offset_index) > max(config.segment_index_bytes // _ENTRY_BYTES, 1),
-            "has a full time index": len(active._time_index) >= max(config.segment_index_bytes // _TIME_BYTES, 2),
+            "has a full index": len(active.offset_index) > max(config.segment_index_bytes // _ENTRY_BYTES, 1),
+            "has a full time index": len(active.time_index) >= max(config.segment_index_bytes // _TIME_BYTES, 2),
         }
         for what, is_so in has_no_room.items():
             if is_so:

@@ -29,7 +29,7 @@ def check_stale_response(_watched: Watched, event: FetchResponseProcessed) -> No
 
 def _is_stale(fetcher: Fetcher, state: FetchState, offset: int) -> bool:
     partition = state.partition
-    current: object = fetcher._states.get(partition.key)
+    current: object = fetcher.states.get(partition.key)
     return (
         current is not state
         or state.phase is not FetchPhase.FETCHING

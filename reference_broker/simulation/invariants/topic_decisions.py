@@ -277,8 +277,8 @@ def _of_properties(decision: Decision) -> Iterator[Claim]:
     yield from _same("resources", told, list(wanted))
     for said in decision.response.responses:
         resource = said.resource_type, said.resource_name
-        before = dict(decision.before._configs.get(resource, {}))
-        after = dict(decision.after._configs.get(resource, {}))
+        before = dict(decision.before.overrides(*resource))
+        after = dict(decision.after.overrides(*resource))
         if said.error_code is not ErrorCode.none or decision.asked.validate_only:
             yield f"{resource}: after a refusal", after, before
             continue

@@ -15,7 +15,7 @@ made to wait, and one below a log start that has moved waits on, as with Kafka.
 from typing import Any, Final
 
 from reference_broker.core.connection import Connection
-from reference_broker.core.handlers.fetch import _DelayedFetch
+from reference_broker.core.handlers.fetch import DelayedFetch
 from reference_broker.core.replication.acknowledgement import Acknowledgement
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.tracer import ResponseSent
@@ -57,18 +57,18 @@ class WaitingInvariants(Observer):
         partition = replica.partition
         assert watched.node is not None
         assert partition is not None
-        for waiting in watched.node.runtime.purgatory._by_key.get(replica.name, {}):
-            if _has_what_it_wants(waiting.operation, partition):
-                detail = f"{replica}: {type(waiting.operation).__name__.strip('_')} waits, with the watermark at"
+        for operation in watched.node.runtime.purgatory.operations(replica.name):
+            if _has_what_it_wants(operation, partition):
+                detail = f"{replica}: {type(operation).__name__.strip('_')} waits, with the watermark at"
                 ends = f"{partition.high_watermark}, the end at {partition.log.log_end_offset}"
                 raise InvariantViolation("answer-comes", f"{detail} {ends}, in epoch {partition.leader_epoch}")
 
 
 def _has_what_it_wants(operation: Any, partition: Partition) -> bool:
     if isinstance(operation, Acknowledgement):
-        required = operation._required.get(partition.key)
+        required = operation.required.get(partition.key)
         return required is not None and (not partition.is_leader or required <= partition.high_watermark)
-    if not isinstance(operation, _DelayedFetch):
+    if not isinstance(operation, DelayedFetch):
         return False
     asked, reader = operation.asked[partition.key], operation.reader
     epoch = getattr(asked, "current_leader_epoch", -1)

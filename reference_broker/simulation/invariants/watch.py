@@ -236,7 +236,7 @@ class Watch:
         watched.quorum_state, watched.metadata_offset = None, -1
 
     def _look_at_quorum(self, watched: Watched, quorum: QuorumNode) -> None:
-        end_offset = quorum.log._log._segments[-1].end_offset
+        end_offset = quorum.log.partition_log.segments[-1].end_offset
         if (
             quorum.state is not watched.quorum_state
             or end_offset != watched.quorum_end_offset
@@ -307,14 +307,14 @@ class Watch:
         assert partition is not None
         log = partition.log
         stamp = (
-            log._segments[-1].end_offset,
+            log.segments[-1].end_offset,
             partition.high_watermark,
             partition.leader_epoch,
             partition.partition_epoch,
             log.log_start_offset,
             partition.role,
             partition.isr,
-            log.epochs._entries,
+            log.epochs.entries,
             log.recovery_point,
         )
         if stamp == replica.stamp:

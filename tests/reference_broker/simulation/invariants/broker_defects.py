@@ -140,7 +140,7 @@ BROKER_DEFECTS = (
         properties={"log.roll.ms": "300", "log.retention.check.interval.ms": "500"},
     ),
     Defect("answer-waits", fetch, "_wait", answer_at_once, faults=0),
-    Defect("answer-comes", fetch._DelayedFetch, "_is_news", lambda *_: False, faults=0),
+    Defect("answer-comes", fetch.DelayedFetch, "_is_news", lambda *_: False, faults=0),
     Defect("answer-comes", Acknowledgement, "check", lambda _: False, faults=0),
     Defect(
         "answer-waits", Answers, "_fetch_or_hold", lambda self, _, request, now: self._fetch(request, now), faults=0
