@@ -11,8 +11,8 @@ from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
 from reference_broker.core.quorum.leadership import Leadership
 from reference_broker.core.quorum.messages import NO_LEADER, OffsetAndEpoch
-from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.core.quorum.quorum_state import QuorumState
 from reference_broker.core.quorum.states import Ballot, Candidate, Prospective, Resigned, State, Unattached, grants_vote
 from reference_broker.core.quorum.voters import ReplicaKey
 
@@ -22,7 +22,7 @@ _RAFT_5_4_2 = "https://raft.github.io/raft.pdf"
 _seeds = Area.QUORUM.seeds
 _grants_vote = grants_vote
 _write = ElectionStateStore.write
-_initial_state = QuorumNode._initial_state
+_initial_state = QuorumState._initial_state
 
 
 @_seeds(
@@ -101,8 +101,8 @@ def forget_the_epoch(self: ElectionStateStore, election: ElectionState) -> None:
         _write(self, election)
 
 
-@_seeds(QuorumNode, "_initial_state", "quorum-consistent", "quorum-one-leader", "exception")
-def stand_again_after_a_restart(self: QuorumNode, now: Now) -> State:
+@_seeds(QuorumState, "_initial_state", "quorum-consistent", "quorum-one-leader", "exception")
+def stand_again_after_a_restart(self: QuorumState, now: Now) -> State:
     """A leader that is started again stands for its own old epoch, as if it had voted for itself.
 
     It asks for votes in an epoch that has had its leader.

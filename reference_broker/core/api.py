@@ -1,12 +1,19 @@
-"""What an entry of an API table is."""
+"""Entry of an API table, and what the handlers of a node's own APIs need of the node."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
+from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
+from reference_broker.core.controller.controller import Controller
+from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
+from reference_broker.core.quorum.messages import Request as QuorumRequest
+from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.request import Request
+from reference_broker.core.runtime import Runtime
+from reference_broker.protocol.messages import RequestHeader
 
 Handler = Callable[[Any, Request, Now], Any]
 """Takes the part of the node that the entry names; gives the response, kio's dataclass of the request's version, or an
@@ -40,3 +47,19 @@ class Api:
         """Lowest and highest version, as ApiVersions tells."""
         lowest = self.min_version if self.advertised_min_version is None else self.advertised_min_version
         return lowest, self.max_version
+
+
+class ServingNode(Protocol):
+    """What requests are dispatched to: `Node`."""
+
+    runtime: Runtime
+    quorum: QuorumNode
+    metadata: ClusterMetadata
+    broker: Broker | None
+    controller: Controller | None
+
+    def ask_quorum(self, request: Request, asked: QuorumRequest, now: Now) -> None:
+        """Pass a request on to the quorum."""
+
+    def serve_enveloped(self, envelope: Request, header: RequestHeader, now: Now) -> None:
+        """Handle the request in an envelope."""

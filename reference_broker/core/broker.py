@@ -32,6 +32,9 @@ ControllerEndpoint = Callable[[], tuple[int, str, int] | None]
 Answered = Callable[[Any, Now], None]
 """Takes a response, or null where none came."""
 
+FORWARDING = "forwarding"
+"""Purpose of the channel for requests that the active controller handles in place of the broker."""
+
 _ALTER_PARTITION = "alter-partition"
 _DIRECTORY_ASSIGNMENTS = "directory-assignments"
 _HEARTBEAT = "heartbeat"
@@ -63,7 +66,7 @@ class Broker:
             lambda: self.epoch,
             clean=runtime.previous_epoch is not None,
         )
-        self.topic_creation = TopicCreation(self)
+        self.topic_creation = TopicCreation(partial(self.ask_controller, FORWARDING), runtime.configuration)
         self.groups = GroupCoordinator(runtime, self.replicas, lambda: metadata.image)
         self.producer_ids = ProducerIds(self.identity.node_id, lambda: self.epoch, self._ask_for_producer_ids)
         self.lifecycle = Lifecycle(

@@ -5,9 +5,7 @@ Bytes that are no request close their connection and touch nothing else. ApiVers
 this node lacks, since that is how a newer client finds out which it has (KIP-35, KIP-511).
 """
 
-from typing import TYPE_CHECKING
-
-from reference_broker.core.api import Part
+from reference_broker.core.api import Part, ServingNode
 from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Connection
@@ -16,11 +14,8 @@ from reference_broker.core.request import Request
 from reference_broker.protocol.errors import MalformedRequestError, UnsupportedVersionError
 from reference_broker.protocol.messages import RequestHeader, message_codec, read_header
 
-if TYPE_CHECKING:
-    from reference_broker.core.node import Node
 
-
-def handle(node: "Node", connection: Connection, frame: bytes, now: Now) -> None:
+def handle(node: ServingNode, connection: Connection, frame: bytes, now: Now) -> None:
     """Take in one request. What is to be sent, to this connection and to others, is among the node's effects."""
     try:
         header = read_header(frame)
@@ -34,7 +29,7 @@ def handle(node: "Node", connection: Connection, frame: bytes, now: Now) -> None
 
 
 def serve(
-    node: "Node",
+    node: ServingNode,
     connection: Connection,
     frame: bytes,
     header: RequestHeader,
@@ -67,7 +62,7 @@ def serve(
     node.runtime.complete(request, api.handle(part, request, now))
 
 
-def _refuse_version(node: "Node", connection: Connection, header: RequestHeader) -> None:
+def _refuse_version(node: ServingNode, connection: Connection, header: RequestHeader) -> None:
     codec = message_codec(API_VERSIONS, 0)
     request = Request(connection, API_VERSIONS, 0, header.correlation_id, None, None, codec.replies)
     own_range = (CONTROLLER_APIS if connection.is_controller else BROKER_APIS)[API_VERSIONS].advertised

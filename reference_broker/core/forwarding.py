@@ -7,29 +7,26 @@ the client is told REQUEST_TIMED_OUT.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reference_broker.core.broker import FORWARDING, Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.controller.refusals import refusal
 from reference_broker.core.envelope import wrap
 from reference_broker.core.request import Outcome, Request
 from reference_broker.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from reference_broker.core.broker import Broker
-
-PURPOSE = "forwarding"
 _PATIENCE_MS = 60_000
 _REQUEST_TIMEOUT_MS = 30_000
 _RETRY_BACKOFF_MS = 50
 
 
-def handle(broker: "Broker", request: Request, now: Now) -> Outcome:
+def handle(broker: Broker, request: Request, now: Now) -> Outcome:
     """Pass a request on; the handler of every API that is the controller's."""
     return forward(broker, request, lambda answer: broker.runtime.relay(request, answer), now)
 
 
-def forward(broker: "Broker", request: Request, answered: Callable[[bytes], None], now: Now) -> Outcome:
+def forward(broker: Broker, request: Request, answered: Callable[[bytes], None], now: Now) -> Outcome:
     """Pass a request on, and do something else with the controller's answer, a response with its header."""
     _Forwarded(broker, request, answered, now.monotonic_ms + _PATIENCE_MS).attempt(now)
     return Outcome.DEFERRED
@@ -37,14 +34,14 @@ def forward(broker: "Broker", request: Request, answered: Callable[[bytes], None
 
 @dataclass(frozen=True, slots=True)
 class _Forwarded:
-    broker: "Broker"
+    broker: Broker
     request: Request
     then: Callable[[bytes], None]
     deadline_ms: int
 
     def attempt(self, now: Now) -> None:
         envelope = wrap(self.request)
-        self.broker.ask_controller(PURPOSE, envelope, self._answered, timeout_ms=_REQUEST_TIMEOUT_MS, now=now)
+        self.broker.ask_controller(FORWARDING, envelope, self._answered, timeout_ms=_REQUEST_TIMEOUT_MS, now=now)
 
     def _answered(self, response: Any, now: Now) -> None:
         runtime = self.broker.runtime

@@ -7,16 +7,13 @@ client asks again.
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.forwarding import PURPOSE
+from reference_broker.core.lifecycle import AskController
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.schemas import request_schema
-
-if TYPE_CHECKING:
-    from reference_broker.core.broker import Broker
 
 _CREATE_TOPICS = (19, 7)
 """API key and version."""
@@ -24,10 +21,14 @@ _TIMEOUT_MS = 30_000
 
 
 class TopicCreation:
-    """The topics that are asked for and not there yet."""
+    """The topics that are requested and not there yet.
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    :param ask: the way to the active controller.
+    """
+
+    def __init__(self, ask: AskController, configuration: BrokerConfiguration) -> None:
+        self._ask = ask
+        self._configuration = configuration
         self._under_way: set[str] = set()
 
     def create(self, names: Iterable[str], now: Now) -> None:
@@ -40,8 +41,7 @@ class TopicCreation:
         def answered(response: Any, now: Now) -> None:
             self._under_way.difference_update(missing)
 
-        request = _request(missing, self._broker.configuration)
-        self._broker.ask_controller(PURPOSE, request, answered, timeout_ms=_TIMEOUT_MS, now=now)
+        self._ask(_request(missing, self._configuration), answered, timeout_ms=_TIMEOUT_MS, now=now)
 
 
 def _request(names: Iterable[str], configuration: BrokerConfiguration) -> Any:

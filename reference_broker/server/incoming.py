@@ -7,11 +7,11 @@ when too much waits, the socket is no longer read and TCP holds the other side b
 
 import asyncio
 import socket
+from typing import Protocol
 
 from reference_broker.core.connection import Connection
 from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.framing import FrameBuffer
-from reference_broker.server.shell import Shell
 
 _BUFFERED_MAX_BYTES = 1024 * 1024
 """What may wait while a request is in hand before reading stops."""
@@ -20,10 +20,26 @@ _TURN_S = 0.01
 _GONE_ALREADY = "0.0.0.0", 0  # noqa: S104 - no address to listen on: whoever connected has closed before we looked
 
 
+class RequestHandler(Protocol):
+    """What a connection hands its requests to: `Shell`."""
+
+    def add(self, incoming: "Incoming") -> None:
+        """Take a new connection."""
+
+    def remove(self, incoming: "Incoming") -> None:
+        """Drop a connection that is closed."""
+
+    def handle(self, incoming: "Incoming", frame: bytes) -> None:
+        """Handle a request, without its length."""
+
+    def note(self, text: str) -> None:
+        """Write a line to the node's log."""
+
+
 class Incoming(asyncio.Protocol):
     """The shell of one connection."""
 
-    def __init__(self, shell: Shell, connection: Connection, frame_size_max_bytes: int) -> None:
+    def __init__(self, shell: "RequestHandler", connection: Connection, frame_size_max_bytes: int) -> None:
         self._shell = shell
         self._frames = FrameBuffer(frame_size_max_bytes)
         self._transport: asyncio.Transport | None = None

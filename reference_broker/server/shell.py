@@ -8,10 +8,9 @@ out, metadata that cannot be followed, or a broker that is not let in ends the n
 import asyncio
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reference_broker.core.connection import Channel, Close, Connection, Disconnect, Note, Respond, Send
 from reference_broker.core.lifecycle import RegistrationTimeoutError
@@ -19,12 +18,8 @@ from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.states import QuorumStateError
 from reference_broker.server.clocks import Clocks
+from reference_broker.server.incoming import Incoming
 from reference_broker.server.outgoing import Outgoing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from reference_broker.server.incoming import Incoming
 
 
 class Shell:
@@ -56,16 +51,16 @@ class Shell:
 
     # What comes in
 
-    def add(self, incoming: "Incoming") -> None:
+    def add(self, incoming: Incoming) -> None:
         """A connection came."""
         self._incoming[incoming.connection] = incoming
 
-    def remove(self, incoming: "Incoming") -> None:
+    def remove(self, incoming: Incoming) -> None:
         """A connection went."""
         del self._incoming[incoming.connection]
         self.node.disconnected(incoming.connection)
 
-    def handle(self, incoming: "Incoming", frame: bytes) -> None:
+    def handle(self, incoming: Incoming, frame: bytes) -> None:
         """Give the core a request, and do what it says."""
         with self._guarded(incoming.close):
             self.node.handle(incoming.connection, frame, self._clocks.read())
@@ -100,7 +95,7 @@ class Shell:
         self._proceed(None)
 
     @contextmanager
-    def _guarded(self, give_up: Callable[[], None]) -> "Iterator[None]":
+    def _guarded(self, give_up: Callable[[], None]) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -117,7 +112,7 @@ class Shell:
 
     # What goes out
 
-    def _proceed(self, asking: "Incoming | None") -> None:
+    def _proceed(self, asking: Incoming | None) -> None:
         """Carry out effects. `asking` goes on to its next request by itself; others are told to."""
         for effect in self.node.take_effects():
             match effect:

@@ -15,7 +15,7 @@ _seeds = Area.PROCESS.seeds
 _connection_lost = Incoming.connection_lost
 _ACCEPTED: Counter[Shell] = Counter()
 _CONNECTIONS_MAX = 30
-_FAILED: Counter[Shell] = Counter()
+_FAILED: Counter[object] = Counter()
 _FAILED_MAX = 5
 """More than a cluster that starts, or whose topic is created, has on a busy machine."""
 
@@ -43,7 +43,7 @@ def end_with_a_connection(self: Incoming, exc: Exception | None) -> None:
     """
     _FAILED[self._shell] += exc is not None or self.connection.busy
     _connection_lost(self, exc)
-    if _FAILED[self._shell] > _FAILED_MAX:
+    if isinstance(self._shell, Shell) and _FAILED[self._shell] > _FAILED_MAX:
         self._shell._failed(f"{_FAILED_MAX} connections failed")
 
 

@@ -10,7 +10,7 @@ Rules of this package:
 - A controller is active in one epoch of the quorum. When that ends, its image is thrown away, with all that was not
   committed, and whoever waits is told NOT_CONTROLLER.
 
-Sessions of brokers are kept in `heartbeats`, leaders found in `elections`; `duties` has what it does unasked.
+Sessions of brokers are kept in `heartbeats`, leaders found in `elections`; `periodic_tasks` has what its timers do.
 """
 
 from collections import deque
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.duties import Duties, nothing
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.heartbeats import Heartbeats
+from reference_broker.core.controller.periodic_tasks import PeriodicTasks, nothing
 from reference_broker.core.controller.refusals import refusal
 from reference_broker.core.metadata.bootstrap import bootstrap_records
 from reference_broker.core.metadata.image import MetadataImage
@@ -68,7 +68,7 @@ class Controller:
         self.runtime = runtime
         self.image = MetadataImage()
         self.heartbeats = Heartbeats(runtime.configuration.integer("broker.session.timeout.ms"))
-        self.duties = Duties(self)
+        self.periodic_tasks = PeriodicTasks(self)
         self._log = log
         self._epoch: int | None = None
         self._waiting: deque[_Waiting] = deque()
@@ -100,12 +100,12 @@ class Controller:
         if not image.features:
             self.write(bootstrap_records(), nothing, now)
         self.heartbeats.begin(image.brokers.values(), now)
-        self.duties.begin(now)
+        self.periodic_tasks.begin(now)
 
     def deactivate(self, now: Now) -> None:
         """Somebody else leads, or nobody."""
         self._epoch = None
-        self.duties.end()
+        self.periodic_tasks.end()
         self.image = MetadataImage()
         waiting, self._waiting = self._waiting, deque()
         for entry in waiting:
@@ -133,7 +133,7 @@ class Controller:
             for record in records:
                 self.image.apply(record)
             self._waiting.append(_Waiting(end_offset, then, request))
-            self.duties.records_written(records, now)
+            self.periodic_tasks.records_written(records, now)
         elif self._waiting:
             self._waiting.append(_Waiting(self._waiting[-1].end_offset, then, request))
         else:

@@ -11,17 +11,14 @@ Gaps: no other feature is supported, so `transaction.version`, `group.version` a
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from reference_broker.core.api import Handler
+from reference_broker.core.api import Handler, ServingNode
 from reference_broker.core.clock import Now
 from reference_broker.core.metadata.bootstrap import METADATA_VERSION, METADATA_VERSION_MAX, METADATA_VERSION_MIN
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.messages import Replies
-
-if TYPE_CHECKING:
-    from reference_broker.core.node import Node
 
 API_VERSIONS = 18
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -30,7 +27,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def handler(ranges: Mapping[int, tuple[int, int]]) -> Handler:
     """The handler that tells these versions by API key."""
 
-    def handle(node: "Node", request: Request, now: Now) -> Any:
+    def handle(node: ServingNode, request: Request, now: Now) -> Any:
         new = request.replies
         if request.api_version >= 3:
             software = (request.body.client_software_name, request.body.client_software_version)

@@ -4,19 +4,17 @@
 - The active controller is named as this node knows it, -1 for nobody.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reference_broker.core.api import ServingNode
 from reference_broker.core.clock import Now
 from reference_broker.core.handlers.endpoint_type import EndpointType, wrong_endpoint
 from reference_broker.core.handlers.operations import CLUSTER_OPERATIONS
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from reference_broker.core.node import Node
 
-
-def handle(node: "Node", request: Request, now: Now) -> Any:
+def handle(node: ServingNode, request: Request, now: Now) -> Any:
     """The voters of the quorum."""
     new, body, voters = request.replies, request.body, node.quorum.voters
     if body.endpoint_type != EndpointType.CONTROLLER:

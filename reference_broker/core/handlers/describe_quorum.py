@@ -6,8 +6,9 @@
 - Version 1 tells when voters fetched last; version 2 their directory ids, and where the controllers listen.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reference_broker.core.api import ServingNode
 from reference_broker.core.clock import Now
 from reference_broker.core.quorum.messages import QuorumDescription, ReplicaDescription
 from reference_broker.core.quorum.wire_parts import CONTROLLER_LISTENER, METADATA_PARTITION
@@ -15,13 +16,10 @@ from reference_broker.core.request import Request
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from reference_broker.core.node import Node
-
 _NOTHING = {"current_voters": (), "observers": (), "error_message": None}
 
 
-def handle(node: "Node", request: Request, now: Now) -> Any:
+def handle(node: ServingNode, request: Request, now: Now) -> Any:
     """The quorum as this node, its leader, knows it."""
     new, topics = request.replies, request.body.topics
     is_single = len(topics) == 1 and len(topics[0].partitions) == 1
@@ -44,7 +42,7 @@ def handle(node: "Node", request: Request, now: Now) -> Any:
     )
 
 
-def _partition(node: "Node", request: Request, topic: str, index: int, now: Now) -> Any:
+def _partition(node: ServingNode, request: Request, topic: str, index: int, now: Now) -> Any:
     if (topic, index) != (CLUSTER_METADATA_TOPIC, METADATA_PARTITION):
         return _unknown_partition(request, index)
     state = node.quorum.state
@@ -95,7 +93,7 @@ def _replica(request: Request, replica: ReplicaDescription) -> Any:
     )
 
 
-def _nodes(node: "Node", request: Request) -> tuple[Any, ...]:
+def _nodes(node: ServingNode, request: Request) -> tuple[Any, ...]:
     new, voters = request.replies, node.quorum.voters
     known = (voter for voter in map(voters.get, voters.ids) if voter is not None)
     return tuple(

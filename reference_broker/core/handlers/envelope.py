@@ -5,21 +5,19 @@
 - The answer inside is that of the request inside; NOT_CONTROLLER in it becomes the envelope's own.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reference_broker.core.api import ServingNode
 from reference_broker.core.clock import Now
 from reference_broker.core.request import Outcome, Request
 from reference_broker.protocol.errors import ErrorCode, MalformedRequestError
 from reference_broker.protocol.messages import read_header
 
-if TYPE_CHECKING:
-    from reference_broker.core.node import Node
-
 _FORWARDABLE = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 64})
 """The keys of what brokers pass on."""
 
 
-def handle(node: "Node", request: Request, now: Now) -> Any:
+def handle(node: ServingNode, request: Request, now: Now) -> Any:
     """The answer to what is inside, now or later."""
     if node.controller is None or not node.controller.is_active:
         return request.replies.EnvelopeResponse(error_code=ErrorCode.not_controller, response_data=None)

@@ -12,44 +12,42 @@ The answers are those of `quorum.answers`. A request about anything but `__clust
 as a whole.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reference_broker.core.api import ServingNode
 from reference_broker.core.clock import Now
 from reference_broker.core.quorum.wire import request_from_kio
 from reference_broker.core.quorum.wire_parts import UnknownPartitionError
 from reference_broker.core.request import Outcome, Request
 from reference_broker.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from reference_broker.core.node import Node
 
-
-def fetch(node: "Node", request: Request, now: Now) -> Any:
+def fetch(node: ServingNode, request: Request, now: Now) -> Any:
     """Records of the metadata log."""
     return _ask(node, request, now, request.replies.FetchResponse, responses=())
 
 
-def vote(node: "Node", request: Request, now: Now) -> Any:
+def vote(node: ServingNode, request: Request, now: Now) -> Any:
     """A vote, or a pre-vote."""
     return _ask(node, request, now, request.replies.VoteResponse, topics=())
 
 
-def begin_quorum_epoch(node: "Node", request: Request, now: Now) -> Any:
+def begin_quorum_epoch(node: ServingNode, request: Request, now: Now) -> Any:
     """A leader makes itself known."""
     return _ask(node, request, now, request.replies.BeginQuorumEpochResponse, topics=())
 
 
-def end_quorum_epoch(node: "Node", request: Request, now: Now) -> Any:
+def end_quorum_epoch(node: ServingNode, request: Request, now: Now) -> Any:
     """A leader resigns."""
     return _ask(node, request, now, request.replies.EndQuorumEpochResponse, topics=())
 
 
-def fetch_snapshot(node: "Node", request: Request, now: Now) -> Any:
+def fetch_snapshot(node: ServingNode, request: Request, now: Now) -> Any:
     """A piece of a snapshot."""
     return _ask(node, request, now, request.replies.FetchSnapshotResponse, topics=())
 
 
-def _ask(node: "Node", request: Request, now: Now, response: Any, **nothing: Any) -> Any:
+def _ask(node: ServingNode, request: Request, now: Now, response: Any, **nothing: Any) -> Any:
     """Give it to the quorum, whose answer comes as an effect."""
     try:
         asked = request_from_kio(request.body)

@@ -14,7 +14,7 @@ over, or this node leads no more. Held or not, the fetch has said how far its se
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.quorum.messages import (
@@ -33,12 +33,10 @@ from reference_broker.core.quorum.messages import (
     VoteRequest,
     VoteResponse,
 )
+from reference_broker.core.quorum.quorum_state import QuorumState
 from reference_broker.core.quorum.states import Follower, Leader, grants_vote
 from reference_broker.core.quorum.voters import ReplicaKey
 from reference_broker.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from reference_broker.core.quorum.node import QuorumNode
 
 _RESPONSES: dict[type[Request], type[Response]] = {
     VoteRequest: VoteResponse,
@@ -62,7 +60,7 @@ class _HeldFetch:
 class Answers:
     """The answering side of one node."""
 
-    def __init__(self, node: "QuorumNode") -> None:
+    def __init__(self, node: QuorumState) -> None:
         self._node = node
         self._held: list[_HeldFetch] = []
 

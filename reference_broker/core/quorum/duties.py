@@ -13,10 +13,7 @@
 A node that stops begins nothing: it finishes an election under way, and waits for another leader.
 """
 
-from typing import TYPE_CHECKING
-
 from reference_broker.core.clock import Now
-from reference_broker.core.quorum.connections import Connections
 from reference_broker.core.quorum.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -25,6 +22,7 @@ from reference_broker.core.quorum.messages import (
     Request,
     VoteRequest,
 )
+from reference_broker.core.quorum.quorum_state import QuorumState
 from reference_broker.core.quorum.states import (
     NEVER_MS,
     Candidate,
@@ -37,16 +35,13 @@ from reference_broker.core.quorum.states import (
     Unattached,
 )
 
-if TYPE_CHECKING:
-    from reference_broker.core.quorum.node import QuorumNode
-
 
 class Duties:
     """The active side of one node."""
 
-    def __init__(self, node: "QuorumNode") -> None:
+    def __init__(self, node: QuorumState) -> None:
         self._node = node
-        self.connections = Connections(node.config)
+        self.connections = node.connections
 
     def do(self, now: Now) -> None:
         """All that is to be done now, until there is nothing more."""

@@ -7,8 +7,6 @@ Rules of this file:
 - False, or an `InconsistentMessageError`, makes the node back off from that voter.
 """
 
-from typing import TYPE_CHECKING
-
 from reference_broker.core.clock import Now
 from reference_broker.core.quorum.messages import (
     NO_LEADER,
@@ -21,6 +19,7 @@ from reference_broker.core.quorum.messages import (
     Response,
     VoteResponse,
 )
+from reference_broker.core.quorum.quorum_state import QuorumState
 from reference_broker.core.quorum.states import (
     Candidate,
     Follower,
@@ -29,16 +28,13 @@ from reference_broker.core.quorum.states import (
 )
 from reference_broker.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from reference_broker.core.quorum.node import QuorumNode
-
 _WRONG_EPOCH = {ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower}
 
 
 class Outcomes:
     """The asking side of one node."""
 
-    def __init__(self, node: "QuorumNode") -> None:
+    def __init__(self, node: QuorumState) -> None:
         self._node = node
 
     def judge(self, voter_id: int, request: Request, response: Response, now: Now) -> bool:

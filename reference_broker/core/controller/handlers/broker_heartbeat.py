@@ -45,7 +45,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
         heartbeats.end(broker.broker_id)
     else:
         heartbeats.heard_of(broker, body.current_metadata_offset, now)
-        controller.duties.watch_sessions(now)
+        controller.periodic_tasks.watch_sessions(now)
     response = request.replies.BrokerHeartbeatResponse(
         error_code=ErrorCode.none,
         is_caught_up=body.current_metadata_offset >= broker.broker_epoch,

@@ -7,8 +7,8 @@ from reference_broker.core import node
 from reference_broker.core.channels import Channels
 from reference_broker.core.clean_shutdown import take_marker, write_marker
 from reference_broker.core.controller import partition_changes
-from reference_broker.core.controller.duties import Duties
 from reference_broker.core.controller.heartbeats import Heartbeats
+from reference_broker.core.controller.periodic_tasks import PeriodicTasks
 from reference_broker.core.handlers import fetch
 from reference_broker.core.log import partition_log
 from reference_broker.core.log.partition_log import PartitionLog
@@ -19,7 +19,7 @@ from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
 from reference_broker.core.quorum.answers import Answers
-from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.quorum_state import QuorumState
 from reference_broker.core.quorum.states import Prospective, Unattached
 from reference_broker.core.replication import logs
 from reference_broker.core.replication.acknowledgement import Acknowledgement
@@ -130,7 +130,7 @@ BROKER_DEFECTS = (
         faulty_ms=12_000,
         properties={"log.flush.interval.messages": "1"},
     ),
-    Defect("quorum-remembers", QuorumNode, "_persist", nothing, faults=0),
+    Defect("quorum-remembers", QuorumState, "_persist", nothing, faults=0),
     Defect(
         "kept-long-enough",
         partition_log,
@@ -175,7 +175,7 @@ BROKER_DEFECTS = (
         lambda self, end_offset, *_: self.end_offset == end_offset,
     ),
     Defect("patient-channel", Channels, "_look", give_up_at_the_first_look),
-    Defect("silent-is-fenced", Duties, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
+    Defect("silent-is-fenced", PeriodicTasks, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
     Defect(
         "flushed-in-time",
         Replicas,

@@ -1,6 +1,6 @@
-"""What an active controller does when nobody asks.
+"""Periodic tasks of an active controller (Kafka's `PeriodicTaskControlManager`).
 
-| duty                                    | when                                                                  |
+| task                                    | when                                                                  |
 |-----------------------------------------|-----------------------------------------------------------------------|
 | fence brokers that were not heard of    | `broker.session.timeout.ms` after the last heartbeat                  |
 | let first replicas lead again           | every `leader.imbalance.check.interval.seconds`, if                   |
@@ -11,16 +11,16 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import membership
-from reference_broker.core.controller.elections import UNCLEAN_ELECTION
+from reference_broker.core.controller.elections import UNCLEAN_ELECTION, Elections
+from reference_broker.core.controller.heartbeats import Heartbeats
+from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.runtime import Runtime
 from reference_broker.core.timers import Timer
 from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRecord, NoOpRecord
-
-if TYPE_CHECKING:
-    from reference_broker.core.controller.controller import Controller
 
 _LATE_MS = 250
 _GRACE_MS = 250
@@ -29,10 +29,25 @@ _GRACE_MS = 250
 Decide = Callable[[], Sequence[MetadataRecord]]
 
 
-class Duties:
+class DecidingController(Protocol):
+    """What the tasks need of a `Controller`."""
+
+    runtime: Runtime
+    image: MetadataImage
+    heartbeats: Heartbeats
+
+    @property
+    def elections(self) -> Elections:
+        """The elections that the image calls for."""
+
+    def write(self, records: Sequence[MetadataRecord], then: Callable[[Now], None], now: Now) -> None:
+        """Make these records part of the metadata."""
+
+
+class PeriodicTasks:
     """The timers of a controller while it is active."""
 
-    def __init__(self, controller: "Controller") -> None:
+    def __init__(self, controller: DecidingController) -> None:
         self._controller = controller
         self._timers: dict[str, Timer] = {}
 

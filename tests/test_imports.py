@@ -1,0 +1,32 @@
+"""No module imports itself through others, imports for type checkers and inside of functions included."""
+
+from graphlib import CycleError, TopologicalSorter
+
+import grimp
+import pytest
+
+PACKAGES = ("kafkatrial", "chaos", "conformance", "fixtures", "reports", "linearizability", "reference_broker")
+
+
+def circle_of(graph):
+    """The modules of a circle, the first one twice; null where there is none."""
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return None
+
+
+def test_there_is_no_circle():
+    assert circle_of(grimp.build_graph(*PACKAGES, cache_dir=None)) is None
+
+
+@pytest.mark.parametrize("length", [2, 3])
+def test_a_circle_is_found(length):
+    graph = grimp.ImportGraph()
+    names = [f"module{number}" for number in range(length)]
+    for importer, imported in zip(names, [*names[1:], names[0]], strict=True):
+        graph.add_import(importer=importer, imported=imported)
+
+    assert set(circle_of(graph)) == set(names)
