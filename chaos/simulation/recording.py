@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from fixtures.clients.messages import api_name
 from linearizability.picture.space_time import Happening
-from reference_broker.core.quorum.states import Leader
+from reference_broker.core.quorum.states import Role, State
+from reference_broker.core.tracer import QuorumStateChanged
 from reference_broker.simulation.invariants.log_mirror import LogChange
-from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watch, Watched
 from reference_broker.simulation.trace import Trace
 
 _REQUEST = struct.Struct(">ihhi")
@@ -171,6 +172,11 @@ class Narrator(Observer):
         self._now_ms = now_ms
         self._isrs: dict[tuple[str, int], tuple[int, ...]] = {}
 
+    def subscribe(self, watch: Watch) -> None:
+        """Observe a cluster, ahead of the observers that end the run."""
+        watch.observers.insert(0, self)
+        watch.subscribe(QuorumStateChanged, self._tell_leader, first=True)
+
     def _tell(self, watched: Watched, text: str, kind: Happening) -> None:
         now_ms, lane = self._now_ms(), str(watched.node_id)
         self._record.told.append(Told(self._record.place_of_change(lane, now_ms), now_ms, lane, text, kind))
@@ -178,6 +184,7 @@ class Narrator(Observer):
     def started(self, watched: Watched) -> None:
         """A node has started."""
         self._tell(watched, "starts", Happening.START)
+        self._tell_leader(watched, watched.quorum.state)
 
     def ended(self, watched: Watched) -> None:
         """A node is gone."""
@@ -185,10 +192,8 @@ class Narrator(Observer):
         why = f"ends: {machine.failed}" if machine.failed else f"ends ({machine.ended_by})"
         self._tell(watched, why, Happening.END)
 
-    def quorum_changed(self, watched: Watched) -> None:
-        """The quorum."""
-        state = watched.quorum.state
-        if isinstance(state, Leader) and not isinstance(watched.quorum_state, Leader):
+    def _tell_leader(self, watched: Watched, state: State | QuorumStateChanged) -> None:
+        if state.role is Role.LEADER:
             self._tell(watched, f"leads the quorum in epoch {state.epoch}", Happening.ELECTION)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:

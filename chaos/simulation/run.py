@@ -107,8 +107,7 @@ def run(script: Script, *, record: Record | None = None) -> Outcome:
     """
     live = _Run(script, Trace() if record is None else RecordingTrace(record))
     if record is not None:
-        narrator = Narrator(record, lambda: live.cluster.scheduler.now_ms)
-        live.invariants.watch.observers.insert(0, narrator)  # ahead of those who end the run
+        Narrator(record, lambda: live.cluster.scheduler.now_ms).subscribe(live.invariants.watch)
     violation = live.violation()
     history = live.take_history()
     if violation is None:

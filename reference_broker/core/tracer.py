@@ -10,6 +10,7 @@ Rules of this file:
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from reference_broker.core.clock import Now
@@ -84,7 +85,44 @@ class RequestDecided(Event):
     response: Any
 
 
+@dataclass(frozen=True, slots=True)
+class ControllerActivated(Event):
+    """The controller of this node has become the active one, in an epoch of the quorum."""
+
+    epoch: int
+
+
 # Quorum
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumStateChanged(Event):
+    """A transition of the node's state in the quorum, which is on the disk; `role` is of `quorum.states`."""
+
+    role: Enum
+    epoch: int
+    leader_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumLogTruncated(Event):
+    """The quorum's log of a follower has been truncated to an offset, because it diverged from the leader's."""
+
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotGenerated(Event):
+    """A snapshot of the metadata below an offset has been written."""
+
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFetched(Event):
+    """A snapshot that the leader sent has replaced the quorum's log below an offset."""
+
+    end_offset: int
 
 
 @dataclass(frozen=True, slots=True)

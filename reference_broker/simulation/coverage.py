@@ -3,7 +3,7 @@
 | name                                             | counted when                                                     |
 |--------------------------------------------------|------------------------------------------------------------------|
 | `node-started`, `node-ended:HOW`                 | HOW: kill, power, stop, failed                                   |
-| `quorum:ROLE`, `quorum:truncation`               | a node becomes leader, candidate, …; its log gets shorter        |
+| `quorum:ROLE`, `quorum:truncation`               | a node becomes leader, candidate, …; its log is truncated        |
 | `snapshot:taken`, `snapshot:installed`           | of the metadata                                                  |
 | `controller:active`, `controller:failover`       | a controller becomes active; another one than before             |
 | `election:clean`, `:unclean`, `:preferred`       | a partition gets another leader                                  |
@@ -25,13 +25,24 @@ state to a later one, is not seen.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import Any
 
 from kio.schema.index import api_key_map
 
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.quorum.states import Role
-from reference_broker.core.tracer import DuplicateFound, OperationExpired, ResponseSent
+from reference_broker.core.tracer import (
+    ControllerActivated,
+    DuplicateFound,
+    Event,
+    OperationExpired,
+    QuorumLogTruncated,
+    QuorumStateChanged,
+    ResponseSent,
+    SnapshotFetched,
+    SnapshotGenerated,
+)
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import NO_LEADER, PartitionRecord, RegisterBrokerRecord
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -55,7 +66,16 @@ STATES = (
 )
 """What a campaign wants to see reached, and of errors those that fence somebody off."""
 
-_ROLES = {role: f"quorum:{role.value.lower()}" for role in Role}
+_COUNTED: dict[type[Event], str] = {
+    OperationExpired: "purgatory:expired",
+    DuplicateFound: "duplicate-answered",
+    QuorumLogTruncated: "quorum:truncation",
+    SnapshotGenerated: "snapshot:taken",
+    SnapshotFetched: "snapshot:installed",
+}
+"""Events of the core that are counted as they come."""
+
+_ROLES: dict[Enum, str] = {role: f"quorum:{role.value.lower()}" for role in Role}
 
 
 class Coverage(Observer):
@@ -67,22 +87,22 @@ class Coverage(Observer):
     def __init__(self, cluster: SimulatedCluster, watch: Watch | None = None) -> None:
         self.counts: Counter[str] = Counter()
         self._metadata = _MetadataCoverage(self.counts)
-        self._roles: dict[int, Role] = {}
-        self._snapshots: dict[int, object] = {}
+        self._roles: dict[int, Enum] = {}
         self._controller: int | None = None
         self._segments: dict[Replica, int] = {}
         watch = watch or Watch(cluster)
         watch.observers.insert(0, self)  # ahead of those who end the run
         watch.subscribe(ResponseSent, self._answered, first=True)
-        watch.subscribe(OperationExpired, self._count("purgatory:expired"), first=True)
-        watch.subscribe(DuplicateFound, self._count("duplicate-answered"), first=True)
+        watch.subscribe(QuorumStateChanged, self._state_changed, first=True)
+        watch.subscribe(ControllerActivated, self._activated, first=True)
+        for kind, name in _COUNTED.items():
+            watch.subscribe(kind, self._count(name), first=True)
 
     def started(self, watched: Watched) -> None:
         """A node has started."""
         self.counts["node-started"] += 1
-        assert watched.node is not None
         self._roles.pop(watched.node_id, None)
-        self._snapshots[watched.node_id] = watched.quorum.log.snapshots.latest
+        self._note_role(watched, watched.quorum.state.role)
 
     def _count(self, name: str) -> Callable[[Watched, object], None]:
         def count(_watched: Watched, _event: object) -> None:
@@ -98,26 +118,18 @@ class Coverage(Observer):
         """A node has ended."""
         self.counts[f"node-ended:{watched.machine.ended_by}"] += 1
 
-    def quorum_changed(self, watched: Watched) -> None:
-        """Its state, its log, its snapshots, its controller."""
-        assert watched.node is not None
-        node_id, quorum = watched.node_id, watched.quorum
-        role = quorum.state.role
-        if self._roles.get(node_id) is not role:
-            self._roles[node_id] = role
+    def _state_changed(self, watched: Watched, event: QuorumStateChanged) -> None:
+        self._note_role(watched, event.role)
+
+    def _note_role(self, watched: Watched, role: Enum) -> None:
+        if self._roles.get(watched.node_id) is not role:
+            self._roles[watched.node_id] = role
             self.counts[_ROLES[role]] += 1
-        if quorum.log.end_offset < watched.quorum_end_offset:
-            self.counts["quorum:truncation"] += 1
-        latest = quorum.log.snapshots.latest
-        if latest != self._snapshots[node_id]:
-            self._snapshots[node_id] = latest
-            is_installed = quorum.log.start_offset > watched.quorum_end_offset
-            self.counts["snapshot:installed" if is_installed else "snapshot:taken"] += 1
-        controller = watched.node.controller
-        if controller is not None and controller.is_active and self._controller != node_id:
-            self.counts["controller:active"] += 1
-            self.counts["controller:failover"] += self._controller is not None
-            self._controller = node_id
+
+    def _activated(self, watched: Watched, _event: ControllerActivated) -> None:
+        self.counts["controller:active"] += 1
+        self.counts["controller:failover"] += self._controller not in {None, watched.node_id}
+        self._controller = watched.node_id
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
         """The first node that comes to an offset shows what has changed."""

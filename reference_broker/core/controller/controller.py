@@ -28,7 +28,7 @@ from reference_broker.core.metadata.bootstrap import bootstrap_records
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.request import Outcome, Request
 from reference_broker.core.runtime import Runtime
-from reference_broker.core.tracer import RequestDecided
+from reference_broker.core.tracer import ControllerActivated, RequestDecided
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
 
@@ -96,6 +96,7 @@ class Controller:
         :param image: after all that is committed; this controller's own from here on.
         """
         self._epoch = epoch
+        self.runtime.trace(ControllerActivated(epoch))
         self.image = image
         if not image.features:
             self.write(bootstrap_records(), nothing, now)

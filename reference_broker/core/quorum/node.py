@@ -42,7 +42,13 @@ from reference_broker.core.quorum.states import (
     Trigger,
 )
 from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
-from reference_broker.core.tracer import QuorumRequestHandled, QuorumRequestReceived, Tracer, no_tracer
+from reference_broker.core.tracer import (
+    QuorumRequestHandled,
+    QuorumRequestReceived,
+    SnapshotGenerated,
+    Tracer,
+    no_tracer,
+)
 
 
 class NotLeaderError(Exception):
@@ -102,12 +108,12 @@ class QuorumNode(QuorumState):
 
     def receive_request(self, caller: Any, request: Request, now: Now) -> None:
         """Somebody asks. `caller` goes with the answer, which may come later."""
-        self._trace(QuorumRequestReceived(request, now))
+        self.trace(QuorumRequestReceived(request, now))
         response = self._answers.answer(caller, request, now)
         if response is not None:
             self.respond(caller, response)
         self._settle(now)
-        self._trace(QuorumRequestHandled(request))
+        self.trace(QuorumRequestHandled(request))
 
     def receive_response(self, request_id: int, response: Response, now: Now) -> None:
         """An answer arrives."""
@@ -168,6 +174,7 @@ class QuorumNode(QuorumState):
         assert self.log.start_offset < end_offset <= self.high_watermark
         snapshot_id = OffsetAndEpoch(end_offset, self.log.epoch_of(end_offset - 1))
         self.log.store_snapshot(snapshot_id, data)
+        self.trace(SnapshotGenerated(end_offset))
         return snapshot_id
 
     def _settle(self, now: Now) -> None:

@@ -26,6 +26,7 @@ from reference_broker.core.quorum.states import (
     Prospective,
     Resigned,
 )
+from reference_broker.core.tracer import QuorumLogTruncated
 from reference_broker.protocol.errors import ErrorCode
 
 _WRONG_EPOCH = {ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower}
@@ -93,6 +94,7 @@ class Outcomes:
                     f"truncation to {response.diverging.offset}, below the high watermark {node.high_watermark}"
                 )
             node.log.truncate_to_end_of(response.diverging, now.wall_ms)
+            node.trace(QuorumLogTruncated(node.log.end_offset))
         elif response.snapshot_id is not None:
             state.snapshot_id = response.snapshot_id
             state.snapshot.clear()

@@ -53,7 +53,7 @@ from reference_broker.core.quorum.states import (
     next_role,
 )
 from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
-from reference_broker.core.tracer import Tracer, no_tracer
+from reference_broker.core.tracer import QuorumStateChanged, SnapshotFetched, Tracer, no_tracer
 
 _EPOCH_JUMP_MAX = 2**30
 _EPOCH_STEP_MAX = 2**10
@@ -86,7 +86,7 @@ class QuorumState:
         self.is_voter = voters.contains(local)
         self.log = QuorumLog(disk, config.log, now.wall_ms, clean=clean)
         self._store = ElectionStateStore(disk, QUORUM_LOG_DIRECTORY)
-        self._trace = trace
+        self.trace = trace
         self._effects: list[Effect] = []
         self.connections = Connections(config)
         self.is_stopping = False
@@ -277,9 +277,10 @@ class QuorumState:
     def _after_transition(self) -> None:
         before = self._persisted
         self._persist()
+        state = self.state
+        self.trace(QuorumStateChanged(state.role, state.epoch, state.leader_id))
         self.connections.reset()
         self.on_transition()
-        state = self.state
         if before is None or (before.epoch, before.leader_id) != (state.epoch, state.leader_id):
             start = state.leadership.epoch_start_offset if isinstance(state, Leader) else None
             self._effects.append(LeaderChanged(state.leader_id, state.epoch, start))
@@ -312,5 +313,6 @@ class QuorumState:
     def install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now: Now) -> None:
         """Begin the log again at the end of a snapshot that the leader has sent."""
         self.log.install_snapshot(snapshot_id, data, now.wall_ms)
+        self.trace(SnapshotFetched(snapshot_id.offset))
         self._effects.append(SnapshotInstalled(snapshot_id))
         self.advance_high_watermark(snapshot_id.offset)
