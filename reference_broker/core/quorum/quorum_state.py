@@ -113,7 +113,7 @@ class QuorumState:
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether the log has all that the leader has ever told this node to be committed."""
+        """Whether the log reaches the latest high watermark that the leader has reported."""
         return self.high_watermark == self._leader_high_watermark != UNKNOWN_HIGH_WATERMARK
 
     @property
@@ -132,11 +132,11 @@ class QuorumState:
         return effects
 
     def respond(self, caller: Any, response: Response) -> None:
-        """Answer."""
+        """Send a response."""
         self._effects.append(SendResponse(caller, response))
 
     def send(self, request_id: int, voter_id: int, request: Request) -> None:
-        """Ask."""
+        """Send a request."""
         self._effects.append(SendRequest(request_id, voter_id, request))
 
     # Transitions
@@ -191,7 +191,7 @@ class QuorumState:
         self._transition(trigger, Unattached(epoch, leader_id, voted, deadline_ms))
 
     def become_prospective(self, trigger: Trigger, now: Now) -> None:
-        """Ask if an election could be won."""
+        """Send pre-votes: an election begins only if it can be won."""
         state = self.state
         deadline_ms = self.patience.election_deadline_ms(now)
         prospective = Prospective(state.epoch, state.leader_id, state.voted, deadline_ms, self._ballot())
