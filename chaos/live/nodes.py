@@ -49,9 +49,9 @@ from fixtures.faults.damage import Damage, cut_short, damage, flip_bit, put_back
 from fixtures.targets.controls import (
     ClockControl,
     DiskControl,
+    LimitedTarget,
     LogDirectories,
     ProcessSupervision,
-    ResourceControl,
     UpgradeControl,
 )
 from fixtures.targets.target import TargetError
@@ -70,7 +70,7 @@ _LOSING: Final = frozenset({Damage.REPLICA, Damage.CHECKPOINTS})
 
 
 class BreakableNodes(
-    ProcessSupervision, DiskControl, ClockControl, ResourceControl, UpgradeControl, LogDirectories, Protocol
+    ProcessSupervision, DiskControl, ClockControl, LimitedTarget, UpgradeControl, LogDirectories, Protocol
 ):
     """Whatever a target may offer; which of it this one does is known before a schedule begins."""
 
@@ -179,9 +179,9 @@ class Nodes:
         target = self.target
         match fault:
             case Starve(cpu_per_mille=cpu_per_mille):
-                return entered(self._row(fault, node), lambda: target.starve(node, cpu_per_mille))
+                return entered(self._row(fault, node), lambda: target.limits.starve(node, cpu_per_mille))
             case LimitMemory(bytes_max=bytes_max):
-                return entered(self._frail(fault, node), lambda: target.limit_memory(node, bytes_max))
+                return entered(self._frail(fault, node), lambda: target.limits.limit_memory(node, bytes_max))
             case ClockJump(by_ms=by_ms):
                 return entered(self._row(fault, node), lambda: target.jump_clock(node, by_ms))
             case ClockDrift(rate_ppm=rate_ppm):

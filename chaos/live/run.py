@@ -92,7 +92,7 @@ def unhealed(target: BreakableTarget) -> tuple[str, ...]:
         *target.request_residue,
         *target.disk_residue,
         *target.clock_residue,
-        *target.resource_residue,
+        *target.limits.residue,
     )
 
 

@@ -83,6 +83,10 @@ class Target:
         self.nodes = [SimpleNamespace(id=node) for node in (1, 2, 3)]
         self.done = []
         self.down = {}
+        self.limits = SimpleNamespace(
+            starve=lambda node, cpu_per_mille: self._while("starve", node, cpu_per_mille),
+            limit_memory=lambda node, bytes_max: self._while("limit memory", node, bytes_max),
+        )
         self._directory = directory
 
     def _do(self, *what):
@@ -126,12 +130,6 @@ class Target:
 
     def hold_requests(self, direction, api_keys, *, delay_ms, held):
         return self._while("hold", direction, api_keys, delay_ms, held)
-
-    def starve(self, node, cpu_per_mille):
-        return self._while("starve", node, cpu_per_mille)
-
-    def limit_memory(self, node, bytes_max):
-        return self._while("limit memory", node, bytes_max)
 
     def configure_node(self, node, name, value):
         self._do("configure", node, name, value)

@@ -9,13 +9,15 @@ from chaos.live.round import Round
 from chaos.live.run import unhealed
 from linearizability.judgement import Judgement
 
-RESIDUES = ("network_residue", "request_residue", "disk_residue", "clock_residue", "resource_residue")
+RESIDUES = ("network_residue", "request_residue", "disk_residue", "clock_residue")
+CONTROLS = ("limits",)
 
 
-@pytest.mark.parametrize("residue", RESIDUES)
-def test_every_kind_of_fault_is_asked_whether_it_was_healed(residue):
-    still = {**dict.fromkeys(RESIDUES, ()), residue: ("node 1: something",)}
-    assert unhealed(SimpleNamespace(**still)) == ("node 1: something",)
+@pytest.mark.parametrize("broken", [*RESIDUES, *CONTROLS])
+def test_the_residue_of_every_kind_of_fault_is_reported(broken):
+    still = {name: ("node 1: something",) if name == broken else () for name in (*RESIDUES, *CONTROLS)}
+    target = {name: SimpleNamespace(residue=still[name]) if name in CONTROLS else still[name] for name in still}
+    assert unhealed(SimpleNamespace(**target)) == ("node 1: something",)
 
 
 def report(schedule=(), coverage=(), **worked):
