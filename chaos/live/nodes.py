@@ -47,7 +47,7 @@ from fixtures.disk.faults import DiskError as Refusal
 from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
 from fixtures.faults.damage import Damage, cut_short, damage, flip_bit, put_back, wipe
 from fixtures.targets.controls import (
-    ClockControl,
+    ClockedTarget,
     DiskControl,
     LimitedTarget,
     LogDirectories,
@@ -70,7 +70,7 @@ _LOSING: Final = frozenset({Damage.REPLICA, Damage.CHECKPOINTS})
 
 
 class BreakableNodes(
-    ProcessSupervision, DiskControl, ClockControl, LimitedTarget, UpgradeControl, LogDirectories, Protocol
+    ProcessSupervision, DiskControl, ClockedTarget, LimitedTarget, UpgradeControl, LogDirectories, Protocol
 ):
     """Whatever a target may offer; which of it this one does is known before a schedule begins."""
 
@@ -183,9 +183,9 @@ class Nodes:
             case LimitMemory(bytes_max=bytes_max):
                 return entered(self._frail(fault, node), lambda: target.limits.limit_memory(node, bytes_max))
             case ClockJump(by_ms=by_ms):
-                return entered(self._row(fault, node), lambda: target.jump_clock(node, by_ms))
+                return entered(self._row(fault, node), lambda: target.clocks.jump(node, by_ms))
             case ClockDrift(rate_ppm=rate_ppm):
-                return entered(self._row(fault, node), lambda: target.drift_clock(node, rate_ppm))
+                return entered(self._row(fault, node), lambda: target.clocks.drift(node, rate_ppm))
 
     def _directories(self, node: int) -> Sequence[Path]:
         return self.target.log_directories(node)

@@ -91,7 +91,7 @@ def unhealed(target: BreakableTarget) -> tuple[str, ...]:
         *target.network_residue,
         *target.request_residue,
         *target.disk_residue,
-        *target.clock_residue,
+        *target.clocks.residue,
         *target.limits.residue,
     )
 

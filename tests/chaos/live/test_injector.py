@@ -235,7 +235,7 @@ def test_what_a_target_does_not_let_happen_is_told_and_goes_on(inject, target, m
     def refuse(node, rate_ppm):
         raise TargetError("the clock of node 1 drifts already")
 
-    monkeypatch.setattr(target, "drift_clock", refuse, raising=False)
+    monkeypatch.setattr(target, "clocks", SimpleNamespace(drift=refuse), raising=False)
     ran = inject(Timed(0, ClockDrift(1, 500), 100), Timed(200, Kill(1), 100))
     assert [each.refused for each in ran.injected] == ["the clock of node 1 drifts already", ""]
     assert [row[0] for row in ran.rows] == ["clock", "kill"], "the row of what did not happen is over at once"

@@ -9,8 +9,8 @@ from chaos.live.round import Round
 from chaos.live.run import unhealed
 from linearizability.judgement import Judgement
 
-RESIDUES = ("network_residue", "request_residue", "disk_residue", "clock_residue")
-CONTROLS = ("limits",)
+RESIDUES = ("network_residue", "request_residue", "disk_residue")
+CONTROLS = ("clocks", "limits")
 
 
 @pytest.mark.parametrize("broken", [*RESIDUES, *CONTROLS])
