@@ -48,14 +48,14 @@ from fixtures.targets.controls import (
     LinkCondition,
     MembershipControl,
     NetworkControl,
-    RequestControl,
+    RequestedTarget,
 )
 from fixtures.targets.target import TargetError
 
 _BARRIERS: Final = {Keeps.BYTES: Barrier.HOLDS, Keeps.NOTHING: Barrier.LOSES}
 
 
-class BreakableTarget(BreakableNodes, NetworkControl, RequestControl, MembershipControl, Protocol):
+class BreakableTarget(BreakableNodes, NetworkControl, RequestedTarget, MembershipControl, Protocol):
     """Whatever a target may offer; which of it this one does is known before a schedule begins."""
 
 
@@ -186,7 +186,7 @@ class Injector:
             return entered(over, lambda: self.target.refuse(direction))
         return entered(
             over,
-            lambda: self.target.hold_requests(direction, fault.api_keys, delay_ms=fault.delay_ms, held=fault.held),
+            lambda: self.target.requests.hold(direction, fault.api_keys, delay_ms=fault.delay_ms, held=fault.held),
         )
 
     def _reset(self, fault: Reset | HalfOpen, one: int | str | None, other: int | str | None) -> Heal | None:

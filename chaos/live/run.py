@@ -89,7 +89,7 @@ def unhealed(target: BreakableTarget) -> tuple[str, ...]:
     """What is still broken of a target, of every kind of fault; empty where all was healed."""
     return (
         *target.network_residue,
-        *target.request_residue,
+        *target.requests.residue,
         *target.disk_residue,
         *target.clocks.residue,
         *target.limits.residue,

@@ -83,6 +83,9 @@ class Target:
         self.nodes = [SimpleNamespace(id=node) for node in (1, 2, 3)]
         self.done = []
         self.down = {}
+        self.requests = SimpleNamespace(
+            hold=lambda direction, api_keys, *, delay_ms, held: self._while("hold", direction, api_keys, delay_ms, held)
+        )
         self.limits = SimpleNamespace(
             starve=lambda node, cpu_per_mille: self._while("starve", node, cpu_per_mille),
             limit_memory=lambda node, bytes_max: self._while("limit memory", node, bytes_max),
@@ -127,9 +130,6 @@ class Target:
 
     def refuse(self, direction):
         return self._while("refuse", direction)
-
-    def hold_requests(self, direction, api_keys, *, delay_ms, held):
-        return self._while("hold", direction, api_keys, delay_ms, held)
 
     def configure_node(self, node, name, value):
         self._do("configure", node, name, value)
