@@ -41,9 +41,9 @@ def main() -> None:
 def measure(cluster, turns: int) -> None:
     both_ways = [pair for other in OTHERS for pair in (Direction(1, other), Direction(other, 1))]
     faults = {
-        "one direction cut": lambda: cluster.impair([Direction(1, 2)], HOLDS),
-        "a node held apart from the others": lambda: cluster.impair(both_ways[:4], HOLDS),
-        "a node off the network": lambda: cluster.impair(both_ways, HOLDS),
+        "one direction cut": lambda: cluster.links.impair([Direction(1, 2)], HOLDS),
+        "a node held apart from the others": lambda: cluster.links.impair(both_ways[:4], HOLDS),
+        "a node off the network": lambda: cluster.links.impair(both_ways, HOLDS),
         "a node paused": lambda: cluster.pause(1),
     }
     for name, breaks in faults.items():

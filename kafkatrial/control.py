@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from enum import StrEnum
 from typing import TypeAlias
 
-from fixtures.targets.controls import ExitStatuses, LinkControl, NodeAccess, ProcessControl
+from fixtures.targets.controls import ExitStatuses, LinkedTarget, NodeAccess, ProcessControl
 from fixtures.targets.target import Node, Target, TargetError
 
 CLIENT = "client"
@@ -193,12 +193,12 @@ class Control:
     def cut(self, source: int | str, destination: int | str) -> dict[str, object]:
         """Cut one directed link until it is healed."""
         link = self._link(source, destination)
-        if not isinstance(self._target, LinkControl):
+        if not isinstance(self._target, LinkedTarget):
             raise UnsupportedError(f"{self._target.name} cannot cut links")
         with self._claim(link, "cut"):
             if link in self._cuts:
                 raise ConflictError(f"{_name(link)} is already cut")
-            cut = self._target.cut(*link)
+            cut = self._target.links.cut(*link)
             cut.__enter__()
             with self._changed:
                 self._cuts[link] = cut

@@ -88,7 +88,7 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
 def unhealed(target: BreakableTarget) -> tuple[str, ...]:
     """What is still broken of a target, of every kind of fault; empty where all was healed."""
     return (
-        *target.network_residue,
+        *target.links.residue,
         *target.requests.residue,
         *target.disk_residue,
         *target.clocks.residue,

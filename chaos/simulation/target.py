@@ -11,29 +11,25 @@ from typing import Self
 
 from chaos.simulation.disk_copy import DiskCopy
 from chaos.simulation.drivers import SimulatedDrivers
+from chaos.simulation.simulated_links import SimulatedLinks
 from chaos.simulation.stage import SimulatedStage
-from chaos.simulation.transport import PLACE, SimulatedTransport
+from chaos.simulation.transport import SimulatedTransport
 from fixtures.clients.drivers import Drivers
 from fixtures.clients.transport import Transport
-from fixtures.targets.controls import Listener, Lost
 from fixtures.targets.target import Capability, Node, TargetError
 from fixtures.targets.trial_properties import trial_properties
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
 from reference_broker.simulation.cluster import (
     CLIENT,
-    CONTROLLER,
     PORTS,
     READY_MAX_MS,
-    REPLICATION,
     SimulatedCluster,
     host_of,
 )
-from reference_broker.simulation.links import Condition, Cut, Link
 
 SHUTDOWN_MAX_MS = 60_000
 START_MS = 1_000
 """What a process takes before it does anything, about as elsewhere: whoever watches sees that the node is gone."""
-_LISTENERS = {Listener.REPLICATION: REPLICATION, Listener.CONTROLLER: CONTROLLER}
 
 
 class Simulation:
@@ -147,25 +143,10 @@ class Simulation:
     def __exit__(self, *exc_info: object) -> None:
         self.stop()
 
-    # LinkControl
-
-    @contextmanager
-    def cut(
-        self, source: int | str, destination: int, listener: Listener | None = None, lost: Lost = Lost.REQUESTS
-    ) -> Iterator[None]:
-        """Lose one direction of the connections that `source` opens to `destination`.
-
-        No connection is opened meanwhile: that takes both directions.
-        """
-        opener = PLACE if source == "client" else str(source)
-        ends = (opener, str(destination)) if lost is Lost.REQUESTS else (str(destination), opener)
-        link = Link(*ends, listener=None if listener is None else _LISTENERS[listener], opener=opener)
-        network, lossy = self.cluster.network, Condition(cut=Cut.LOSE)
-        network.set(link, lossy)
-        try:
-            yield
-        finally:
-            network.heal(link, lossy)
+    @property
+    def links(self) -> SimulatedLinks:
+        """The links between nodes, and from clients to nodes."""
+        return SimulatedLinks(self.cluster.network)
 
     # ProcessControl
 

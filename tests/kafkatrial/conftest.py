@@ -8,6 +8,19 @@ import pytest
 from fixtures.targets.target import Capability, Node
 
 
+class RememberingLinks:
+    """Links that record each cut and heal."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+
+    @contextmanager
+    def cut(self, source: int | str, destination: int) -> Iterator[None]:
+        self._done.append(f"cut {source}->{destination}")
+        yield
+        self._done.append(f"heal {source}->{destination}")
+
+
 class RememberingTarget:
     """Three nodes that can be killed, paused, restarted and cut off."""
 
@@ -20,6 +33,7 @@ class RememberingTarget:
 
     def __init__(self) -> None:
         self.done: list[str] = []
+        self.links = RememberingLinks(self.done)
         self.ended: dict[int, int] = {}
         """Exit statuses of processes that have ended, by whatever."""
 
@@ -46,12 +60,6 @@ class RememberingTarget:
         self.done.append(f"pause {node}")
         yield
         self.done.append(f"resume {node}")
-
-    @contextmanager
-    def cut(self, source: int | str, destination: int) -> Iterator[None]:
-        self.done.append(f"cut {source}->{destination}")
-        yield
-        self.done.append(f"heal {source}->{destination}")
 
 
 @pytest.fixture

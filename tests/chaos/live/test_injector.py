@@ -83,6 +83,7 @@ class Target:
         self.nodes = [SimpleNamespace(id=node) for node in (1, 2, 3)]
         self.done = []
         self.down = {}
+        self.links = SimpleNamespace(impair=self._impair, refuse=lambda direction: self._while("refuse", direction))
         self.requests = SimpleNamespace(
             hold=lambda direction, api_keys, *, delay_ms, held: self._while("hold", direction, api_keys, delay_ms, held)
         )
@@ -117,7 +118,7 @@ class Target:
         self._do("resume", node)
 
     @contextlib.contextmanager
-    def impair(self, directions, condition):
+    def _impair(self, directions, condition):
         self._do("impair", set(directions), condition)
         yield
         self._do("heal")
@@ -127,9 +128,6 @@ class Target:
         self._do(*what)
         yield
         self._do("heal", what[0])
-
-    def refuse(self, direction):
-        return self._while("refuse", direction)
 
     def configure_node(self, node, name, value):
         self._do("configure", node, name, value)

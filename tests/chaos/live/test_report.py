@@ -9,8 +9,8 @@ from chaos.live.round import Round
 from chaos.live.run import unhealed
 from linearizability.judgement import Judgement
 
-RESIDUES = ("network_residue", "disk_residue")
-CONTROLS = ("requests", "clocks", "limits")
+RESIDUES = ("disk_residue",)
+CONTROLS = ("links", "requests", "clocks", "limits")
 
 
 @pytest.mark.parametrize("broken", [*RESIDUES, *CONTROLS])

@@ -10,7 +10,7 @@ from conformance.profiles import PROFILES, Profile
 from conformance.registry import REQUIREMENTS
 from fixtures.clients.raw import ConnectionClosed, RawClient, ResponseTimeout
 from fixtures.targets.catalogue import parse_target
-from fixtures.targets.controls import LinkControl, LogDirectories, MembershipControl, ProcessControl
+from fixtures.targets.controls import LinkedTarget, LogDirectories, MembershipControl, ProcessControl
 from fixtures.targets.target import Capability, TargetError, UnknownTargetError
 from linearizability.history.reader import open_history
 from linearizability.history.schema import SCHEMAS
@@ -83,7 +83,7 @@ def test_the_same_seed_gives_the_same_history(tmp_path):
 
 
 def test_it_can_be_controlled(simulation):
-    assert isinstance(simulation, LinkControl)
+    assert isinstance(simulation, LinkedTarget)
     assert isinstance(simulation, ProcessControl)
     assert isinstance(simulation, MembershipControl)
     assert isinstance(simulation, LogDirectories)
@@ -146,7 +146,7 @@ def test_time_passes_by_waiting_alone(simulation):
 
 
 def test_a_cut_link_takes_no_connection(simulation):
-    with simulation.cut("client", 1), client_of(simulation, 0) as client, pytest.raises(ResponseTimeout):
+    with simulation.links.cut("client", 1), client_of(simulation, 0) as client, pytest.raises(ResponseTimeout):
         client.connect()
     with client_of(simulation, 0) as client:
         client.connect()

@@ -42,6 +42,7 @@ class Target:
 
     def __init__(self, log_directory=None):
         self.done = []
+        self.links = SimpleNamespace(cut=self._cut)
         self.log_directory = log_directory
         self.refuses_to_start = False
         self.refuses_to_shut_down = False
@@ -74,7 +75,7 @@ class Target:
         self.nodes = tuple(each for each in self.nodes if each.id != node)
         self.done.append(f"remove {node}")
 
-    def cut(self, source, destination, listener=None, lost=Lost.REQUESTS):
+    def _cut(self, source, destination, listener=None, lost=Lost.REQUESTS):
         return self.noted(f"cut {source}->{destination}", f"heal {source}->{destination}")
 
     def log_directories(self, node):
