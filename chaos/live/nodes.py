@@ -48,7 +48,7 @@ from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
 from fixtures.faults.damage import Damage, cut_short, damage, flip_bit, put_back, wipe
 from fixtures.targets.controls import (
     ClockedTarget,
-    DiskControl,
+    DiskedTarget,
     LimitedTarget,
     LogDirectories,
     ProcessSupervision,
@@ -70,7 +70,7 @@ _LOSING: Final = frozenset({Damage.REPLICA, Damage.CHECKPOINTS})
 
 
 class BreakableNodes(
-    ProcessSupervision, DiskControl, ClockedTarget, LimitedTarget, UpgradeControl, LogDirectories, Protocol
+    ProcessSupervision, DiskedTarget, ClockedTarget, LimitedTarget, UpgradeControl, LogDirectories, Protocol
 ):
     """Whatever a target may offer; which of it this one does is known before a schedule begins."""
 
@@ -310,12 +310,12 @@ class Nodes:
             self._lose_power(nodes)
             return
         for node in nodes:
-            self.target.arm_power_cut(node, fault.after_writes)
+            self.target.disks.arm_power_cut(node, fault.after_writes)
             self._note_power_loss(node)
         over.callback(self._lose_power, nodes)
 
     def _lose_power(self, nodes: Sequence[int]) -> None:
-        self.target.cut_power(nodes, Unflushed.TORN, self.seed)
+        self.target.disks.cut_power(nodes, Unflushed.TORN, self.seed)
         for node in nodes:
             self._note_power_loss(node)
 
@@ -323,15 +323,15 @@ class Nodes:
         over = self._frail(fault, node)
         match fault:
             case DiskFull(free_bytes=free_bytes):
-                return entered(over, lambda: self.target.fill_disk(node, free_bytes))
+                return entered(over, lambda: self.target.disks.fill(node, free_bytes))
             case SlowFlush(flush_ms=flush_ms):
                 slow = DiskFault(frozenset({DiskOperation.FLUSH}), error=None, delay_ms=flush_ms)
-                return entered(over, lambda: self.target.break_disk(node, slow))
+                return entered(over, lambda: self.target.disks.inject(node, slow))
             case DiskError():
                 operations = frozenset() if fault.operation is None else frozenset({_OPERATIONS[fault.operation]})
                 files = None if fault.files is None else f"*{fault.files}{'*' * (fault.files is FileKind.CHECKPOINT)}"
                 broken = DiskFault(operations, files, Refusal(fault.error))
-                return entered(over, lambda: self.target.break_disk(node, broken))
+                return entered(over, lambda: self.target.disks.inject(node, broken))
 
     def _restore_later(self, fault: StaleCopy, node: int) -> Heal:
         """Copy a node's disk while the node is down. The heal puts the copy in its place: what came since is lost."""

@@ -87,13 +87,8 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
 
 def unhealed(target: BreakableTarget) -> tuple[str, ...]:
     """What is still broken of a target, of every kind of fault; empty where all was healed."""
-    return (
-        *target.links.residue,
-        *target.requests.residue,
-        *target.disk_residue,
-        *target.clocks.residue,
-        *target.limits.residue,
-    )
+    controls = (target.links, target.requests, target.disks, target.clocks, target.limits)
+    return tuple(line for control in controls for line in control.residue)
 
 
 class _Healing:

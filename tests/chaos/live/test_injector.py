@@ -83,6 +83,7 @@ class Target:
         self.nodes = [SimpleNamespace(id=node) for node in (1, 2, 3)]
         self.done = []
         self.down = {}
+        self.disks = SimpleNamespace(cut_power=self._cut_power)
         self.links = SimpleNamespace(impair=self._impair, refuse=lambda direction: self._while("refuse", direction))
         self.requests = SimpleNamespace(
             hold=lambda direction, api_keys, *, delay_ms, held: self._while("hold", direction, api_keys, delay_ms, held)
@@ -135,7 +136,7 @@ class Target:
     def become(self, node, version):
         self._do("become", node, version)
 
-    def cut_power(self, nodes, unflushed, seed):
+    def _cut_power(self, nodes, unflushed, seed):
         self._do("cut power", *nodes)
         self.down.update(dict.fromkeys(nodes, "no power"))
 
@@ -274,7 +275,7 @@ def test_power_that_cannot_be_cut_leaves_no_node_down(inject, target, monkeypatc
     def refuse(nodes, unflushed, seed):
         raise TargetError("node 1 has no disk of its own")
 
-    monkeypatch.setattr(target, "cut_power", refuse)
+    monkeypatch.setattr(target.disks, "cut_power", refuse)
     inject(Timed(0, PowerCut((1,)), 100), Timed(200, Kill(1), 100))
     assert [each[1:] for each in target.done] == [("kill", 1), ("launch", 1)]
 
