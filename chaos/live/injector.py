@@ -212,7 +212,7 @@ class Injector:
         node = self.nodes.find(fault.node)
         if node is None:
             return None
-        heal = self.nodes.keep_down(fault, node, self.target.kill)
+        heal = self.nodes.keep_down(fault, node, self.target.processes.kill)
         asked = self._administration.ask(lambda client: client.unregister_broker(node))
 
         def over() -> None:

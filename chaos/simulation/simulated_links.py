@@ -1,6 +1,6 @@
 """Links of the target `simulation`: `LinkControl` over the simulated network."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -16,7 +16,8 @@ _LISTENERS: Final = {Listener.REPLICATION: REPLICATION, Listener.CONTROLLER: CON
 class SimulatedLinks:
     """Links between the nodes of one simulated cluster, and from clients to nodes."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Callable[[], Network]) -> None:
+        """Take what returns the network of the started cluster."""
         self._network = network
 
     @contextmanager
@@ -31,8 +32,9 @@ class SimulatedLinks:
         ends = (opener, str(destination)) if lost is Lost.REQUESTS else (str(destination), opener)
         link = Link(*ends, listener=None if listener is None else _LISTENERS[listener], opener=opener)
         lossy = Condition(cut=Cut.LOSE)
-        self._network.set(link, lossy)
+        network = self._network()
+        network.set(link, lossy)
         try:
             yield
         finally:
-            self._network.heal(link, lossy)
+            network.heal(link, lossy)

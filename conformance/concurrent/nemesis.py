@@ -18,7 +18,14 @@ from conformance.concurrent.script import Send
 from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
 from fixtures.clients.recorded_admin import Election, RecordedAdminClient
 from fixtures.faults.damage import damage
-from fixtures.targets.controls import LinkedTarget, Listener, LogDirectories, MembershipControl, ProcessControl
+from fixtures.targets.controls import (
+    LinkedTarget,
+    Listener,
+    LogDirectories,
+    MembershipControl,
+    ProcessControl,
+    ProcessTarget,
+)
 from fixtures.targets.target import TargetError
 
 AWAIT_TIMEOUT_S = 30.0
@@ -197,9 +204,9 @@ class Nemesis:
     @property
     def _processes(self) -> ProcessControl:
         target = self.surroundings.target
-        if not isinstance(target, ProcessControl):
+        if not isinstance(target, ProcessTarget):
             raise ScriptNotRunError(f"{target.name} has no processes to control")
-        return target
+        return target.processes
 
     # --- waiting
 

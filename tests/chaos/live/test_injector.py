@@ -83,6 +83,7 @@ class Target:
         self.nodes = [SimpleNamespace(id=node) for node in (1, 2, 3)]
         self.done = []
         self.down = {}
+        self.processes = self
         self.disks = SimpleNamespace(cut_power=self._cut_power)
         self.links = SimpleNamespace(impair=self._impair, refuse=lambda direction: self._while("refuse", direction))
         self.requests = SimpleNamespace(
@@ -109,7 +110,7 @@ class Target:
         self._do("launch", node)
         del self.down[node]
 
-    def ended_nodes(self):
+    def ended(self):
         return dict(self.down)
 
     @contextlib.contextmanager
@@ -130,7 +131,7 @@ class Target:
         yield
         self._do("heal", what[0])
 
-    def configure_node(self, node, name, value):
+    def configure(self, node, name, value):
         self._do("configure", node, name, value)
 
     def become(self, node, version):

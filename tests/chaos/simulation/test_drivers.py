@@ -137,7 +137,7 @@ def test_a_poll_returns_no_more_than_it_is_told(trial):
 
 def test_a_poll_that_fails_takes_its_time(trial):
     consumer = trial.consumer({(TOPIC, 0): 0})
-    trial.target.kill(trial.leader)
+    trial.target.processes.kill(trial.leader)
     consumer.poll(timeout_s=1)
     before = trial.target.transport.monotonic()
     assert consumer.poll(timeout_s=1) == []

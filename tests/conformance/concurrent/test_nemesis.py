@@ -43,27 +43,27 @@ class Target:
     def __init__(self, log_directory=None):
         self.done = []
         self.links = SimpleNamespace(cut=self._cut)
+        self.processes = SimpleNamespace(
+            kill=self._kill, shut_down=self._shut_down, restart=self._restart, pause=self._pause, ended=dict
+        )
         self.log_directory = log_directory
         self.refuses_to_start = False
         self.refuses_to_shut_down = False
 
-    def kill(self, node):
+    def _kill(self, node):
         self.done.append(f"kill {node}")
 
-    def shut_down(self, node):
+    def _shut_down(self, node):
         if self.refuses_to_shut_down:
             raise TargetError("it did not end")
         self.done.append(f"shut down {node}")
 
-    def restart(self, node):
+    def _restart(self, node):
         if self.refuses_to_start:
             raise TargetError("no")
         self.done.append(f"restart {node}")
 
-    def ended_nodes(self):
-        return {}
-
-    def pause(self, node):
+    def _pause(self, node):
         return self.noted(f"pause {node}", f"resume {node}")
 
     def add_broker(self):
