@@ -31,6 +31,7 @@ KAFKA = f"apache-kafka:{DEFAULT_KAFKA_VERSION}"
 """What the tests try the suite on, beside the reference broker."""
 OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() if version != DEFAULT_KAFKA_VERSION)
 """Each has a test that it starts."""
+KFAKE = "docs/examples/kfake"
 CHAOS = "power-cut"
 """The findings that CI shows; the others, and generated rounds, are part of `make nightly`."""
 IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0))}", "--dist=loadfile")
@@ -101,6 +102,7 @@ def test() -> None:
     tools = Tools(kafka=install_kafka(KAFKA, needed=is_ci), toxiproxy=install_toxiproxy(needed=is_ci))
     if is_ci and tools.deselected_markers:
         raise Stop(ExitCode.USAGE)
+    build_kfake(needed=is_ci)
     for target in OTHER_KAFKAS if tools.kafka else ():
         install_kafka(target, needed=is_ci)
     if tools.kafka:
@@ -135,6 +137,18 @@ def install_toxiproxy(*, needed: bool) -> bool:
         say(f"failed: {error}")
         raise Stop(ExitCode.INTERNAL) from error
     return True
+
+
+def build_kfake(*, needed: bool) -> None:
+    """Build the broker that docs/targets.md takes for its example, where there is Go."""
+    if go := shutil.which("go"):
+        say(f"building {KFAKE} with Go")
+        if subprocess.call([go, "build", "-C", KFAKE, "."]):
+            raise Stop(ExitCode.INTERNAL)
+        return
+    _missing(NotInstalledError("Go is not on PATH"), "the test of the example in docs/targets.md", needed=needed)
+    if needed:
+        raise Stop(ExitCode.USAGE)
 
 
 def _missing(error: Exception, skipped: str, *, needed: bool) -> bool:

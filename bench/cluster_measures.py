@@ -137,9 +137,9 @@ def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
         leader = leader_of(target, topic)
         producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", **QUICK_TO_ASK_AGAIN})
         acknowledge_one(producer, topic)
-        target.kill(leader)
+        target.processes.kill(leader)
         yield name, acknowledge_one(producer, topic)
-        target.restart(leader)
+        target.processes.restart(leader)
         _wait_until(lambda t=topic: len(_partition(target, t).isr_nodes) == len(target.nodes))
 
 

@@ -41,10 +41,10 @@ def main() -> None:
 def measure(cluster, turns: int) -> None:
     both_ways = [pair for other in OTHERS for pair in (Direction(1, other), Direction(other, 1))]
     faults = {
-        "one direction cut": lambda: cluster.impair([Direction(1, 2)], HOLDS),
-        "a node held apart from the others": lambda: cluster.impair(both_ways[:4], HOLDS),
-        "a node off the network": lambda: cluster.impair(both_ways, HOLDS),
-        "a node paused": lambda: cluster.pause(1),
+        "one direction cut": lambda: cluster.links.impair([Direction(1, 2)], HOLDS),
+        "a node held apart from the others": lambda: cluster.links.impair(both_ways[:4], HOLDS),
+        "a node off the network": lambda: cluster.links.impair(both_ways, HOLDS),
+        "a node paused": lambda: cluster.processes.pause(1),
     }
     for name, breaks in faults.items():
         begun_ms, healed_ms = zip(*(timed(breaks) for _ in range(turns)), strict=True)
@@ -64,14 +64,14 @@ def timed(breaks) -> tuple[float, float]:
 
 def killed_ms(cluster) -> float:
     """Until its process has ended; that its container is gone takes longer."""
-    process = cluster._process(2)
+    process = cluster.processes.get(2)
     start_s = time.perf_counter()
     process.kill_without_waiting()
     while Path(f"/proc/{process.pid}/cmdline").exists() and Path(f"/proc/{process.pid}/cmdline").read_bytes():
         time.sleep(0.0005)
     taken_ms = (time.perf_counter() - start_s) * 1000
-    cluster.kill(2)
-    cluster.restart(2)
+    cluster.processes.kill(2)
+    cluster.processes.restart(2)
     return taken_ms
 
 

@@ -73,7 +73,7 @@ def isolate(cluster) -> tuple[float, float]:
     """How long it takes to hold a node apart, and to heal that, in milliseconds."""
     apart = [direction for other in NODES[1:] for direction in (Direction(1, other), Direction(other, 1))]
     began = time.monotonic()
-    with cluster.impair(apart, LinkCondition(Barrier.HOLDS)):
+    with cluster.links.impair(apart, LinkCondition(Barrier.HOLDS)):
         held = time.monotonic()
     return (held - began) * 1e3, (time.monotonic() - held) * 1e3
 

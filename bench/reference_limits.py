@@ -42,9 +42,9 @@ def opening_s(records: int, work_dir: Path) -> float:
     with parse_target("reference", 1, mesh=False, work_dir=work_dir) as cluster:
         create_topics(cluster, "long")
         print(f"{produce(cluster, 'long', RECORD_BYTES, records):,.0f} records a second", flush=True)
-        cluster.shut_down(1)
+        cluster.processes.shut_down(1)
         started = time.monotonic()
-        cluster.restart(1)
+        cluster.processes.restart(1)
         return time.monotonic() - started
 
 

@@ -1,7 +1,7 @@
 """Importing this registers the targets that only this layer knows how to make: `simulation` and `defective`."""
 
 from fixtures.targets.catalogue import TargetKind, Wanted, register_target_kind
-from fixtures.targets.node_counts import NODE_COUNTS, node_count
+from fixtures.targets.node_counts import NODE_COUNTS
 from fixtures.targets.target import Target, UnknownTargetError
 
 
@@ -10,13 +10,14 @@ def _simulation(wanted: Wanted) -> Target:
 
     if wanted.argument:
         raise UnknownTargetError(f"{wanted.name}: the simulation has no versions; say simulation")
-    return Simulation(node_count("simulation", wanted.nodes), properties=wanted.properties)
+    assert wanted.nodes is not None
+    return Simulation(wanted.nodes, properties=wanted.properties)
 
 
 def _defective(wanted: Wanted) -> Target:
-    from chaos.defects.live.target import DefectiveReference  # with the whole broker, too
+    from chaos.defects.live.target import defective_reference  # with the whole broker, too
 
-    return DefectiveReference.wanted(wanted)
+    return defective_reference(wanted)
 
 
 _KINDS = (

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from enum import StrEnum
 from typing import TypeAlias
 
-from fixtures.targets.controls import ExitStatuses, LinkControl, NodeAccess, ProcessControl
+from fixtures.targets.controls import ExitStatuses, LinkedTarget, NodeAccess, ProcessControl, ProcessTarget
 from fixtures.targets.target import Node, Target, TargetError
 
 CLIENT = "client"
@@ -193,12 +193,12 @@ class Control:
     def cut(self, source: int | str, destination: int | str) -> dict[str, object]:
         """Cut one directed link until it is healed."""
         link = self._link(source, destination)
-        if not isinstance(self._target, LinkControl):
+        if not isinstance(self._target, LinkedTarget):
             raise UnsupportedError(f"{self._target.name} cannot cut links")
         with self._claim(link, "cut"):
             if link in self._cuts:
                 raise ConflictError(f"{_name(link)} is already cut")
-            cut = self._target.cut(*link)
+            cut = self._target.links.cut(*link)
             cut.__enter__()
             with self._changed:
                 self._cuts[link] = cut
@@ -353,7 +353,7 @@ class Control:
 
         A claimed node is left to the action that claimed it, which passes its own.
         """
-        ended = self._target.ended_nodes() if isinstance(self._target, ProcessControl) else {}
+        ended = self._ended()
         for node in ended:
             is_busy = self._restoring or node in self._claims
             if self._states[node] not in _DOWN and (node == of_claimed or not is_busy):
@@ -363,7 +363,7 @@ class Control:
 
     def _describe(self, node: Node, ended: Mapping[int, str]) -> dict[str, object]:
         state = self._states[node.id]
-        statuses = self._target.exit_statuses() if isinstance(self._target, ExitStatuses) else {}
+        statuses = self._exit_statuses()
         is_ended = state is NodeState.ENDED
         return {
             "id": node.id,
@@ -378,7 +378,7 @@ class Control:
     def _raise_if_ended(self) -> None:
         with self._changed:
             self._raise_if_closing()
-            ended = self._target.ended_nodes() if isinstance(self._target, ProcessControl) else {}
+            ended = self._ended()
         for node, reason in ended.items():
             raise TargetError(f"node {node} ended by itself: {reason}")
 
@@ -388,9 +388,18 @@ class Control:
         return node
 
     def _processes(self) -> ProcessControl:
-        if not isinstance(self._target, ProcessControl):
+        if not isinstance(self._target, ProcessTarget):
             raise UnsupportedError(f"{self._target.name} cannot control its processes")
-        return self._target
+        return self._target.processes
+
+    def _exit_statuses(self) -> Mapping[int, int | None]:
+        if not isinstance(self._target, ProcessTarget):
+            return {}
+        processes: object = self._target.processes
+        return processes.exit_statuses() if isinstance(processes, ExitStatuses) else {}
+
+    def _ended(self) -> Mapping[int, str]:
+        return self._target.processes.ended() if isinstance(self._target, ProcessTarget) else {}
 
     def _link(self, source: int | str, destination: int | str) -> Link:
         link = (CLIENT if source == CLIENT else self.resolve(source), self.resolve(destination))

@@ -19,7 +19,7 @@ from conformance.fuzz.session import FuzzProgress, SessionPlan, SessionReport, r
 from conformance.fuzz.shrinking import Replays
 from fixtures.clients.messages import api_name
 from fixtures.targets.catalogue import parse_target
-from fixtures.targets.controls import NodeAccess, ProcessSupervision
+from fixtures.targets.controls import ProcessSupervision, ProcessTarget
 from fixtures.targets.target import UnknownTargetError
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain
@@ -102,9 +102,9 @@ def new_cluster(name: str, work_dir: Path | None = None) -> FuzzTarget:
     if name.partition(":")[0] == "bootstrap":
         raise UnknownTargetError(f"{name}: an existing cluster is not fuzzed; use reference or apache-kafka")
     target = parse_target(name, NODES, work_dir=work_dir, mesh=False)
-    if not isinstance(target, ProcessSupervision) or not isinstance(target, NodeAccess):
+    if not isinstance(target, ProcessTarget) or not isinstance(target.processes, ProcessSupervision):
         raise UnknownTargetError(f"{name}: only clusters of processes are fuzzed; use reference or apache-kafka")
-    return target  # type: ignore[return-value]  # a cluster of processes has log directories too
+    return target  # type: ignore[return-value]  # a cluster of processes has listeners and log directories too
 
 
 class FuzzCommand:

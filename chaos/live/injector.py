@@ -47,15 +47,15 @@ from fixtures.targets.controls import (
     Direction,
     LinkCondition,
     MembershipControl,
-    NetworkControl,
-    RequestControl,
+    NetworkedTarget,
+    RequestedTarget,
 )
 from fixtures.targets.target import TargetError
 
 _BARRIERS: Final = {Keeps.BYTES: Barrier.HOLDS, Keeps.NOTHING: Barrier.LOSES}
 
 
-class BreakableTarget(BreakableNodes, NetworkControl, RequestControl, MembershipControl, Protocol):
+class BreakableTarget(BreakableNodes, NetworkedTarget, RequestedTarget, MembershipControl, Protocol):
     """Whatever a target may offer; which of it this one does is known before a schedule begins."""
 
 
@@ -174,7 +174,7 @@ class Injector:
         directions = [
             Direction(*pair, listener if all(isinstance(end, int) for end in pair) else None) for pair in pairs
         ]
-        return entered(over, lambda: self.target.impair(directions, _condition(fault)))
+        return entered(over, lambda: self.target.links.impair(directions, _condition(fault)))
 
     def _hold_up(self, fault: Refuse | HoldRequests, source: int | str | None, destination: int | None) -> Heal | None:
         """What a place asks of a node."""
@@ -183,10 +183,10 @@ class Injector:
         over = begun(self.surroundings.recorder, fault, f"{source}->{destination}")
         direction = Direction(source, destination)
         if isinstance(fault, Refuse):
-            return entered(over, lambda: self.target.refuse(direction))
+            return entered(over, lambda: self.target.links.refuse(direction))
         return entered(
             over,
-            lambda: self.target.hold_requests(direction, fault.api_keys, delay_ms=fault.delay_ms, held=fault.held),
+            lambda: self.target.requests.hold(direction, fault.api_keys, delay_ms=fault.delay_ms, held=fault.held),
         )
 
     def _reset(self, fault: Reset | HalfOpen, one: int | str | None, other: int | str | None) -> Heal | None:
@@ -194,8 +194,8 @@ class Injector:
             return None
         over = begun(self.surroundings.recorder, fault, f"{one}->{other}")
         if isinstance(fault, HalfOpen):
-            return entered(over, lambda: self.target.half_open(one, other))
-        self.target.reset(one, other)
+            return entered(over, lambda: self.target.links.half_open(one, other))
+        self.target.links.reset(one, other)
         return over.close
 
     # --- the cluster
@@ -212,7 +212,7 @@ class Injector:
         node = self.nodes.find(fault.node)
         if node is None:
             return None
-        heal = self.nodes.keep_down(fault, node, self.target.kill)
+        heal = self.nodes.keep_down(fault, node, self.target.processes.kill)
         asked = self._administration.ask(lambda client: client.unregister_broker(node))
 
         def over() -> None:

@@ -47,12 +47,11 @@ from fixtures.disk.faults import DiskError as Refusal
 from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
 from fixtures.faults.damage import Damage, cut_short, damage, flip_bit, put_back, wipe
 from fixtures.targets.controls import (
-    ClockControl,
-    DiskControl,
+    ClockedTarget,
+    DiskedTarget,
+    LimitedTarget,
     LogDirectories,
-    ProcessSupervision,
-    ResourceControl,
-    UpgradeControl,
+    SupervisedTarget,
 )
 from fixtures.targets.target import TargetError
 from linearizability.anomalies.faults import NEVER_NS
@@ -69,9 +68,7 @@ _OPERATIONS: Final = {
 _LOSING: Final = frozenset({Damage.REPLICA, Damage.CHECKPOINTS})
 
 
-class BreakableNodes(
-    ProcessSupervision, DiskControl, ClockControl, ResourceControl, UpgradeControl, LogDirectories, Protocol
-):
+class BreakableNodes(SupervisedTarget, DiskedTarget, ClockedTarget, LimitedTarget, LogDirectories, Protocol):
     """Whatever a target may offer; which of it this one does is known before a schedule begins."""
 
 
@@ -146,12 +143,12 @@ class Nodes:
     def _end(self, fault: Kill | ShutDown | RestartWith | Upgrade, node: int) -> Heal:
         match fault:
             case RestartWith(name=name, value=value):
-                self.target.configure_node(node, name, value)
+                self.target.processes.configure(node, name, value)
             case Upgrade(version=version):
-                self.target.become(node, version)
+                self.target.processes.become(node, version)
         if isinstance(fault, ShutDown | Upgrade):
             return self._shut_down(fault, node)
-        return self.keep_down(fault, node, self.target.kill)
+        return self.keep_down(fault, node, self.target.processes.kill)
 
     def _spoil(self, fault: Wipe | DamageDisk | FlipBit | CutShort, node: int) -> Heal | None:
         """What lies on a node's disk, while the node is down."""
@@ -172,20 +169,20 @@ class Nodes:
                     cut_short(directories, topic, files, per_mille)
 
         loses = not isinstance(fault, DamageDisk) or fault.what in _LOSING
-        return self.keep_down(fault, node, self.target.kill, spoil, loses=loses)
+        return self.keep_down(fault, node, self.target.processes.kill, spoil, loses=loses)
 
     def _hamper(self, fault: Starve | LimitMemory | ClockJump | ClockDrift, node: int) -> Heal:
         """A node goes on with less, or with another clock."""
         target = self.target
         match fault:
             case Starve(cpu_per_mille=cpu_per_mille):
-                return entered(self._row(fault, node), lambda: target.starve(node, cpu_per_mille))
+                return entered(self._row(fault, node), lambda: target.limits.starve(node, cpu_per_mille))
             case LimitMemory(bytes_max=bytes_max):
-                return entered(self._frail(fault, node), lambda: target.limit_memory(node, bytes_max))
+                return entered(self._frail(fault, node), lambda: target.limits.limit_memory(node, bytes_max))
             case ClockJump(by_ms=by_ms):
-                return entered(self._row(fault, node), lambda: target.jump_clock(node, by_ms))
+                return entered(self._row(fault, node), lambda: target.clocks.jump(node, by_ms))
             case ClockDrift(rate_ppm=rate_ppm):
-                return entered(self._row(fault, node), lambda: target.drift_clock(node, rate_ppm))
+                return entered(self._row(fault, node), lambda: target.clocks.drift(node, rate_ppm))
 
     def _directories(self, node: int) -> Sequence[Path]:
         return self.target.log_directories(node)
@@ -226,9 +223,9 @@ class Nodes:
         """Start a node that does not run and that nothing keeps down."""
         if self._holds[node]:
             return
-        if node in self.target.ended_nodes():
+        if node in self.target.processes.ended():
             self._forfeit_if_alone(node)
-            self.target.launch(node)
+            self.target.processes.launch(node)
             self._note_start(node)
         if node in self._rows:
             self._rows.pop(node).close()
@@ -248,12 +245,12 @@ class Nodes:
         missing = {node for seen in self.view.partitions.values() for node in set(seen.replicas) - set(seen.isr)}
         for node in sorted(missing.intersection(self.ids)):
             with row(self.surroundings.recorder, "kill", "started again, as it may have been unregistered", str(node)):
-                self.target.kill(node)
+                self.target.processes.kill(node)
                 self._start(node)
 
     def look_for_deaths(self) -> None:
         """A node that ended by itself is a finding of its own, unless its disk was broken."""
-        for node, last_words in self.target.ended_nodes().items():
+        for node, last_words in self.target.processes.ended().items():
             if not self._holds[node] and node not in self._spoilt:
                 self.deaths.setdefault(node, last_words)
 
@@ -266,23 +263,23 @@ class Nodes:
         return over
 
     def _shut_down(self, fault: ShutDown | Upgrade, node: int) -> Heal:
-        heal = self.keep_down(fault, node, self.target.ask_to_end)
+        heal = self.keep_down(fault, node, self.target.processes.ask_to_end)
 
         def over() -> None:
             """One that has not ended by now is killed, as an impatient supervisor does."""
-            self.target.kill(node)
+            self.target.processes.kill(node)
             heal()
 
         return over
 
     def _pause(self, fault: Pause, node: int) -> Heal | None:
-        if node in self.target.ended_nodes() or node in self._paused:
+        if node in self.target.processes.ended() or node in self._paused:
             return None
         self._paused.add(node)
         over = ExitStack()
         over.callback(self._paused.discard, node)
         over.push(self._row(fault, node))
-        return entered(over, lambda: self.target.pause(node))
+        return entered(over, lambda: self.target.processes.pause(node))
 
     # --- disks
 
@@ -310,12 +307,12 @@ class Nodes:
             self._lose_power(nodes)
             return
         for node in nodes:
-            self.target.arm_power_cut(node, fault.after_writes)
+            self.target.disks.arm_power_cut(node, fault.after_writes)
             self._note_power_loss(node)
         over.callback(self._lose_power, nodes)
 
     def _lose_power(self, nodes: Sequence[int]) -> None:
-        self.target.cut_power(nodes, Unflushed.TORN, self.seed)
+        self.target.disks.cut_power(nodes, Unflushed.TORN, self.seed)
         for node in nodes:
             self._note_power_loss(node)
 
@@ -323,21 +320,21 @@ class Nodes:
         over = self._frail(fault, node)
         match fault:
             case DiskFull(free_bytes=free_bytes):
-                return entered(over, lambda: self.target.fill_disk(node, free_bytes))
+                return entered(over, lambda: self.target.disks.fill(node, free_bytes))
             case SlowFlush(flush_ms=flush_ms):
                 slow = DiskFault(frozenset({DiskOperation.FLUSH}), error=None, delay_ms=flush_ms)
-                return entered(over, lambda: self.target.break_disk(node, slow))
+                return entered(over, lambda: self.target.disks.inject(node, slow))
             case DiskError():
                 operations = frozenset() if fault.operation is None else frozenset({_OPERATIONS[fault.operation]})
                 files = None if fault.files is None else f"*{fault.files}{'*' * (fault.files is FileKind.CHECKPOINT)}"
                 broken = DiskFault(operations, files, Refusal(fault.error))
-                return entered(over, lambda: self.target.break_disk(node, broken))
+                return entered(over, lambda: self.target.disks.inject(node, broken))
 
     def _restore_later(self, fault: StaleCopy, node: int) -> Heal:
         """Copy a node's disk while the node is down. The heal puts the copy in its place: what came since is lost."""
         over = self._frail(fault, node)
         try:
-            self.target.kill(node)
+            self.target.processes.kill(node)
             kept = over.enter_context(TemporaryFolder())
             directories = self._directories(node)
             copies = [Path(kept) / str(number) for number in range(len(directories))]
@@ -351,7 +348,7 @@ class Nodes:
         return over.close
 
     def _restore(self, node: int, copies: Sequence[Path]) -> None:
-        self.target.kill(node)
+        self.target.processes.kill(node)
         with suppress(OSError):
             put_back(self._directories(node), self.surroundings.topic, copies)
         self._note_loss(node)

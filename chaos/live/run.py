@@ -24,7 +24,7 @@ from conformance.concurrent.run import HistoryRun, run_phase
 from conformance.concurrent.script import Phase, TopicSettings
 from conformance.concurrent.surroundings import Replicas, Surroundings
 from fixtures.targets.replica_logs import Divergence, find_divergences
-from fixtures.targets.target import Target
+from fixtures.targets.target import Capability, Target
 from linearizability.anomalies.healing import Schedule
 from linearizability.anomalies.settings import Settings
 from linearizability.history.reader import open_history
@@ -87,13 +87,8 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
 
 def unhealed(target: BreakableTarget) -> tuple[str, ...]:
     """What is still broken of a target, of every kind of fault; empty where all was healed."""
-    return (
-        *target.network_residue,
-        *target.request_residue,
-        *target.disk_residue,
-        *target.clock_residue,
-        *target.resource_residue,
-    )
+    controls = (target.links, target.requests, target.disks, target.clocks, target.limits)
+    return tuple(line for control in controls for line in control.residue)
 
 
 class _Healing:
@@ -195,8 +190,8 @@ def _settled(settings: TopicSettings, view: View) -> TopicSettings:
 
 
 def _divergences(target: LiveTarget, a_round: Round) -> Sequence[Divergence]:
-    """Of the round's own topic, where it is not compacted: compaction makes lawful ones."""
-    if is_compacted(a_round):
+    """Of the round's own topic, unless it is compacted: compaction changes replicas independently."""
+    if is_compacted(a_round) or Capability.LOG_DIRECTORIES not in target.capabilities:
         return ()
     directories = {str(node.id): target.log_directories(node.id)[0] for node in target.nodes}
     prefix = f"{a_round.topic.name}-"

@@ -14,7 +14,7 @@ from chaos.live.run import LiveTarget, run_round
 from conformance.concurrent.surroundings import ScriptNotRunError
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import parse_target
-from fixtures.targets.controls import ProcessSupervision
+from fixtures.targets.controls import ProcessSupervision, ProcessTarget
 from fixtures.targets.residue import residue_of
 from fixtures.targets.target import PREPARED, Target, TargetError, UnknownTargetError
 from linearizability.temporary_folder import TemporaryFolder
@@ -79,7 +79,7 @@ def _target(name: str, a_round: Round, work_dir: Path | None, disk: DiskKind | N
         prepare=PREPARED & needs_of(a_round.schedule),
         disk=disk,
     )
-    if not isinstance(target, ProcessSupervision):
+    if not isinstance(target, ProcessTarget) or not isinstance(target.processes, ProcessSupervision):
         raise UnknownTargetError(
             f"{name}: only clusters of processes that are started for it can be broken; say reference or apache-kafka"
         )

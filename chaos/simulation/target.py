@@ -4,36 +4,31 @@ Time passes only while somebody waits for it, by the target's transport. What a 
 takes a second here, and the same calls give the same run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from chaos.simulation.disk_copy import DiskCopy
 from chaos.simulation.drivers import SimulatedDrivers
+from chaos.simulation.simulated_links import SimulatedLinks
+from chaos.simulation.simulated_processes import SimulatedProcesses
 from chaos.simulation.stage import SimulatedStage
-from chaos.simulation.transport import PLACE, SimulatedTransport
+from chaos.simulation.transport import SimulatedTransport
 from fixtures.clients.drivers import Drivers
 from fixtures.clients.transport import Transport
-from fixtures.targets.controls import Listener, Lost
 from fixtures.targets.target import Capability, Node, TargetError
 from fixtures.targets.trial_properties import trial_properties
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
 from reference_broker.simulation.cluster import (
     CLIENT,
-    CONTROLLER,
     PORTS,
-    READY_MAX_MS,
-    REPLICATION,
     SimulatedCluster,
     host_of,
 )
-from reference_broker.simulation.links import Condition, Cut, Link
 
 SHUTDOWN_MAX_MS = 60_000
 START_MS = 1_000
 """What a process takes before it does anything, about as elsewhere: whoever watches sees that the node is gone."""
-_LISTENERS = {Listener.REPLICATION: REPLICATION, Listener.CONTROLLER: CONTROLLER}
 
 
 class Simulation:
@@ -54,6 +49,10 @@ class Simulation:
         self._founders = tuple(range(1, nodes + 1))
         self._node_ids = self._founders
         self._copies: dict[int, DiskCopy] = {}
+        self.links = SimulatedLinks(lambda: self.cluster.network)
+        self.processes = SimulatedProcesses(
+            lambda: (self.cluster, self.stage), self._founders, lambda: self._node_ids, self._copies
+        )
 
     @property
     def cluster(self) -> SimulatedCluster:
@@ -132,7 +131,7 @@ class Simulation:
             copy.close()
         self._cluster = self._stage = None
         self._node_ids = self._founders
-        self._copies = {}
+        self._copies.clear()
 
     def collect_logs(self, directory: Path) -> None:
         """What each node had to say."""
@@ -147,74 +146,6 @@ class Simulation:
     def __exit__(self, *exc_info: object) -> None:
         self.stop()
 
-    # LinkControl
-
-    @contextmanager
-    def cut(
-        self, source: int | str, destination: int, listener: Listener | None = None, lost: Lost = Lost.REQUESTS
-    ) -> Iterator[None]:
-        """Lose one direction of the connections that `source` opens to `destination`.
-
-        No connection is opened meanwhile: that takes both directions.
-        """
-        opener = PLACE if source == "client" else str(source)
-        ends = (opener, str(destination)) if lost is Lost.REQUESTS else (str(destination), opener)
-        link = Link(*ends, listener=None if listener is None else _LISTENERS[listener], opener=opener)
-        network, lossy = self.cluster.network, Condition(cut=Cut.LOSE)
-        network.set(link, lossy)
-        try:
-            yield
-        finally:
-            network.heal(link, lossy)
-
-    # ProcessControl
-
-    def kill(self, node: int) -> None:
-        """The process is gone."""
-        self.cluster.kill(node)
-
-    @contextmanager
-    def pause(self, node: int) -> Iterator[None]:
-        """It does nothing meanwhile."""
-        machine = self.cluster.machines[node]
-        machine.pause()
-        try:
-            yield
-        finally:
-            machine.resume()
-
-    def shut_down(self, node: int) -> None:
-        """Let it hand over and end."""
-        cluster = self.cluster
-        cluster.shut_down(node)
-        if not self.stage.wait(lambda: node not in cluster.nodes, SHUTDOWN_MAX_MS):
-            raise TargetError(f"node {node} did not end within a virtual minute")
-
-    def ended_nodes(self) -> Mapping[int, str]:
-        """Those that do not run, and why they ended if they did so by themselves."""
-        machines = {node_id: self.cluster.machines[node_id] for node_id in self._node_ids}
-        return {node_id: machine.failed for node_id, machine in machines.items() if machine.node is None}
-
-    def restart(self, node: int) -> None:
-        """Start it with the disk it has, and let time pass until it serves, which takes most of the controllers."""
-        if node in self.cluster.nodes:
-            raise TargetError(f"simulation: node {node} is running")
-        self.transport.sleep(START_MS / 1000)
-        copy = self._copies.get(node)
-        if copy is not None and copy.is_open:
-            copy.take_back(self.cluster.machines[node].disk)
-        self.cluster.start(node)
-        if len(self.cluster.nodes.keys() & self._founders) > len(self._founders) // 2:
-            self._await_serving(node)
-
-    def _await_serving(self, node: int) -> None:
-        """Raises `TargetError` where a node ends instead, or takes too long."""
-        nodes = self.cluster.nodes
-        if not self.stage.wait(lambda: node not in self.cluster.nodes or nodes[node].is_ready, READY_MAX_MS):
-            raise TargetError(f"node {node} does not serve within a virtual minute")
-        if node not in self.cluster.nodes:
-            raise TargetError(f"node {node} did not start: {self.cluster.machines[node].failed}")
-
     # MembershipControl
 
     def add_broker(self) -> Node:
@@ -222,14 +153,14 @@ class Simulation:
         node = max(self.cluster.machines) + 1
         self.cluster.add_broker(node)
         self._node_ids = (*self._node_ids, node)
-        self._await_serving(node)
+        self.processes.await_serving(node)
         return _advertised(node)
 
     def remove_broker(self, node: int) -> None:
         """Let one that joined end, and forget it."""
         if node in self._founders:
             raise TargetError(f"simulation: node {node} is a controller, and stays")
-        self.shut_down(node)
+        self.processes.shut_down(node)
         self._node_ids = tuple(each for each in self._node_ids if each != node)
 
     # LogDirectories

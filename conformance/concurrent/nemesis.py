@@ -18,7 +18,14 @@ from conformance.concurrent.script import Send
 from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
 from fixtures.clients.recorded_admin import Election, RecordedAdminClient
 from fixtures.faults.damage import damage
-from fixtures.targets.controls import LinkControl, Listener, LogDirectories, MembershipControl, ProcessControl
+from fixtures.targets.controls import (
+    LinkedTarget,
+    Listener,
+    LogDirectories,
+    MembershipControl,
+    ProcessControl,
+    ProcessTarget,
+)
 from fixtures.targets.target import TargetError
 
 AWAIT_TIMEOUT_S = 30.0
@@ -132,14 +139,14 @@ class Nemesis:
                 self._paused.pop(self._node(move.node)).close()
 
     def _cut(self, cut: moves.Cut) -> None:
-        control = self.surroundings.target
-        if not isinstance(control, LinkControl):
-            raise ScriptNotRunError(f"{self.surroundings.target.name} has no links to cut")
+        target = self.surroundings.target
+        if not isinstance(target, LinkedTarget):
+            raise ScriptNotRunError(f"{target.name} has no links to cut")
         source = "client" if cut.source is Role.CLIENT else self._node(cut.source)
         destination = self._node(cut.destination)
         listener: Listener | None = None if cut.source is Role.CLIENT else cut.listener
         self._links.enter_context(self._fault("cut", f"{source}->{destination}", str(cut.lost)))
-        self._links.enter_context(control.cut(source, destination, listener, cut.lost))
+        self._links.enter_context(target.links.cut(source, destination, listener, cut.lost))
 
     def _kill(self, node: int) -> None:
         processes = self._processes
@@ -197,9 +204,9 @@ class Nemesis:
     @property
     def _processes(self) -> ProcessControl:
         target = self.surroundings.target
-        if not isinstance(target, ProcessControl):
+        if not isinstance(target, ProcessTarget):
             raise ScriptNotRunError(f"{target.name} has no processes to control")
-        return target
+        return target.processes
 
     # --- waiting
 

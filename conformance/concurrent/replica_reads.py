@@ -11,6 +11,7 @@ from fixtures.clients.transport import Transport
 from fixtures.targets.controls import LogDirectories
 from fixtures.targets.replica_logs import Replica, read_replica
 from fixtures.targets.stored_batches import segment_files
+from fixtures.targets.target import Capability
 
 EQUAL_TIMEOUT_S = 10.0
 """For replicas to have one end, and for a follower to write down the log start: longer than Kafka's fetch wait."""
@@ -20,7 +21,7 @@ _LOOK_AGAIN_S = 0.2
 def record_replicas(surroundings: Surroundings) -> None:
     """Record an operation `read_replica` for every replica of the topic; none where a target hides its disks."""
     target = surroundings.target
-    if not isinstance(target, LogDirectories):
+    if not isinstance(target, LogDirectories) or Capability.LOG_DIRECTORIES not in target.capabilities:
         return
     for partition, replicas in surroundings.replicas.items():
         name = f"{surroundings.topic}-{partition}"

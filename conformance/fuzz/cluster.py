@@ -17,7 +17,7 @@ from conformance.fuzz.world import TOPICS, WITNESS, Port, World, uuid_of
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import RawClient
-from fixtures.targets.controls import Listener, LogDirectories, NodeAccess, ProcessSupervision
+from fixtures.targets.controls import Listener, LogDirectories, NodeAccess, SupervisedTarget
 from fixtures.targets.meta_properties import read_meta_properties
 from fixtures.targets.target import Target
 
@@ -32,7 +32,7 @@ _RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of zero seconds: closing sends RST."""
 
 
-class FuzzTarget(Target, ProcessSupervision, NodeAccess, LogDirectories, Protocol):
+class FuzzTarget(Target, SupervisedTarget, NodeAccess, LogDirectories, Protocol):
     """A cluster of processes on this machine."""
 
 
@@ -91,7 +91,7 @@ def address_of(target: FuzzTarget, request: FuzzRequest) -> tuple[str, int]:
 
 def probed_nodes(target: FuzzTarget) -> list[ProbedNode]:
     """Return the nodes with the addresses of their client listeners and their pids."""
-    return [ProbedNode(node.id, *target.address(node.id, None), target.pid(node.id)) for node in target.nodes]
+    return [ProbedNode(node.id, *target.address(node.id, None), target.processes.pid(node.id)) for node in target.nodes]
 
 
 class FuzzConnections:

@@ -52,7 +52,7 @@ class Health:
     def observe(self, late: Sequence[Sample] = ()) -> Iterator[Observed]:
         """Yield the new symptoms, the most severe first."""
         now_s = time.monotonic()
-        ended = self._target.ended_nodes()
+        ended = self._target.processes.ended()
         for gone in sorted(set(ended) - self._ended):
             yield Observed(Symptom.NODE_ENDED, gone, f"node {gone} ended by itself: {ended[gone]}", now_s)
         self._ended = set(ended)
@@ -72,7 +72,7 @@ class Health:
 
     def _observe_memory(self, node: int, now_s: float) -> Iterator[Observed]:
         try:
-            resident = psutil.Process(self._target.pid(node)).memory_info().rss
+            resident = psutil.Process(self._target.processes.pid(node)).memory_info().rss
         except psutil.NoSuchProcess:
             return
         self.largest_bytes = max(self.largest_bytes, resident)
@@ -83,7 +83,7 @@ class Health:
             yield Observed(Symptom.MEMORY, node, text, now_s)
 
     def _observe_log(self, node: int, now_s: float) -> Iterator[Observed]:
-        with self._target.log_file(node).open("rb") as log:
+        with self._target.processes.log_file(node).open("rb") as log:
             log.seek(self._positions[node])
             printed = log.read()
         whole = printed[: printed.rfind(b"\n") + 1]
@@ -94,7 +94,7 @@ class Health:
                 yield Observed(Symptom.TRACEBACK, node, _error_of(lines[number + 1 :]), now_s)
 
     def _log_size(self, node: int) -> int:
-        return self._target.log_file(node).stat().st_size
+        return self._target.processes.log_file(node).stat().st_size
 
 
 def _error_of(lines: Sequence[str]) -> str:

@@ -195,7 +195,7 @@ class Fuzzing:
     def _restart(self, node: int) -> None:
         """Restart a node that ended; end the session if it does not start."""
         try:
-            self._target.restart(node)
+            self._target.processes.restart(node)
         except TargetError:
             self.cancel()
 

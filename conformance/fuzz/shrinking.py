@@ -129,7 +129,7 @@ class _Replay:
         return observed.symptom is self._symptom or {observed.symptom, self._symptom} <= slow
 
     def _late_samples(self) -> list[Sample]:
-        ended = self._target.ended_nodes()
+        ended = self._target.processes.ended()
         samples = []
         for node in probed_nodes(self._target):
             if node.id not in ended:

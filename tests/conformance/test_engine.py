@@ -232,7 +232,7 @@ def test_a_broker_that_is_killed_serves_the_next_requirement(tmp_path):
     (dense,) = select(["produce/offsets-are-dense"])
 
     def kills(trial):
-        target.kill(1)
+        target.processes.kill(1)
         return dense.check(trial)
 
     events = run_requirements(

@@ -8,6 +8,19 @@ import pytest
 from fixtures.targets.target import Capability, Node
 
 
+class RememberingLinks:
+    """Links that record each cut and heal."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+
+    @contextmanager
+    def cut(self, source: int | str, destination: int) -> Iterator[None]:
+        self._done.append(f"cut {source}->{destination}")
+        yield
+        self._done.append(f"heal {source}->{destination}")
+
+
 class RememberingTarget:
     """Three nodes that can be killed, paused, restarted and cut off."""
 
@@ -20,38 +33,41 @@ class RememberingTarget:
 
     def __init__(self) -> None:
         self.done: list[str] = []
+        self.links = RememberingLinks(self.done)
+        self.processes = RememberingProcesses(self)
         self.ended: dict[int, int] = {}
         """Exit statuses of processes that have ended, by whatever."""
 
+
+class RememberingProcesses:
+    """Processes that record each action, and end in the target's table."""
+
+    def __init__(self, target: RememberingTarget) -> None:
+        self._target = target
+
     def kill(self, node: int) -> None:
-        self.done.append(f"kill {node}")
-        self.ended[node] = 137
+        self._target.done.append(f"kill {node}")
+        self._target.ended[node] = 137
 
     def shut_down(self, node: int) -> None:
-        self.done.append(f"shut down {node}")
-        self.ended[node] = 0
+        self._target.done.append(f"shut down {node}")
+        self._target.ended[node] = 0
 
-    def ended_nodes(self) -> dict[int, str]:
-        return {node: f"last line of {node}" for node in self.ended}
+    def ended(self) -> dict[int, str]:
+        return {node: f"last line of {node}" for node in self._target.ended}
 
     def exit_statuses(self) -> dict[int, int | None]:
-        return {**self.ended}
+        return {**self._target.ended}
 
     def restart(self, node: int) -> None:
-        self.done.append(f"restart {node}")
-        self.ended.pop(node, None)
+        self._target.done.append(f"restart {node}")
+        self._target.ended.pop(node, None)
 
     @contextmanager
     def pause(self, node: int) -> Iterator[None]:
-        self.done.append(f"pause {node}")
+        self._target.done.append(f"pause {node}")
         yield
-        self.done.append(f"resume {node}")
-
-    @contextmanager
-    def cut(self, source: int | str, destination: int) -> Iterator[None]:
-        self.done.append(f"cut {source}->{destination}")
-        yield
-        self.done.append(f"heal {source}->{destination}")
+        self._target.done.append(f"resume {node}")
 
 
 @pytest.fixture

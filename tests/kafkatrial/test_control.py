@@ -174,7 +174,7 @@ def test_a_failed_action_of_the_cluster_is_a_separate_error(send, target, monkey
     def fail(node):
         raise TargetError("node 1 did not start again")
 
-    monkeypatch.setattr(target, "restart", fail)
+    monkeypatch.setattr(target.processes, "restart", fail)
     send("POST", "/nodes/1/kill")
     assert send("POST", "/nodes/1/restart") == (500, {"error": "node 1 did not start again"})
     assert states(send)[0] == "killed"
@@ -184,7 +184,7 @@ def test_an_internal_error_is_one_line_and_a_file(send, target, monkeypatch, cap
     def fail(node):
         raise RuntimeError("of\nseveral lines")
 
-    monkeypatch.setattr(target, "kill", fail)
+    monkeypatch.setattr(target.processes, "kill", fail)
     assert send("POST", "/nodes/1/kill") == (500, {"error": "internal error: RuntimeError: of several lines"})
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("kafkatrial: internal error: RuntimeError: of (traceback in ")
@@ -243,8 +243,8 @@ def test_a_node_that_ended_unseen_is_ended_for_an_action(send, target, action):
 
 
 def test_other_actions_continue_while_a_restart_waits(send, target, monkeypatch):
-    restart = Slow(target.restart)
-    monkeypatch.setattr(target, "restart", restart)
+    restart = Slow(target.processes.restart)
+    monkeypatch.setattr(target.processes, "restart", restart)
     send("POST", "/nodes/1/kill")
     with under_way(restart, lambda: send("POST", "/nodes/1/restart")) as results:
         nodes = send("GET", "/cluster")[1]["nodes"]
@@ -258,8 +258,8 @@ def test_other_actions_continue_while_a_restart_waits(send, target, monkeypatch)
 
 
 def test_one_of_many_concurrent_kills_of_a_node_succeeds(send, target, monkeypatch):
-    kill = Slow(target.kill)
-    monkeypatch.setattr(target, "kill", kill)
+    kill = Slow(target.processes.kill)
+    monkeypatch.setattr(target.processes, "kill", kill)
     with under_way(kill, lambda: send("POST", "/nodes/1/kill")) as results, ThreadPoolExecutor(8) as threads:
         others = list(threads.map(lambda _: send("POST", "/nodes/1/kill")[0], range(8)))
     assert (others, results[0][0], target.done) == ([409] * 8, 200, ["kill 1"])
@@ -296,8 +296,8 @@ def test_restoring_waits_after_faults_that_are_over_and_for_nothing_otherwise(se
 
 
 def test_restoring_waits_for_actions_in_progress_and_rejects_others(send, control, target, monkeypatch):
-    restart = Slow(target.restart)
-    monkeypatch.setattr(target, "restart", restart)
+    restart = Slow(target.processes.restart)
+    monkeypatch.setattr(target.processes, "restart", restart)
     whole = Slow(lambda target, raise_if_ended: target.done.append("whole"))
     monkeypatch.setattr(control, "_await_whole", whole)
     send("POST", "/nodes/1/kill")
@@ -318,7 +318,7 @@ def test_a_failed_restoration_is_retried(send, target, monkeypatch):
 
     send("POST", "/nodes/1/kill")
     with monkeypatch.context() as patch:
-        patch.setattr(target, "restart", fail)
+        patch.setattr(target.processes, "restart", fail)
         assert send("POST", "/restore") == (500, {"error": "its disk is full"})
     assert states(send)[0] == "killed"
     assert send("POST", "/restore")[1]["restarted"] == [1]
@@ -342,7 +342,7 @@ def test_an_error_caused_by_the_stop_is_reported_as_such(control, target, monkey
         raise TargetError("node 1 ended by itself")
 
     control.act_on_node(1, "kill")
-    monkeypatch.setattr(target, "restart", fail)
+    monkeypatch.setattr(target.processes, "restart", fail)
     with pytest.raises(StoppingError, match="the cluster is being stopped"):
         control.act_on_node(1, "restart")
 

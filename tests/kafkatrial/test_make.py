@@ -44,6 +44,7 @@ def machine(monkeypatch):
         monkeypatch.setattr(make, "find_java", find_java)
         monkeypatch.setattr(make, "install", install)
         monkeypatch.setattr(make.subprocess, "call", call)
+        monkeypatch.setattr(make.shutil, "which", lambda command: None if command in missing else f"/usr/bin/{command}")
         monkeypatch.setenv("CI", "true" if ci else "")
         return commands
 
@@ -58,6 +59,7 @@ def run(monkeypatch, *words):
 TESTS = " ".join(["pytest", *make.IN_PARALLEL, make.SLOWEST, "-m not nightly"])
 LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports"]
 SPARK = "kafkatrial targets install spark"
+KFAKE = "go build -C docs/examples/kfake ."
 REFERENCE = ["pytest -m conformance --target=reference", "pytest -m chaos -k power-cut --target=reference"]
 WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 
@@ -65,8 +67,8 @@ WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
     commands = machine(ci=True)
     assert run(monkeypatch, "test") == 0
-    assert commands[:5] == [*LINT, SPARK]
-    assert sorted(commands[5:]) == sorted([TESTS, *WITH_KAFKA])
+    assert commands[:6] == [*LINT, KFAKE, SPARK]
+    assert sorted(commands[6:]) == sorted([TESTS, *WITH_KAFKA])
     installed = capsys.readouterr().out
     assert all(name in installed for name in ("apache-kafka:4.3.1", "apache-kafka:3.9.2", "toxiproxy"))
 
@@ -74,9 +76,10 @@ def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("missing", "last"),
     [
-        (["java"], [f"{TESTS} and not java and not spark", *REFERENCE]),
-        (["toxiproxy"], [SPARK, f"{TESTS} and not toxiproxy", *WITH_KAFKA]),
-        (["java", "toxiproxy"], [f"{TESTS} and not java and not spark and not toxiproxy", *REFERENCE]),
+        (["java"], [KFAKE, f"{TESTS} and not java and not spark", *REFERENCE]),
+        (["go"], [SPARK, TESTS, *WITH_KAFKA]),
+        (["toxiproxy"], [KFAKE, SPARK, f"{TESTS} and not toxiproxy", *WITH_KAFKA]),
+        (["java", "toxiproxy"], [KFAKE, f"{TESTS} and not java and not spark and not toxiproxy", *REFERENCE]),
     ],
 )
 def test_what_is_missing_is_left_out_with_a_line_each(machine, monkeypatch, capsys, missing, last):
@@ -86,7 +89,7 @@ def test_what_is_missing_is_left_out_with_a_line_each(machine, monkeypatch, caps
     assert capsys.readouterr().out.count("make: skipped: ") == len(missing)
 
 
-@pytest.mark.parametrize("missing", ["java", "toxiproxy"])
+@pytest.mark.parametrize("missing", ["go", "java", "toxiproxy"])
 def test_what_is_missing_in_ci_is_a_failure(machine, monkeypatch, capsys, missing):
     commands = machine(missing=[missing], ci=True)
     assert run(monkeypatch, "test") == 4
@@ -109,6 +112,12 @@ def test_a_step_that_fails_beside_another_fails_the_run_and_hides_no_output(mach
     assert f"the output of {WITH_KAFKA[0]}\n" in printed
     assert f"make: failed with 7: {failing.split()[0]}\n" in printed
     assert (WITH_KAFKA[1] in commands) == (failing != WITH_KAFKA[0])
+
+
+def test_a_failed_build_of_the_example_is_an_internal_error(machine, monkeypatch):
+    commands = machine(failing=KFAKE)
+    assert run(monkeypatch, "test") == 3
+    assert commands == [*LINT, KFAKE]
 
 
 def test_a_failed_download_is_an_internal_error(machine, monkeypatch):

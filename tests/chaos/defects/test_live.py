@@ -32,7 +32,7 @@ def test_twenty_have_a_round_and_half_of_them_no_simulation_could_see():
 def test_a_defective_cluster_runs_the_broker_through_the_launcher():
     target = parse_target("defective:flush-no-directory")
     assert target.name == "defective:flush-no-directory"
-    assert target._program() == ("chaos.defects.live.launch", "flush-no-directory")
+    assert target.recipe.program == ("chaos.defects.live.launch", "flush-no-directory")
 
 
 @pytest.mark.parametrize("name", ["defective", "defective:nosuch"])

@@ -83,6 +83,16 @@ class Target:
         self.nodes = [SimpleNamespace(id=node) for node in (1, 2, 3)]
         self.done = []
         self.down = {}
+        self.processes = self
+        self.disks = SimpleNamespace(cut_power=self._cut_power)
+        self.links = SimpleNamespace(impair=self._impair, refuse=lambda direction: self._while("refuse", direction))
+        self.requests = SimpleNamespace(
+            hold=lambda direction, api_keys, *, delay_ms, held: self._while("hold", direction, api_keys, delay_ms, held)
+        )
+        self.limits = SimpleNamespace(
+            starve=lambda node, cpu_per_mille: self._while("starve", node, cpu_per_mille),
+            limit_memory=lambda node, bytes_max: self._while("limit memory", node, bytes_max),
+        )
         self._directory = directory
 
     def _do(self, *what):
@@ -100,7 +110,7 @@ class Target:
         self._do("launch", node)
         del self.down[node]
 
-    def ended_nodes(self):
+    def ended(self):
         return dict(self.down)
 
     @contextlib.contextmanager
@@ -110,7 +120,7 @@ class Target:
         self._do("resume", node)
 
     @contextlib.contextmanager
-    def impair(self, directions, condition):
+    def _impair(self, directions, condition):
         self._do("impair", set(directions), condition)
         yield
         self._do("heal")
@@ -121,25 +131,13 @@ class Target:
         yield
         self._do("heal", what[0])
 
-    def refuse(self, direction):
-        return self._while("refuse", direction)
-
-    def hold_requests(self, direction, api_keys, *, delay_ms, held):
-        return self._while("hold", direction, api_keys, delay_ms, held)
-
-    def starve(self, node, cpu_per_mille):
-        return self._while("starve", node, cpu_per_mille)
-
-    def limit_memory(self, node, bytes_max):
-        return self._while("limit memory", node, bytes_max)
-
-    def configure_node(self, node, name, value):
+    def configure(self, node, name, value):
         self._do("configure", node, name, value)
 
     def become(self, node, version):
         self._do("become", node, version)
 
-    def cut_power(self, nodes, unflushed, seed):
+    def _cut_power(self, nodes, unflushed, seed):
         self._do("cut power", *nodes)
         self.down.update(dict.fromkeys(nodes, "no power"))
 
@@ -237,7 +235,7 @@ def test_what_a_target_does_not_let_happen_is_told_and_goes_on(inject, target, m
     def refuse(node, rate_ppm):
         raise TargetError("the clock of node 1 drifts already")
 
-    monkeypatch.setattr(target, "drift_clock", refuse, raising=False)
+    monkeypatch.setattr(target, "clocks", SimpleNamespace(drift=refuse), raising=False)
     ran = inject(Timed(0, ClockDrift(1, 500), 100), Timed(200, Kill(1), 100))
     assert [each.refused for each in ran.injected] == ["the clock of node 1 drifts already", ""]
     assert [row[0] for row in ran.rows] == ["clock", "kill"], "the row of what did not happen is over at once"
@@ -278,7 +276,7 @@ def test_power_that_cannot_be_cut_leaves_no_node_down(inject, target, monkeypatc
     def refuse(nodes, unflushed, seed):
         raise TargetError("node 1 has no disk of its own")
 
-    monkeypatch.setattr(target, "cut_power", refuse)
+    monkeypatch.setattr(target.disks, "cut_power", refuse)
     inject(Timed(0, PowerCut((1,)), 100), Timed(200, Kill(1), 100))
     assert [each[1:] for each in target.done] == [("kill", 1), ("launch", 1)]
 

@@ -9,13 +9,14 @@ from chaos.live.round import Round
 from chaos.live.run import unhealed
 from linearizability.judgement import Judgement
 
-RESIDUES = ("network_residue", "request_residue", "disk_residue", "clock_residue", "resource_residue")
+CONTROLS = ("links", "requests", "disks", "clocks", "limits")
 
 
-@pytest.mark.parametrize("residue", RESIDUES)
-def test_every_kind_of_fault_is_asked_whether_it_was_healed(residue):
-    still = {**dict.fromkeys(RESIDUES, ()), residue: ("node 1: something",)}
-    assert unhealed(SimpleNamespace(**still)) == ("node 1: something",)
+@pytest.mark.parametrize("broken", CONTROLS)
+def test_the_residue_of_every_kind_of_fault_is_reported(broken):
+    controls = {name: SimpleNamespace(residue=()) for name in CONTROLS}
+    controls[broken].residue = ("node 1: something",)
+    assert unhealed(SimpleNamespace(**controls)) == ("node 1: something",)
 
 
 def report(schedule=(), coverage=(), **worked):

@@ -100,7 +100,7 @@ def test_what_has_no_answer_in_time_is_unknown(trial):
     producer = trial.producer(delivery_timeout_ms=2_000)
     send(producer, 1)
     assert producer.flush(1) == 0
-    with trial.target.cut("client", trial.leader):
+    with trial.target.links.cut("client", trial.leader):
         send(producer, 2)
         producer.poll(0.5)
         assert producer.flush(0.5) == 1
@@ -115,7 +115,7 @@ def test_lost_answers_are_asked_for_again_and_nothing_is_written_twice(trial):
     producer = trial.producer()
     send(producer, 1)
     assert producer.flush(1) == 0
-    with trial.target.cut("client", trial.leader, lost=Lost.ANSWERS):
+    with trial.target.links.cut("client", trial.leader, lost=Lost.ANSWERS):
         send(producer, 2)
         producer.poll(1)
         assert trial.batches() == [(0, 0), (1, 1)]
@@ -137,7 +137,7 @@ def test_a_poll_returns_no_more_than_it_is_told(trial):
 
 def test_a_poll_that_fails_takes_its_time(trial):
     consumer = trial.consumer({(TOPIC, 0): 0})
-    trial.target.kill(trial.leader)
+    trial.target.processes.kill(trial.leader)
     consumer.poll(timeout_s=1)
     before = trial.target.transport.monotonic()
     assert consumer.poll(timeout_s=1) == []

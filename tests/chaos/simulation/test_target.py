@@ -10,7 +10,7 @@ from conformance.profiles import PROFILES, Profile
 from conformance.registry import REQUIREMENTS
 from fixtures.clients.raw import ConnectionClosed, RawClient, ResponseTimeout
 from fixtures.targets.catalogue import parse_target
-from fixtures.targets.controls import LinkControl, LogDirectories, MembershipControl, ProcessControl
+from fixtures.targets.controls import LinkedTarget, LogDirectories, MembershipControl, ProcessTarget
 from fixtures.targets.target import Capability, TargetError, UnknownTargetError
 from linearizability.history.reader import open_history
 from linearizability.history.schema import SCHEMAS
@@ -83,8 +83,8 @@ def test_the_same_seed_gives_the_same_history(tmp_path):
 
 
 def test_it_can_be_controlled(simulation):
-    assert isinstance(simulation, LinkControl)
-    assert isinstance(simulation, ProcessControl)
+    assert isinstance(simulation, LinkedTarget)
+    assert isinstance(simulation, ProcessTarget)
     assert isinstance(simulation, MembershipControl)
     assert isinstance(simulation, LogDirectories)
     several_ways = {Capability.LINK_FAULTS, Capability.CLIENT_LINK_FAULTS, Capability.PROCESS_CONTROL}
@@ -92,26 +92,26 @@ def test_it_can_be_controlled(simulation):
 
 
 def test_a_dead_node_refuses_and_comes_back(simulation):
-    simulation.kill(2)
+    simulation.processes.kill(2)
     with client_of(simulation, 1) as client, pytest.raises(ConnectionClosed, match="b2"):
         client.connect()
-    assert simulation.ended_nodes() == {2: ""}
-    simulation.restart(2)
+    assert simulation.processes.ended() == {2: ""}
+    simulation.processes.restart(2)
     with client_of(simulation, 1) as client:
         assert client.api_versions
 
 
 def test_a_node_that_shuts_down_ends(simulation):
-    simulation.shut_down(3)
-    assert list(simulation.ended_nodes()) == [3]
+    simulation.processes.shut_down(3)
+    assert list(simulation.processes.ended()) == [3]
 
 
 def test_a_node_starts_with_what_was_done_to_its_directory(simulation):
-    simulation.kill(2)
+    simulation.processes.kill(2)
     (directory,) = simulation.log_directories(2)
     (directory / "lost+found").write_text("damage")
     assert simulation.log_directories(2) == (directory,)
-    simulation.restart(2)
+    simulation.processes.restart(2)
     (directory,) = simulation.log_directories(2)
     assert (directory / "lost+found").read_text() == "damage"
     assert simulation.cluster.machines[2].disk.files["lost+found"] == b"damage"
@@ -124,7 +124,7 @@ def test_a_broker_joins_and_leaves(simulation):
         client.connect()
     simulation.remove_broker(joined.id)
     assert [node.id for node in simulation.nodes] == [1, 2, 3]
-    assert simulation.ended_nodes() == {}
+    assert simulation.processes.ended() == {}
     with pytest.raises(TargetError, match="controller"):
         simulation.remove_broker(1)
 
@@ -132,7 +132,7 @@ def test_a_broker_joins_and_leaves(simulation):
 def test_a_paused_node_answers_once_it_goes_on(simulation):
     with client_of(simulation, 0) as client:
         client.connect()
-        with simulation.pause(1), pytest.raises(ResponseTimeout):
+        with simulation.processes.pause(1), pytest.raises(ResponseTimeout):
             client.api_versions  # noqa: B018
         assert client.receive(1)
 
@@ -146,7 +146,7 @@ def test_time_passes_by_waiting_alone(simulation):
 
 
 def test_a_cut_link_takes_no_connection(simulation):
-    with simulation.cut("client", 1), client_of(simulation, 0) as client, pytest.raises(ResponseTimeout):
+    with simulation.links.cut("client", 1), client_of(simulation, 0) as client, pytest.raises(ResponseTimeout):
         client.connect()
     with client_of(simulation, 0) as client:
         client.connect()

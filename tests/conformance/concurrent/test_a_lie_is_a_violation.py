@@ -8,6 +8,7 @@ must show are named with each lie, so that a lie is not caught by accident alone
 import itertools
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,9 +29,7 @@ class CuttableLiar(Liar):
     def __init__(self, *args):
         super().__init__(*args)
         self.capabilities |= {Capability.CLIENT_LINK_FAULTS}
-
-    def cut(self, source, destination, listener=None, lost=None):
-        return nullcontext()
+        self.links = SimpleNamespace(cut=lambda *_: nullcontext())
 
 
 def check(requirement, target, run_dir, *, scripts_max=10, shrink_seconds=0.5):

@@ -42,27 +42,28 @@ class Target:
 
     def __init__(self, log_directory=None):
         self.done = []
+        self.links = SimpleNamespace(cut=self._cut)
+        self.processes = SimpleNamespace(
+            kill=self._kill, shut_down=self._shut_down, restart=self._restart, pause=self._pause, ended=dict
+        )
         self.log_directory = log_directory
         self.refuses_to_start = False
         self.refuses_to_shut_down = False
 
-    def kill(self, node):
+    def _kill(self, node):
         self.done.append(f"kill {node}")
 
-    def shut_down(self, node):
+    def _shut_down(self, node):
         if self.refuses_to_shut_down:
             raise TargetError("it did not end")
         self.done.append(f"shut down {node}")
 
-    def restart(self, node):
+    def _restart(self, node):
         if self.refuses_to_start:
             raise TargetError("no")
         self.done.append(f"restart {node}")
 
-    def ended_nodes(self):
-        return {}
-
-    def pause(self, node):
+    def _pause(self, node):
         return self.noted(f"pause {node}", f"resume {node}")
 
     def add_broker(self):
@@ -74,7 +75,7 @@ class Target:
         self.nodes = tuple(each for each in self.nodes if each.id != node)
         self.done.append(f"remove {node}")
 
-    def cut(self, source, destination, listener=None, lost=Lost.REQUESTS):
+    def _cut(self, source, destination, listener=None, lost=Lost.REQUESTS):
         return self.noted(f"cut {source}->{destination}", f"heal {source}->{destination}")
 
     def log_directories(self, node):

@@ -10,18 +10,15 @@ from conformance.fuzz.probe import Sample
 from conformance.fuzz.session import SessionPlan, run_session
 from conformance.fuzz.shrinking import Replays
 from fixtures.targets.catalogue import parse_target
+from fixtures.targets.cluster import Cluster
 from fixtures.targets.reference import Reference
 from linearizability.judgement import Verdict
 from tests.conformance.fuzz.broken_broker import FRAGILE_API
 
 
-class BrokenReference(Reference):
-    def __init__(self, fault, work_dir):
-        super().__init__(3, work_dir=work_dir, mesh=False)
-        self._fault = fault
-
-    def _program(self):
-        return ("tests.conformance.fuzz.broken_broker", str(self._fault))
+def broken_reference(fault, work_dir):
+    recipe = Reference(program=("tests.conformance.fuzz.broken_broker", str(fault)))
+    return Cluster(recipe, 3, work_dir=work_dir, mesh=False)
 
 
 @pytest.mark.slow
@@ -29,13 +26,13 @@ class BrokenReference(Reference):
 @pytest.mark.parametrize("symptom", [Symptom.NODE_ENDED, Symptom.LATE_RESPONSE, Symptom.MEMORY, Symptom.TRACEBACK])
 def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path):
     plan = SessionPlan(seed=1, seconds=120, limits=REFERENCE_LIMITS)
-    with BrokenReference(symptom, tmp_path / "cluster") as target:
+    with broken_reference(symptom, tmp_path / "cluster") as target:
         report = run_session(target, tmp_path / "run", plan)
     (finding,) = report.progress.findings
     assert finding.symptom is symptom
     assert report.progress.seconds < plan.seconds
     replays = Replays(
-        finding, lambda directory: BrokenReference(symptom, directory), plan.limits, time.monotonic() + 120
+        finding, lambda directory: broken_reference(symptom, directory), plan.limits, time.monotonic() + 120
     )
     smallest = replays.shrink()
     assert smallest.is_confirmed
@@ -46,7 +43,9 @@ def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path)
     save(tmp_path / "finding.json", smallest)
     loaded = load(tmp_path / "finding.json")
     assert (loaded.requests, loaded.symptom) == (smallest.requests, symptom)
-    sound = Replays(loaded, lambda directory: Reference(3, work_dir=directory, mesh=False), plan.limits, 0.0)
+    sound = Replays(
+        loaded, lambda directory: parse_target("reference", 3, work_dir=directory, mesh=False), plan.limits, 0.0
+    )
     assert sound.showing(loaded.requests) is None
 
 

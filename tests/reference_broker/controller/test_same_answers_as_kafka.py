@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from fixtures.clients.raw import RawClient
-from fixtures.targets.apache_kafka import ApacheKafka
+from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import NotInstalledError
 from reference_broker.core.metadata.bootstrap import SUPPORTED_FEATURES
 from reference_broker.protocol.errors import error_code
@@ -70,7 +70,7 @@ class Ours(ScriptedController):
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     work_dir = tmp_path_factory.mktemp("kafka")
     try:
-        cluster = ApacheKafka(KAFKA_VERSION, 1, work_dir=work_dir, mesh=False)
+        cluster = parse_target(f"apache-kafka:{KAFKA_VERSION}", 1, work_dir=work_dir, mesh=False)
     except NotInstalledError as error:
         pytest.skip(str(error))
     with cluster:

@@ -194,8 +194,8 @@ def test_partitions_move(topics, tool, reassign, tmp_path):
 
 def test_the_first_replica_is_made_leader_again(topics, tool, cluster):
     topics("--create --topic led --replica-assignment 3:1:2")
-    cluster.shut_down(3)
-    cluster.restart(3)
+    cluster.processes.shut_down(3)
+    cluster.processes.restart(3)
     election = f"{TOOLS}.LeaderElectionCommand"
     asked = ["--topic", "led", "--partition", "0", "--election-type"]
     for _ in range(20):
@@ -216,7 +216,7 @@ def test_the_first_replica_is_made_leader_again(topics, tool, cluster):
 def test_a_move_that_cannot_end_is_given_up(topics, tool, reassign, cluster):
     """The last one: it leaves a broker dead."""
     topics("--create --topic stuck --replica-assignment 1:2")
-    cluster.kill(3)
+    cluster.processes.kill(3)
     assert "Successfully started partition reassignment for stuck-0" in reassign("--execute", "stuck", {0: [1, 3]})
     under_way = "\n".join(tool(f"{TOOLS}.reassign.ReassignPartitionsCommand", "--list"))
     assert "stuck-0: replicas: 1,3,2. adding: 3. removing: 2." in under_way

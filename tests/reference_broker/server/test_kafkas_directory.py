@@ -85,7 +85,7 @@ def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 assert until_led(client, batch).error_code == ErrorCode.none
         commit(f"{node.host}:{node.port}")
         [data] = target.log_directories(1)
-        target.shut_down(1)
+        target.processes.shut_down(1)
     return Path(data)
 
 

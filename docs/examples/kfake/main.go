@@ -1,0 +1,76 @@
+// Command kfake runs one broker of franz-go's kfake as a process, for the recipe in docs/targets.md.
+package main
+
+import (
+	"flag"
+	"log"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// advertised is a listener that reports another address than its own: kfake returns it to clients in Metadata.
+type advertised struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (a advertised) Addr() net.Addr { return a.addr }
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:9092", "address of the client listener")
+	advertise := flag.String("advertise", "", "address that clients connect to (default: that of the listener)")
+	data := flag.String("data", "", "directory that a restart reads again")
+	id := flag.Int("id", 1, "node id")
+	settings := map[string]string{}
+	flag.Func("set", "broker setting NAME=VALUE; may be repeated", func(setting string) error {
+		name, value, _ := strings.Cut(setting, "=")
+		settings[name] = value
+		return nil
+	})
+	flag.Parse()
+	if *advertise == "" {
+		*advertise = *listen
+	}
+	public, err := net.ResolveTCPAddr("tcp", *advertise)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// kfake numbers its nodes from 0, and the last one is the controller: that one stays, and the others leave.
+	opened := 0
+	cluster, err := kfake.NewCluster(
+		kfake.NumBrokers(*id+1),
+		kfake.BrokerConfigs(settings),
+		kfake.DataDir(*data),
+		kfake.SyncWrites(),
+		kfake.ListenFn(func(network, _ string) (net.Listener, error) {
+			opened++
+			if opened <= *id {
+				return net.Listen(network, "127.0.0.1:0")
+			}
+			listener, err := net.Listen(network, *listen)
+			if err != nil {
+				return nil, err
+			}
+			return advertised{listener, public}, nil
+		}),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for other := range *id {
+		if err := cluster.RemoveNode(int32(other)); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGTERM, syscall.SIGINT)
+	<-ended
+	cluster.Close()
+}
