@@ -25,11 +25,11 @@ from chaos.defects.saved import saved_counterexample
 from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.judge import Violation
 from chaos.simulation.run import run
-from chaos.simulation.script import Script
 from chaos.simulation.seeds import script_of
 from chaos.simulation.target import Simulation
 from chaos.simulation.work import ENDLESS, RunSeeds
 from chaos.simulation.workers import in_order
+from chaos.trial import Trial
 from conformance.engine import run_requirements
 from conformance.events import Event, RequirementJudged
 from conformance.profiles import Profile
@@ -207,7 +207,7 @@ class TryDefects:
         yield try_at
 
 
-def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: Script | None = None) -> DefectTried:
+def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: Trial | None = None) -> DefectTried:
     """Look for what catches a defect.
 
     :param seeds: of the scripts, in this order.
@@ -241,7 +241,7 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: S
     return DefectTried(defect.name, "", "", False, None, scripts, time.process_time() - began_s, tuple(false_alarms))
 
 
-def violation_of(script: Script, defect: Defect | None = None) -> Violation | None:
+def violation_of(script: Trial, defect: Defect | None = None) -> Violation | None:
     """What a script violates, with a defect or on the clean broker. One that does not end is `endless`."""
     try:
         with _bounded(SCRIPT_SECONDS_MAX):

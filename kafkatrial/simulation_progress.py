@@ -16,7 +16,7 @@ from chaos.simulation.campaign_events import (
     Standing,
 )
 from chaos.simulation.seeds import script_of
-from chaos.simulation.source import printed
+from chaos.trial.source import printed
 from conformance.events import Event
 from kafkatrial.simulation_results import SimulationResults
 

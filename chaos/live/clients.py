@@ -11,7 +11,7 @@ from typing import Final, Generic
 from chaos.live.leader import Client, CoordinatorConnection, FollowingConnection, LeaderConnection
 from chaos.live.records import Records
 from chaos.live.retrying import RetryingProducer
-from chaos.live.round import (
+from chaos.trial import (
     Administrator,
     Committer,
     Keyed,

@@ -16,8 +16,8 @@ from chaos.faults import Unregister
 from chaos.live.clients import clients_of, write_ends
 from chaos.live.injector import BreakableTarget, Injected, Injector
 from chaos.live.report import Report, Worked, is_compacted, report_of
-from chaos.live.round import Round
 from chaos.live.watch import PERIOD_S, View, Watch
+from chaos.trial import Trial
 from conformance.concurrent.actors import Actor
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
@@ -39,7 +39,7 @@ class LiveTarget(Target, BreakableTarget):
     """A started cluster of processes."""
 
 
-def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = lambda _: None) -> Report:
+def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lambda _: None) -> Report:
     """Run it. The history stays in `run_dir`, also of a round that is interrupted.
 
     Raises:
@@ -47,22 +47,22 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
         TargetError: a control failed, or a node did not come back.
     """
     clock = target.transport
-    with HistoryRun(target, run_dir, a_round.seed) as run, run.raw_client() as admin:
-        topic = a_round.topic
+    with HistoryRun(target, run_dir, trial.seed) as run, run.raw_client() as admin:
+        topic = trial.topic
         settings = TopicSettings(topic.partitions, topic.replication_factor, topic.properties)
         surroundings = run.make_topic(topic.name, settings, admin)
         began_s = clock.monotonic()
         with ExitStack() as watching:
-            watch = Watch(surroundings, a_round.group)
+            watch = Watch(surroundings, trial.group)
             watch.start()
             watching.callback(watch.stop)
-            healing = _Healing(target, surroundings, watch.view, a_round, told)
-            _work(target, surroundings, a_round, healing)
+            healing = _Healing(target, surroundings, watch.view, trial, told)
+            _work(target, surroundings, trial, healing)
             worked_s = clock.monotonic()
             surroundings = replace(surroundings, replicas=_replicas(watch.view, surroundings))
             unwritten: tuple[int, ...] = ()
             if healing.recovery_s is not None:
-                kept = not a_round.may_replace_timestamps
+                kept = not trial.may_replace_timestamps
                 left_s = max(_WRITE_ENDS_MIN_S, healing.left_s)
                 unwritten = write_ends(surroundings, timestamp_kept=kept, timeout_s=left_s)
             if is_in_order := healing.recovery_s is not None and not unwritten:
@@ -72,7 +72,7 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
         worked = Worked(
             injected=tuple(healing.injector.injected),
             deaths=tuple(sorted(healing.injector.nodes.deaths.items())),
-            divergences=tuple(_divergences(target, a_round)),
+            divergences=tuple(_divergences(target, trial)),
             recovery_s=healing.recovery_s,
             bound_s=healing.bound_s,
             work_s=worked_s - began_s,
@@ -81,7 +81,7 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
         )
     history = open_history(run_dir)
     validate(history)
-    report = report_of(history, a_round, target.name, worked)
+    report = report_of(history, trial, target.name, worked)
     return replace(report, overhead_s=clock.monotonic() - worked_s)
 
 
@@ -99,11 +99,11 @@ def unhealed(target: BreakableTarget) -> tuple[str, ...]:
 class _Healing:
     """The injection of a round: the schedule, then the time until the cluster is in order, then some more."""
 
-    def __init__(self, target: LiveTarget, surroundings: Surroundings, view: View, a_round: Round, told: Told) -> None:
+    def __init__(self, target: LiveTarget, surroundings: Surroundings, view: View, trial: Trial, told: Told) -> None:
         self._surroundings = surroundings
         self._nodes = [node.id for node in target.nodes]
         self._view = view
-        self._round = a_round
+        self._round = trial
         self._cancelled = target.stage.event()
         self._over = target.stage.event()
         self._begun = False
@@ -111,12 +111,12 @@ class _Healing:
             target,
             surroundings,
             view,
-            a_round.schedule,
-            a_round.steady_ms,
-            a_round.seed,
+            trial.schedule,
+            trial.steady_ms,
+            trial.seed,
             self._cancelled,
             told,
-            a_round.flushes_each_message,
+            trial.flushes_each_message,
         )
         self.bound_s = Schedule(Settings({}, target.cluster_properties, ())).allowed_ns / 1e9
         self.recovery_s: float | None = None
@@ -160,12 +160,12 @@ class _Healing:
         self._cancelled.wait(self._round.healed_ms / 1000)
 
 
-def _work(target: LiveTarget, surroundings: Surroundings, a_round: Round, healing: _Healing) -> None:
+def _work(target: LiveTarget, surroundings: Surroundings, trial: Trial, healing: _Healing) -> None:
     """Until the schedule is over and healed. Interrupted, it heals at once."""
     actors: list[Actor] = []
     try:
-        for workload in a_round.workloads:
-            actors += clients_of(workload, surroundings, timestamp_kept=not a_round.may_replace_timestamps)
+        for workload in trial.workloads:
+            actors += clients_of(workload, surroundings, timestamp_kept=not trial.may_replace_timestamps)
         run_phase(Phase.FAULTY, actors, [healing], target.stage)
     finally:
         healing.cancel()
@@ -194,10 +194,10 @@ def _settled(settings: TopicSettings, view: View) -> TopicSettings:
     )
 
 
-def _divergences(target: LiveTarget, a_round: Round) -> Sequence[Divergence]:
+def _divergences(target: LiveTarget, trial: Trial) -> Sequence[Divergence]:
     """Of the round's own topic, where it is not compacted: compaction makes lawful ones."""
-    if is_compacted(a_round):
+    if is_compacted(trial):
         return ()
     directories = {str(node.id): target.log_directories(node.id)[0] for node in target.nodes}
-    prefix = f"{a_round.topic.name}-"
+    prefix = f"{trial.topic.name}-"
     return [each for each in find_divergences(directories) if each.partition.startswith(prefix)]

@@ -14,7 +14,8 @@ from hypothesis.strategies import SearchStrategy
 from chaos.faults import Role
 from chaos.simulation.choice import chosen
 from chaos.simulation.clients.descriptions import SUBJECTS
-from chaos.simulation.script import (
+from chaos.simulation.shape import Shape
+from chaos.trial import (
     AddPartitions,
     AlterTopic,
     AskEnd,
@@ -46,7 +47,6 @@ from chaos.simulation.script import (
     SendNonsense,
     SendOnce,
 )
-from chaos.simulation.shape import Shape
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from textwrap import fill
 
 from chaos.simulation.run import Outcome, run
-from chaos.simulation.script import Client, Poll, Script, Send
 from chaos.simulation.seeding import seeded
-from chaos.simulation.source import printed
+from chaos.trial import Client, Poll, Send, SteppingClient, Trial
+from chaos.trial.source import printed
 from linearizability.printable import PROGRAM_MAX, printable
 
 _WIDTH = 118
@@ -25,7 +25,7 @@ class Counterexample:
     :param runs: how many scripts shrinking took.
     """
 
-    script: Script
+    script: Trial
     name: str
     text: str
     seed: int | None
@@ -50,7 +50,9 @@ class Counterexample:
 
 
 def operations_of(client: Client) -> int:
-    """How many operations a client's steps ask for, at least."""
+    """Return the number of operations of a client's steps, at least; of a workload, 1."""
+    if not isinstance(client, SteppingClient):
+        return 1
     return sum(
         step.batches if isinstance(step, Send) else step.times if isinstance(step, Poll) else 1 for step in client.steps
     )
@@ -68,7 +70,7 @@ kafkatrial.suite.activate()
 
 from chaos.faults import *
 from chaos.simulation.counterexample import run_program
-from chaos.simulation.script import *
+from chaos.trial import *
 
 script = {script}
 
@@ -97,7 +99,7 @@ def _plain(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"""', "'''")
 
 
-def run_program(script: Script, *, defect: str = "") -> int:
+def run_program(script: Trial, *, defect: str = "") -> int:
     """Run a script and say what happened; the exit code: 0, or 1 where something is violated."""
     with seeded(defect):
         outcome = run(script)

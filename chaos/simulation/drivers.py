@@ -14,10 +14,10 @@ from chaos.simulation.clients.consumer import Consumer
 from chaos.simulation.clients.process import Behaviour, Process, Sleep
 from chaos.simulation.clients.producer import Producer
 from chaos.simulation.clients.view import Place
-from chaos.simulation.script import Consumer as ConsumerScript
-from chaos.simulation.script import Producer as ProducerScript
 from chaos.simulation.stage import SimulatedStage
 from chaos.simulation.transport import PLACE
+from chaos.trial import Consumer as ConsumerScript
+from chaos.trial import Producer as ProducerScript
 from fixtures.clients import drivers
 from fixtures.clients.confluent import Properties
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome

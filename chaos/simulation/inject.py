@@ -31,7 +31,7 @@ from chaos.simulation.clients.questions import alter_topic
 from chaos.simulation.network_faults import NetworkFaults
 from chaos.simulation.node_faults import Administer, NodeFaults
 from chaos.simulation.roles import Roles
-from chaos.simulation.script import AlterTopic, MovePartition
+from chaos.trial import AlterTopic, MovePartition
 from fixtures.clients.recorded_admin import Election
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.cluster import SimulatedCluster

@@ -34,11 +34,11 @@ from chaos.simulation.inject import Injector
 from chaos.simulation.judge import Violation, judge, replicas_differ
 from chaos.simulation.recording import Narrator, Record, RecordingTrace
 from chaos.simulation.roles import Roles
-from chaos.simulation.script import Client as ClientScript
-from chaos.simulation.script import Consumer as ConsumerScript
-from chaos.simulation.script import CreateTopic, DeleteTopic, RawStep, Script, Send
-from chaos.simulation.script import Producer as ProducerScript
-from chaos.simulation.script import RawClient as RawClientScript
+from chaos.trial import Client as ClientScript
+from chaos.trial import Consumer as ConsumerScript
+from chaos.trial import CreateTopic, DeleteTopic, RawStep, Send, Trial
+from chaos.trial import Producer as ProducerScript
+from chaos.trial import RawClient as RawClientScript
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.history.reader import History
 from linearizability.history.recorder import Recorder
@@ -100,7 +100,7 @@ class _Failed(Exception):  # noqa: N818 - a verdict, no error of the program
         self.name = name
 
 
-def run(script: Script, *, record: Record | None = None) -> Outcome:
+def run(script: Trial, *, record: Record | None = None) -> Outcome:
     """Run a script and judge it. The same script gives the same outcome.
 
     :param record: takes in all that happens, for a diagram.
@@ -128,7 +128,7 @@ def run(script: Script, *, record: Record | None = None) -> Outcome:
 class _Run:
     """One run while it goes."""
 
-    def __init__(self, script: Script, trace: Trace) -> None:
+    def __init__(self, script: Trial, trace: Trace) -> None:
         self.script = script
         given = script.cluster
         trial = {name: value for name, value in trial_properties(given.nodes).items() if name in BROKER_CONFIG_KEYS}
@@ -374,16 +374,16 @@ def _until_fetched(reader: Consumer, places: Iterable[Place]) -> Behaviour:
         yield Sleep(100)
 
 
-def _keeps_timestamps(script: Script) -> bool:
+def _keeps_timestamps(script: Trial) -> bool:
     return "LogAppendTime" not in repr(script)
 
 
-def _passing(script: Script) -> frozenset[str]:
+def _passing(script: Trial) -> frozenset[str]:
     """Names of the topics that clients delete."""
     return frozenset(step.topic for step in _steps_of(script) if isinstance(step, DeleteTopic))
 
 
-def _steps_of(script: Script) -> list[RawStep]:
+def _steps_of(script: Trial) -> list[RawStep]:
     """What raw clients do."""
     return [step for client in script.clients if isinstance(client, RawClientScript) for step in client.steps]
 

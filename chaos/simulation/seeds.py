@@ -12,14 +12,14 @@ from typing import Final
 from hypothesis import given, settings
 from hypothesis.core import HypothesisHandle
 
-from chaos.simulation.script import Script
 from chaos.simulation.strategies import scripts
+from chaos.trial import Trial
 
 _BYTES: Final = 8_192
 """What Hypothesis takes for one example at most; a script takes a tenth."""
 
 
-def script_of(seed: int) -> Script:
+def script_of(seed: int) -> Trial:
     """The script of a seed. Bytes that are no script, since a filter refused what they gave, are passed over."""
     random = Random(seed)
     draw, drawn = _drawing()
@@ -30,12 +30,12 @@ def script_of(seed: int) -> Script:
 
 
 @cache
-def _drawing() -> tuple[Callable[[bytes], bytes | None], list[Script]]:
-    drawn: list[Script] = []
+def _drawing() -> tuple[Callable[[bytes], bytes | None], list[Trial]]:
+    drawn: list[Trial] = []
 
     @settings(database=None, deadline=None)
     @given(scripts())
-    def collect(script: Script) -> None:
+    def collect(script: Trial) -> None:
         drawn.append(script)
 
     handle: HypothesisHandle = collect.hypothesis  # type: ignore[attr-defined]  # put there by `given`

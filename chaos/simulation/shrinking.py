@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final
 
-from chaos.simulation.script import Script
+from chaos.trial import Trial
 
 Path = tuple[str | int, ...]
 """Where a part of a script is: names of fields and places in tuples, from the script on."""
@@ -33,12 +33,12 @@ _ROUND: Final = (10_000, 1_000, 100, 10)
 class Smallest:
     """The result. `runs` is how many scripts ran on the way to it."""
 
-    script: Script
+    script: Trial
     runs: int
 
 
 def smallest(
-    script: Script, violates: Callable[[Script], bool], *, runs_max: int, time_is_up: Callable[[], bool]
+    script: Trial, violates: Callable[[Trial], bool], *, runs_max: int, time_is_up: Callable[[], bool]
 ) -> Smallest:
     """The smallest script found that violates. The one to begin with counts as violating, and is not run."""
     shrinker = _Shrinker(script, violates, runs_max, time_is_up)
@@ -53,11 +53,11 @@ class _Enough(Exception):  # noqa: N818 - no error: there is a result
 
 @dataclass(slots=True)
 class _Shrinker:
-    script: Script
-    violates: Callable[[Script], bool]
+    script: Trial
+    violates: Callable[[Trial], bool]
     runs_max: int
     time_is_up: Callable[[], bool]
-    known: dict[Script, bool] = field(default_factory=dict)
+    known: dict[Trial, bool] = field(default_factory=dict)
 
     @property
     def runs(self) -> int:
@@ -78,7 +78,7 @@ class _Shrinker:
             self._delete(("cluster", "properties"))
             self._make_plain()
 
-    def _is_smaller(self, candidate: Script) -> bool:
+    def _is_smaller(self, candidate: Trial) -> bool:
         """Whether this violates, too; then it is what to go on from."""
         if candidate not in self.known:
             if self.runs >= self.runs_max or self.time_is_up():
@@ -161,7 +161,7 @@ def _put(value: Any, path: Path, part: Any) -> Any:
     return replace(value, **{step: _put(getattr(value, step), rest, part)})
 
 
-def _default(script: Script, path: Path) -> Any:
+def _default(script: Trial, path: Path) -> Any:
     """What is plain for a field: its default; zero, where a number has none; else what it is."""
     owner, name = _get(script, path[:-1]), path[-1]
     described: Field[Any] = next(each for each in fields(owner) if each.name == name)

@@ -20,8 +20,8 @@ from hypothesis.strategies import SearchStrategy
 from chaos.simulation.choice import chosen
 from chaos.simulation.client_strategies import CLIENT_KINDS, client_lists
 from chaos.simulation.fault_strategies import SIMULATED_KINDS, schedules
-from chaos.simulation.script import Client, Cluster, Producer, Script, Send, Topic
 from chaos.simulation.shape import Shape
+from chaos.trial import Client, Cluster, Producer, Send, Topic, Trial
 
 _SEED_MAX: Final = 2**32 - 1
 
@@ -114,11 +114,11 @@ class Swarm:
 
 
 @st.composite
-def scripts(draw: st.DrawFn) -> Script:
+def scripts(draw: st.DrawFn) -> Trial:
     """Scripts of everything that a simulated cluster can be put through."""
     swarm = draw(_swarms())
     shape = swarm.shape
-    return Script(
+    return Trial(
         cluster=Cluster(shape.nodes, shape.roles, _drawn(draw, swarm.cluster_settings, swarm.fixed(1))),
         topics=tuple(
             Topic(name, partitions, shape.replication_factor, _drawn(draw, swarm.topic_settings, swarm.fixed(0)))

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.run import Outcome, run
-from chaos.simulation.script import Script
 from chaos.simulation.seeding import seeded
 from chaos.simulation.seeds import script_of
 from chaos.simulation.shrinking import smallest
+from chaos.trial import Trial
 
 _COLLECTED_AFTER = 20_000, 10, 10
 """Python's thresholds. What a run leaves, all at its end, is found a few runs later; memory stays flat."""
@@ -56,7 +56,7 @@ class RunScripts:
     """Run one of some scripts, by its place."""
 
     defect: str
-    scripts: tuple[Script, ...]
+    scripts: tuple[Trial, ...]
 
     @contextmanager
     def __call__(self) -> Iterator[Callable[[int], tuple[str, str]]]:
@@ -89,7 +89,7 @@ class ShrinkSeeds:
     def _shrink(self, seed: int, name: str) -> Counterexample:
         deadline_s = time.process_time() + self.seconds_max
 
-        def violates(script: Script) -> bool:
+        def violates(script: Trial) -> bool:
             violation = run(script).violation
             return violation is not None and violation.name == name
 

@@ -26,8 +26,8 @@ from chaos.simulation.clients.batches import VALUES_PER_PROCESS, Batch, Partitio
 from chaos.simulation.clients.client import STALE_METADATA, Client, Steps, Surroundings, backoff_ms
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Signal, Sleep, Wait
 from chaos.simulation.clients.view import NO_NODE, Place
-from chaos.simulation.script import AwaitOutcomes, Rest, Send
-from chaos.simulation.script import Producer as ProducerScript
+from chaos.trial import AwaitOutcomes, Rest, Send
+from chaos.trial import Producer as ProducerScript
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome, outcome_of
 from fixtures.clients.payload import SIZE_MIN, to_record

@@ -23,7 +23,7 @@ from chaos.simulation.clients.client import (
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Sleep
 from chaos.simulation.clients.reading import fetched_partition, passed_over, read_batches
 from chaos.simulation.clients.view import NO_EPOCH, NO_NODE, Place
-from chaos.simulation.script import (
+from chaos.trial import (
     AskEnd,
     AskEpochEnd,
     AskMetadata,
@@ -35,8 +35,8 @@ from chaos.simulation.script import (
     SendNonsense,
     SendOnce,
 )
-from chaos.simulation.script import Node as NodeName
-from chaos.simulation.script import RawClient as RawClientScript
+from chaos.trial import Node as NodeName
+from chaos.trial import RawClient as RawClientScript
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import Outcome, outcome_of
 from fixtures.clients.payload import to_record

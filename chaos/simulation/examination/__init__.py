@@ -17,7 +17,7 @@ from chaos.simulation.clients.questions import question_of
 from chaos.simulation.examination import of_batches, of_controllers, of_quorum, of_readers, of_settings, of_topics
 from chaos.simulation.examination.exam import Exam, Facts, Whom, errors_of
 from chaos.simulation.roles import Roles
-from chaos.simulation.script import Script
+from chaos.trial import Trial
 from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import CLIENT, CONTROLLER, SimulatedCluster
 
@@ -45,7 +45,7 @@ def exams_of(seed: int) -> list[Exam]:
     return sorted(chosen, key=lambda exam: exam.unsettles)
 
 
-def facts_of(cluster: SimulatedCluster, roles: Roles, script: Script) -> Facts | None:
+def facts_of(cluster: SimulatedCluster, roles: Roles, script: Trial) -> Facts | None:
     """What is known of a cluster; null where there is nobody who decides, or nothing to ask about."""
     image, active = roles.image(), roles.node(Role.CONTROLLER)
     topic = next((topic.name for topic in script.topics if image is not None and topic.name in image.topics), None)

@@ -15,7 +15,7 @@ from chaos.sensitivity import (
     violation_of,
 )
 from chaos.simulation.judge import Violation
-from chaos.simulation.script import Script
+from chaos.trial import Trial
 
 EASY = DEFECTS["commit-what-the-leader-has"]
 
@@ -63,7 +63,7 @@ def test_a_script_that_does_not_end_is_left(monkeypatch):
 
     monkeypatch.setattr(sensitivity, "run", for_ever)
     monkeypatch.setattr(sensitivity, "SCRIPT_SECONDS_MAX", 0.05)
-    found = violation_of(Script())
+    found = violation_of(Trial())
     assert found is not None
     assert found.name == "endless"
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.live.report import Report, Violation, Worked
-from chaos.live.round import Round
 from chaos.live.run import unhealed
+from chaos.trial import Trial
 from linearizability.judgement import Judgement
 
 RESIDUES = ("network_residue", "request_residue", "disk_residue", "clock_residue", "resource_residue")
@@ -20,7 +20,7 @@ def test_every_kind_of_fault_is_asked_whether_it_was_healed(residue):
 
 def report(schedule=(), coverage=(), **worked):
     return Report(
-        round=Round(schedule=schedule),
+        round=Trial(schedule=schedule),
         target="reference",
         judgement=Judgement(0, 0, ()),
         worked=Worked(bound_s=66.0, **worked),

@@ -4,9 +4,9 @@ from itertools import count as count_from
 from itertools import islice
 
 from chaos.faults import Kill, Role, Timed
-from chaos.simulation.script import Producer, Script, Send, Topic
 from chaos.simulation.seeds import script_of
 from chaos.simulation.shrinking import smallest
+from chaos.trial import Producer, Send, Topic, Trial
 
 
 def sends_enough(script):
@@ -33,7 +33,7 @@ def test_only_what_violates_is_left():
         found = small(script_of(seed))
         node = found.script.schedule[0].fault.node
         topic = next(step.topic for step in found.script.clients[0].steps)
-        assert found.script == Script(
+        assert found.script == Trial(
             clients=(Producer(steps=(Send(batches=7, topic=topic),)),),
             topics=(Topic(name=topic),) if topic != "a" else (Topic(),),
             schedule=(Timed(at_ms=0, fault=Kill(node), for_ms=found.script.schedule[0].for_ms),),
@@ -66,6 +66,6 @@ def test_the_same_script_shrinks_to_the_same():
 
 
 def test_a_role_that_is_needed_stays():
-    script = Script(schedule=tuple(Timed(at, Kill(role), 10) for at, role in enumerate((Role.LEADER, Role.FOLLOWER))))
+    script = Trial(schedule=tuple(Timed(at, Kill(role), 10) for at, role in enumerate((Role.LEADER, Role.FOLLOWER))))
     found = small(script, lambda each: any(timed.fault.node is Role.FOLLOWER for timed in each.schedule))
-    assert found.script == Script(schedule=(Timed(0, Kill(Role.FOLLOWER)),))
+    assert found.script == Trial(schedule=(Timed(0, Kill(Role.FOLLOWER)),))
