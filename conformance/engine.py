@@ -274,7 +274,7 @@ class _Run:
         )
         if violated:
             self.failures += 1
-            save_failure(failure_dir, requirement, judged)
+            save_failure(failure_dir, requirement, judged, finding.trial)
         return judged
 
     def _reproduce(self, requirement: Requirement, finding: Finding, tried: Target) -> str:

@@ -23,6 +23,8 @@ class Finding:
     expected: str = ""
     actual: str = ""
     program: str = ""
+    trial: str = ""
+    """The document of the script as a saved trial (`conformance.trial_document`), for a script that can be replayed."""
     flaky: bool = False
     judgement: Judgement | None = None
     differences: tuple[Difference, ...] = field(default=())

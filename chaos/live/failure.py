@@ -157,11 +157,16 @@ def told(report: Report) -> str:
     """What happened, some lines."""
     found = [f"violation {violation.name}: {violation.text}" for violation in report.violations] or ["no violation"]
     found += [f"unknown: {reason}" for reason in report.unknown]
-    found += [f"permitted: {name} ({count})" for name, count in report.permitted.items()]
+    return "\n".join((*found, *summary_of(report)))
+
+
+def summary_of(report: Report) -> list[str]:
+    """Return the lines that are beside the verdict."""
+    found = [f"permitted: {name} ({count})" for name, count in report.permitted.items()]
     found += [f"records of acks={'all' if acks < 0 else acks} lost: {lost:,}" for acks, lost in report.lost.items()]
     recovery_s = report.worked.recovery_s
     recovered = "not recovered" if recovery_s is None else f"recovered {recovery_s:.1f} s after the heal"
     found.append(
         f"{report.acknowledged:,} records acknowledged, at most {report.silence_max_s:.1f} s without one, {recovered}"
     )
-    return "\n".join(found)
+    return found

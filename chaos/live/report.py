@@ -47,6 +47,7 @@ class Worked:
     :ivar work_s: from the first client's start to then.
     :ivar unwritten: partitions that took no record after that, within the bound.
     :ivar unhealed: faults that still hold after healing.
+    :ivar of_clients: what clients with steps have found to be wrong while they ran.
     """
 
     injected: tuple[Injected, ...] = ()
@@ -57,6 +58,7 @@ class Worked:
     work_s: float = 0.0
     unwritten: tuple[int, ...] = ()
     unhealed: tuple[str, ...] = ()
+    of_clients: tuple[Violation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class Report:
         found += [
             Violation("node-ended", f"node {node} ended by itself: {words}") for node, words in self.worked.deaths
         ]
+        found += self.worked.of_clients
         found += [Violation("replicas-differ", str(divergence)) for divergence in self.worked.divergences]
         found += [Violation("residue", line) for line in (*self.worked.unhealed, *self.residue)]
         return (*found, *(Violation("not-recovered", text) for text in self._not_recovered()))
@@ -143,7 +146,7 @@ def report_of(history: History, trial: Trial, target: str, worked: Worked) -> Re
     """Judge a round's history, and count."""
     topic = trial.topic
     produced = {row["op_id"]: row for row in history.table("operations").to_pylist() if row["f"] == "produce"}
-    records = history.table("records", ["op_id", "direction", "partition", "value"]).to_pylist()
+    records = history.table("records", ["op_id", "direction", "topic", "partition", "value"]).to_pylist()
     sent = [(produced[row["op_id"]], row) for row in records if row["direction"] == "send" and row["op_id"] in produced]
     properties = Settings({topic.name: dict(topic.properties)}, history.run.cluster, ())
     needed = min(properties.numbers(topic.name, "min.insync.replicas"), default=1)
@@ -153,7 +156,9 @@ def report_of(history: History, trial: Trial, target: str, worked: Worked) -> Re
         judgement=judge_history(history),
         worked=worked,
         produced=Counter((operation["acks"], _KEPT[operation["outcome"]]) for operation, _ in sent),
-        lost=Counter() if is_compacted(trial) else _lost(history, records, sent),
+        lost=Counter()
+        if is_compacted(trial)
+        else _lost(history, records, (each for each in sent if each[1]["topic"] == topic.name)),
         errors=Counter((row["acks"], row["error"]) for row in produced.values() if row["error"] is not None),
         coverage=coverage_of(history, topic.name, needed),
         silences_s=_silences_s(produced.values()),

@@ -16,8 +16,9 @@ from chaos.faults import Unregister
 from chaos.live.clients import clients_of, write_ends
 from chaos.live.injector import BreakableTarget, Injected, Injector
 from chaos.live.report import Report, Worked, is_compacted, report_of
+from chaos.live.stepping import SteppingClients
 from chaos.live.watch import PERIOD_S, View, Watch
-from chaos.trial import Trial
+from chaos.trial import Topic, Trial
 from conformance.concurrent.actors import Actor
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
@@ -48,16 +49,20 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lamb
     """
     clock = target.transport
     with HistoryRun(target, run_dir, trial.seed) as run, run.raw_client() as admin:
-        topic = trial.topic
-        settings = TopicSettings(topic.partitions, topic.replication_factor, topic.properties)
-        surroundings = run.make_topic(topic.name, settings, admin)
+        settings = _settings(trial.topic)
+        surroundings = run.make_topic(trial.topic.name, settings, admin)
+        for topic in trial.topics[1:]:
+            run.make_topic(topic.name, _settings(topic), admin)
+        for step in trial.created_topics:
+            surroundings.recorder.topic(step.topic, dict(step.properties))
         began_s = clock.monotonic()
         with ExitStack() as watching:
             watch = Watch(surroundings, trial.group)
             watch.start()
             watching.callback(watch.stop)
             healing = _Healing(target, surroundings, watch.view, trial, told)
-            _work(target, surroundings, trial, healing)
+            stepping = SteppingClients(surroundings, trial, watch.view.node)
+            _work(target, surroundings, trial, healing, stepping)
             worked_s = clock.monotonic()
             surroundings = replace(surroundings, replicas=_replicas(watch.view, surroundings))
             unwritten: tuple[int, ...] = ()
@@ -67,6 +72,7 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lamb
                 unwritten = write_ends(surroundings, timestamp_kept=kept, timeout_s=left_s)
             if is_in_order := healing.recovery_s is not None and not unwritten:
                 run.drain(surroundings, _settled(settings, watch.view), admin)
+                stepping.read_back()
         if is_in_order:
             record_replicas(surroundings)
         worked = Worked(
@@ -78,6 +84,7 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lamb
             work_s=worked_s - began_s,
             unwritten=unwritten,
             unhealed=unhealed(target),
+            of_clients=tuple(stepping.violations),
         )
     history = open_history(run_dir)
     validate(history)
@@ -160,9 +167,15 @@ class _Healing:
         self._cancelled.wait(self._round.healed_ms / 1000)
 
 
-def _work(target: LiveTarget, surroundings: Surroundings, trial: Trial, healing: _Healing) -> None:
+def _settings(topic: Topic) -> TopicSettings:
+    return TopicSettings(topic.partitions, topic.replication_factor, topic.properties)
+
+
+def _work(
+    target: LiveTarget, surroundings: Surroundings, trial: Trial, healing: _Healing, stepping: SteppingClients
+) -> None:
     """Until the schedule is over and healed. Interrupted, it heals at once."""
-    actors: list[Actor] = []
+    actors: list[Actor] = [stepping] if trial.stepping else []
     try:
         for workload in trial.workloads:
             actors += clients_of(workload, surroundings, timestamp_kept=not trial.may_replace_timestamps)
@@ -174,20 +187,23 @@ def _work(target: LiveTarget, surroundings: Surroundings, trial: Trial, healing:
 
 
 def _replicas(view: View, surroundings: Surroundings) -> dict[int, Replicas]:
-    """Who leads now, and who has replicas; they may have been moved."""
+    """Return the leader and the replicas of each partition now: clients may have moved and added some."""
     seen = view.partitions
     return {
-        partition: Replicas(seen[partition].leader, seen[partition].replicas)
-        if partition in seen and seen[partition].leader >= 0
-        else before
-        for partition, before in surroundings.replicas.items()
+        **surroundings.replicas,
+        **{
+            partition: Replicas(seen[partition].leader, seen[partition].replicas)
+            for partition in seen
+            if seen[partition].leader >= 0
+        },
     }
 
 
 def _settled(settings: TopicSettings, view: View) -> TopicSettings:
-    """As many replicas as the partition with the fewest has now."""
+    """Return the number of partitions now, and that of replicas of the partition with the fewest."""
     return replace(
         settings,
+        partitions=max(settings.partitions, len(view.partitions)),
         replication_factor=min(
             (len(seen.replicas) for seen in view.partitions.values()), default=settings.replication_factor
         ),

@@ -66,6 +66,8 @@ class Injector:
         self._network = NetworkFaults(cluster, roles, recorder, [place_of(number) for number in clients])
         self._nodes = NodeFaults(cluster, roles, recorder, topic, administer=administer, lost=lost)
         self._open = 0
+        self.without_effect: list[Timed] = []
+        """Faults that found nothing to break."""
 
     def schedule(self, schedule: Iterable[Timed]) -> None:
         """Let all of it happen, from this moment on."""
@@ -87,6 +89,8 @@ class Injector:
     def _inject(self, timed: Timed) -> None:
         self._cluster.trace.add(self._cluster.scheduler.now_ms, "fault", "schedule", text=repr(timed.fault))
         heal = self._break(timed.fault)
+        if heal is None:
+            self.without_effect.append(timed)
 
         def over() -> None:
             self._open -= 1

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from chaos.fault_rows import row
-from chaos.faults import Unregister
+from chaos.faults import Timed, Unregister
 from chaos.simulation.clients.administration import Request
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.client import Surroundings
@@ -34,11 +34,12 @@ from chaos.simulation.inject import Injector
 from chaos.simulation.judge import Violation, judge, replicas_differ
 from chaos.simulation.recording import Narrator, Record, RecordingTrace
 from chaos.simulation.roles import Roles
+from chaos.trial import CLIENTS_MS, CreateTopic, Send, Trial
 from chaos.trial import Client as ClientScript
 from chaos.trial import Consumer as ConsumerScript
-from chaos.trial import CreateTopic, DeleteTopic, RawStep, Send, Trial
 from chaos.trial import Producer as ProducerScript
 from chaos.trial import RawClient as RawClientScript
+from chaos.trial.unrolled import unrolled
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.history.reader import History
 from linearizability.history.recorder import Recorder
@@ -58,8 +59,6 @@ a third of all messages of a run; its minute for a first registration is enough 
 WIRE_CHECKED_EVERY = 50
 """Of so many messages one is read again by kio's own reader, which is slow."""
 READY_MS = 60_000
-CLIENTS_MS = 120_000
-"""How long clients may go on once the last fault is over."""
 CONVERGE_MS = 90_000
 """Twice as long as a follower waits for an answer that was lost (`replica.socket.timeout.ms`), and some more."""
 EXAM_MS = 90_000
@@ -81,6 +80,7 @@ class Outcome:
     :ivar operations: rows of the history.
     :ivar coverage: how often each state and transition was reached.
     :ivar violation: null where all is as it must be.
+    :ivar without_effect: faults that found nothing to break.
     """
 
     digest: str
@@ -90,6 +90,7 @@ class Outcome:
     coverage: Mapping[str, int]
     violation: Violation | None
     history: History
+    without_effect: tuple[Timed, ...] = ()
 
 
 class _Failed(Exception):  # noqa: N818 - a verdict, no error of the program
@@ -122,6 +123,7 @@ def run(script: Trial, *, record: Record | None = None) -> Outcome:
         coverage=dict(live.coverage.counts),
         violation=violation,
         history=history,
+        without_effect=tuple(live.without_effect),
     )
 
 
@@ -129,7 +131,7 @@ class _Run:
     """One run while it goes."""
 
     def __init__(self, script: Trial, trace: Trace) -> None:
-        self.script = script
+        script = self.script = unrolled(script)
         given = script.cluster
         trial = {name: value for name, value in trial_properties(given.nodes).items() if name in BROKER_CONFIG_KEYS}
         creates = {"auto.create.topics.enable": str(script.seed % 2 == 0).lower()}
@@ -143,9 +145,8 @@ class _Run:
         self.writer.cluster = {
             name: value for name, value in properties.items() if name != "default.replication.factor"
         }
-        for step in _steps_of(script):
-            if isinstance(step, CreateTopic):
-                self.writer.set_topic(step.topic, dict(step.properties))
+        for step in script.created_topics:
+            self.writer.set_topic(step.topic, dict(step.properties))
         self.recorder = Recorder(self.writer, self.cluster.scheduler.now_ns)
         self.roles = Roles(self.cluster, script.topics[0].name)
         self.invariants = Invariants(self.cluster)
@@ -157,9 +158,10 @@ class _Run:
             self.roles.node,
             self._acknowledged,
             self.invariants.committed_group_offset,
-            keeps_timestamps=_keeps_timestamps(script),
-            passing=_passing(script),
+            keeps_timestamps=not script.may_replace_timestamps,
+            passing=script.deleted_topics,
         )
+        self.without_effect: list[Timed] = []
         self._helpers = 0
 
     def violation(self) -> Violation | None:
@@ -227,10 +229,10 @@ class _Run:
             lost=self.invariants.allow_loss,
             asked_for=self.invariants.allow_unclean_election,
         )
+        self.without_effect = injector.without_effect
         self.cluster.scheduler.run(script.steady_ms)
         injector.schedule(script.schedule)
-        end_ms = self.cluster.scheduler.now_ms + CLIENTS_MS
-        end_ms += max((timed.at_ms + timed.for_ms for timed in script.schedule), default=0)
+        end_ms = self.cluster.scheduler.now_ms + CLIENTS_MS + script.end_ms
         is_over = self.cluster.scheduler.run_until(
             lambda: injector.is_over and all(process.is_done for process in processes), end_ms=end_ms
         )
@@ -372,20 +374,6 @@ def _until_fetched(reader: Consumer, places: Iterable[Place]) -> Behaviour:
     """Fetch group offsets, however often that has to be asked for."""
     while (yield from reader.fetch_offsets(list(places))) is not None:
         yield Sleep(100)
-
-
-def _keeps_timestamps(script: Trial) -> bool:
-    return "LogAppendTime" not in repr(script)
-
-
-def _passing(script: Trial) -> frozenset[str]:
-    """Names of the topics that clients delete."""
-    return frozenset(step.topic for step in _steps_of(script) if isinstance(step, DeleteTopic))
-
-
-def _steps_of(script: Trial) -> list[RawStep]:
-    """What raw clients do."""
-    return [step for client in script.clients if isinstance(client, RawClientScript) for step in client.steps]
 
 
 def _described(error: Exception) -> str:

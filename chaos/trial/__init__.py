@@ -33,6 +33,7 @@ from chaos.trial.clients import (
     SteppingClient,
 )
 from chaos.trial.trial import (
+    CLIENTS_MS,
     Client,
     Cluster,
     Topic,
@@ -52,6 +53,7 @@ from chaos.trial.workloads import (
 )
 
 __all__ = [
+    "CLIENTS_MS",
     "STEADY_MS",
     "AddPartitions",
     "Administrator",

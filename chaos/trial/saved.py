@@ -42,6 +42,8 @@ def load_trial(file: Path) -> SavedTrial:
             raise NotAValueError("a trial has at least one topic")
     except HistoryError as error:  # with the file's name
         raise NotATrialError(str(error)) from None
+    except (UnicodeDecodeError, json.JSONDecodeError):
+        raise NotATrialError(f"{file}: not a saved trial: it is not JSON") from None
     except (ValueError, RecursionError) as error:
         raise NotATrialError(f"{file}: {error}") from None
     return SavedTrial(trial, name, defect)

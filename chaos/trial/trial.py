@@ -11,7 +11,7 @@ Afterwards fresh clients read everything back.
 from dataclasses import dataclass, replace
 
 from chaos.faults import Configure, Timed
-from chaos.trial.clients import Consumer, Producer, RawClient
+from chaos.trial.clients import Consumer, CreateTopic, DeleteTopic, Producer, RawClient, RawStep, SteppingClient
 from chaos.trial.workloads import (
     Administrator,
     Committer,
@@ -24,6 +24,9 @@ from chaos.trial.workloads import (
     Workload,
 )
 from conformance.concurrent.moves import AsPython
+
+CLIENTS_MS = 120_000
+"""How long clients with steps may continue after the last fault."""
 
 Client = (
     Producer
@@ -89,7 +92,27 @@ class Trial(AsPython):
     @property
     def workloads(self) -> tuple[Workload, ...]:
         """Clients without steps."""
-        return tuple(each for each in self.clients if not isinstance(each, Producer | Consumer | RawClient))
+        return tuple(each for each in self.clients if not isinstance(each, SteppingClient))
+
+    @property
+    def stepping(self) -> tuple[SteppingClient, ...]:
+        """Clients with steps."""
+        return tuple(each for each in self.clients if isinstance(each, SteppingClient))
+
+    @property
+    def raw_steps(self) -> tuple[RawStep, ...]:
+        """Steps of raw clients."""
+        return tuple(step for client in self.clients if isinstance(client, RawClient) for step in client.steps)
+
+    @property
+    def created_topics(self) -> tuple[CreateTopic, ...]:
+        """Steps that create topics."""
+        return tuple(step for step in self.raw_steps if isinstance(step, CreateTopic))
+
+    @property
+    def deleted_topics(self) -> frozenset[str]:
+        """Names of the topics that clients delete."""
+        return frozenset(step.topic for step in self.raw_steps if isinstance(step, DeleteTopic))
 
     @property
     def end_ms(self) -> int:

@@ -91,5 +91,7 @@ class Administrator(AsPython):
 
 Workload = Pipelined | OneByOne | Retrying | Keyed | Tail | LeaderReader | Committer | Administrator
 
+DELIVERY_TIMEOUT_MS = 60_000
+"""Longer than any election: an idempotent producer that gives up has met a cluster that did not recover."""
 STEADY_MS = 2_000
 """Time for which workloads run before the first fault."""

@@ -21,10 +21,12 @@ from hypothesis.strategies import SearchStrategy
 from conformance.concurrent.examinations import Examination, Shortcoming
 from conformance.concurrent.program import program_of
 from conformance.concurrent.run import HistoryRun
+from conformance.concurrent.saved import RequirementTrial
 from conformance.concurrent.script import Script
 from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.reproducible import search_settings
 from conformance.trial import Check, Finding, Trial
+from conformance.trial_document import document
 from fixtures.targets.target import Target
 from linearizability.check import judge
 from linearizability.history.reader import open_history
@@ -180,6 +182,7 @@ class _Case:
                 scripts_max=self.family.drawn_max(self.trial),
                 deadline=deadline,
             )
+        saved = RequirementTrial(self.trial.requirement_id, len(self.target.nodes), shown)
         return Finding(
             Verdict.VIOLATION,
             result.reason,
@@ -187,6 +190,7 @@ class _Case:
             expected="a history without this violation",
             actual=result.reason,
             program=program_of(shown, self.trial.requirement_id, self.target.name, len(self.target.nodes)),
+            trial=document(saved, {"name": self.trial.requirement_id, "text": result.reason}),
             flaky=culprit is None,
             judgement=result.judgement,
         )

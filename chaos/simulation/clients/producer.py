@@ -34,7 +34,6 @@ from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Compression, Record, RecordBatch, encode_batch
 from fixtures.clients.topic_ids import topic_id_text
 from linearizability.history.recorder import Send as Sent
-from reference_broker.simulation.clock import WALL_START_MS
 
 _RETRIABLE = STALE_METADATA | {
     "NOT_ENOUGH_REPLICAS",
@@ -123,7 +122,7 @@ class Producer(Client):
     def _make_batch(self, step: Send) -> None:
         size = max(step.value_bytes, SIZE_MIN)
         values = list(islice(self._values, step.records))
-        timestamp_ms = WALL_START_MS + self.now_ms
+        timestamp_ms = self.wall_ms
         kept = self.surroundings.keeps_timestamps
         keys = [f"k{value % step.keys}" if step.keys else None for value in values]
         records = tuple(

@@ -14,7 +14,7 @@ GUIDE = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text(encodin
 
 
 def test_the_program_in_the_guide_fails_as_it_says(tmp_path):
-    program = next(block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "Script(" in block)
+    program = next(block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "Trial(" in block)
     file = tmp_path / "program.py"
     file.write_text(program)
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)

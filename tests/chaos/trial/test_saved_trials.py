@@ -62,8 +62,8 @@ def of(**fields):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "Expecting value"),
-        ("\x00", "Expecting value"),
+        ("", "it is not JSON"),
+        ("\x00", "it is not JSON"),
         ("[]", "not a saved trial"),
         ("{}", "not a saved trial"),
         ("[" * 100_000, "recursion"),
