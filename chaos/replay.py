@@ -5,7 +5,7 @@ a fault may find nothing to break. The result names such faults.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,10 +16,8 @@ from chaos.simulation.seeding import seeded
 from chaos.trial.saved import SavedTrial
 from chaos.trial.trial import Trial
 from conformance.applicability import missing
-from conformance.concurrent.check import judge_history
-from conformance.concurrent.requirements import EXAMINATIONS
+from conformance.concurrent.replay import judged_script
 from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
-from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.saved import RequirementTrial
 from conformance.targets import starts_nodes
 from fixtures.targets.catalogue import parse_target
@@ -83,8 +81,9 @@ def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
     for timed in trial.schedule:
         if isinstance(timed.fault, LiveFault):
             raise TrialNotApplicableError(f"the simulation has no fault {timed.fault!r}; name a target of processes")
+    known, unknown = _known_properties(trial)
     with seeded(defect):
-        outcome = run(trial)
+        outcome = run(known)
     save_history(outcome.history, run_dir)
     found = outcome.violation
     return Replayed(
@@ -97,8 +96,18 @@ def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
             f"{outcome.operations:,} operations, {outcome.virtual_ms / 1000:.1f} virtual seconds",
             f"digest {outcome.digest}",
             *([f"seeded defect: {defect}"] if defect else []),
+            *(f"property without effect: the reference broker has no {name}" for name in unknown),
         ),
     )
+
+
+def _known_properties(trial: Trial) -> tuple[Trial, tuple[str, ...]]:
+    """Return the trial with the broker properties that the reference broker has, and the names of the others."""
+    from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
+
+    known = tuple(each for each in trial.cluster.properties if each[0] in BROKER_CONFIG_KEYS)
+    unknown = tuple(name for name, _ in trial.cluster.properties if name not in BROKER_CONFIG_KEYS)
+    return replace(trial, cluster=replace(trial.cluster, properties=known)), unknown
 
 
 def _replay_live(trial: Trial, target: str, run_dir: Path) -> Replayed:
@@ -148,10 +157,7 @@ def _replay_requirement(trial: RequirementTrial, target: str, run_dir: Path) -> 
     )
     if lacking is not None:
         raise TrialNotApplicableError(f"{target} cannot run {requirement.id}: {lacking}")
-    with cluster:
-        with HistoryRun(cluster, run_dir, seed=0) as history:
-            history.run(trial.script)
-        result = judge_history(run_dir, EXAMINATIONS[requirement.id](cluster))
+    result = judged_script(trial.script, requirement.id, cluster, run_dir)
     return Replayed(
         target,
         run_dir,

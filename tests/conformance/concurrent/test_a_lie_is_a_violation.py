@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import pytest
 
+from conformance.check_context import CheckContext
 from conformance.concurrent.requirements import REQUIREMENTS
-from conformance.trial import Trial
 from fixtures.clients.record_batch import decode_batches, encode_batch
 from fixtures.targets.target import Capability
 from linearizability.judgement import Verdict
@@ -35,7 +35,7 @@ class CuttableLiar(Liar):
 
 def check(requirement, target, run_dir, *, scripts_max=10, shrink_seconds=0.5):
     reported = []
-    trial = Trial(
+    context = CheckContext(
         requirement_id=requirement.id,
         targets=[target],
         seed=7,
@@ -44,7 +44,7 @@ def check(requirement, target, run_dir, *, scripts_max=10, shrink_seconds=0.5):
         history_dirs={target.name: run_dir / "history"},
         script_ran=lambda *progress: reported.append(progress),
     )
-    finding = requirement.check(trial)[target.name]
+    finding = requirement.check(context)[target.name]
     assert len(reported) == finding.scripts
     return finding
 
