@@ -1,7 +1,7 @@
 """One requirement before its targets: the input of a check, and its result.
 
-A check is a function of a `CheckContext`. It generates scripts with Hypothesis from its seed, runs each on every target, and
-returns one `Finding` per target. It opens connections through the context and never keeps them.
+A check is a function of a `CheckContext`. It generates scripts with Hypothesis from its seed, runs each on all
+targets, and returns one `Finding` per target. It opens connections through the context and never keeps them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -47,7 +47,6 @@ class SteppingClients:
         self._surroundings = surroundings
         self._trial = trial
         self._node = node
-        self._is_closed = False
         self.violations: list[Violation] = []
 
     def act(self, phase: Phase, over: Event) -> None:
@@ -67,8 +66,7 @@ class SteppingClients:
             asyncio.run(self._run(self._reading_back, _READ_BACK_MS, lambda: False))
 
     def close(self) -> None:
-        """End a run that is still going."""
-        self._is_closed = True
+        """Nothing is left open: a run closes its connections."""
 
     async def _run(
         self, start: Callable[[SocketEnvironment], Sequence[Process]], within_ms: int, is_over: Callable[[], bool]
@@ -79,7 +77,7 @@ class SteppingClients:
         processes = start(environment)
         late: list[int] = []
         while (busy := [process.number for process in processes if not process.is_done]) and not late:
-            if self._is_closed or is_over() or environment.failure is not None:
+            if is_over() or environment.failure is not None:
                 break
             if environment.scheduler.now_ms > within_ms:
                 late = busy

@@ -120,7 +120,7 @@ class View:
                 return None
 
     def is_whole(self, partitions: int, nodes: Iterable[int], since_ns: int) -> bool:
-        """Whether all nodes have answered what was asked since, and at least `partitions` are whole by such a response.
+        """Whether all nodes have responded to requests sent since, and at least `partitions` are whole by one.
 
         A cluster that has forgotten the topic answers, too.
         """

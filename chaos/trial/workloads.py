@@ -13,8 +13,8 @@ from conformance.concurrent.moves import AsPython
 class Pipelined(AsPython):
     """librdkafka's producer: it retries, and sends to all partitions in turn, a burst and a pause.
 
-    :param in_flight_max: of librdkafka 2.16 a lawful cluster gets a record twice with more than one request in flight:
-        after OUT_OF_ORDER_SEQUENCE_NUMBER from a new leader it sends again what it has.
+    :param in_flight_max: with more than one, librdkafka 2.16 writes a record twice to a correct cluster: it retries
+        after OUT_OF_ORDER_SEQUENCE_NUMBER from a new leader.
     """
 
     idempotent: bool = True
@@ -58,21 +58,21 @@ class Keyed(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tail(AsPython):
-    """librdkafka's consumer, which reads all partitions from their start, and goes on."""
+    """librdkafka's consumer: it reads all partitions from their start, and continues."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LeaderReader(AsPython):
-    """A raw reader for each partition that asks the leader for records and for the end offset by turns."""
+    """A raw reader for each partition, which sends Fetch and ListOffsets to the leader by turns."""
 
     pause_ms: int = 100
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Committer(AsPython):
-    """Commits an offset for each partition to the coordinator of a group, asks for them, and goes on.
+    """Commits an offset for each partition to the coordinator of a group, fetches the offsets, and repeats.
 
-    It is no member of the group. Its offsets rise, and are nobody's positions.
+    It is not a member of the group. Its offsets rise, and are not positions of a consumer.
     """
 
     pause_ms: int = 100

@@ -10,7 +10,24 @@ from chaos.defects.saved import COUNTEREXAMPLES
 from chaos.faults import AddBroker, Kill, Role, StaleCopy, Timed
 from chaos.live.failure import FILE_NAME, Failure, save
 from chaos.replay import TrialNotApplicableError, lines_of, replay
-from chaos.trial import DeleteTopic, OneByOne, Pipelined, RawClient, SendOnce, Tail, Topic, Trial
+from chaos.trial import (
+    AwaitOutcomes,
+    Commit,
+    Consumer,
+    CreateTopic,
+    DeleteTopic,
+    OneByOne,
+    Pipelined,
+    Poll,
+    Producer,
+    RawClient,
+    Rest,
+    SendOnce,
+    Tail,
+    Topic,
+    Trial,
+)
+from chaos.trial import Send as StepSend
 from chaos.trial.saved import SavedTrial, load_trial
 from chaos.trial.trial import Cluster
 from conformance.concurrent.moves import Kill as KillMove
@@ -90,10 +107,35 @@ def test_a_counterexample_violates_with_its_defect_in_the_simulation(saved_by, t
 
 
 @pytest.mark.slow
-def test_clients_with_steps_find_a_wrong_answer_of_a_process(tmp_path):
-    saved = load_trial(COUNTEREXAMPLES / "read-one-batch-too-far.json")
-    replayed = replay(saved, "defective:read-one-batch-too-far", tmp_path / "run")
-    assert replayed.verdict is Verdict.VIOLATION
+def test_clients_with_steps_detect_a_defect_of_a_process(tmp_path):
+    saved = load_trial(COUNTEREXAMPLES / "append-duplicates.json")
+    replayed = replay(saved, "defective:append-duplicates", tmp_path / "run")
+    assert "duplicate" in [name for name, _ in replayed.violations]
+
+
+@pytest.mark.slow
+def test_topics_and_groups_of_clients_are_read_back_on_a_started_cluster(tmp_path):
+    steps = (CreateTopic("b", partitions=2), Rest(1_000), SendOnce(topic="b", partition=1))
+    trial = Trial(
+        topics=(Topic(), Topic("c")),
+        clients=(
+            RawClient(steps),
+            Producer((StepSend(3, topic="c"), AwaitOutcomes())),
+            Consumer((Rest(500), Poll(3), Commit()), group="g"),
+        ),
+    )
+    replayed = replay(SavedTrial(trial), "reference", tmp_path / "run")
+    assert (replayed.verdict, replayed.unknown) == (Verdict.OK, ())
+    history = open_history(tmp_path / "run")
+    assert {"a", "b", "c"} <= set(history.run.topics)
+    read = {(row["topic"], row["partition"]) for row in records_of(history, "read")}
+    assert {("b", 0), ("b", 1), ("c", 0)} <= read
+    assert {(row["topic"], row["partition"]) for row in records_of(history, "send")} <= read
+    assert "fetch_offsets" in {row["f"] for row in history.table("operations").to_pylist()}
+
+
+def records_of(history, direction):
+    return [row for row in history.table("records").to_pylist() if row["direction"] == direction]
 
 
 def test_the_result_names_a_fault_that_found_nothing_to_break(tmp_path):

@@ -23,7 +23,7 @@ from tests.conformance.fakes import FakeTarget, finds, requirement
 
 PROFILE = Profile("ci", scripts_max=3, shrink_seconds=1)
 OK = Finding(Verdict.OK, scripts=3)
-VIOLATION = Finding(Verdict.VIOLATION, "it was 1, not 2", 2, "2", "1", "print('again')\n")
+VIOLATION = Finding(Verdict.VIOLATION, "it was 1, not 2", 2, "2", "1", "print('again')\n", '{"trial": 1}\n')
 
 
 def run(requirements, tmp_path, targets=None, **options):
@@ -72,7 +72,10 @@ def test_a_violation_is_saved_with_all_that_shows_it_again(tmp_path):
     assert event.failure_dir == str(failure)
     assert event.reproduce == "kafkatrial run --target fake:4.3.1 --nodes 0 --seed 7 area/words"
     assert json.loads((failure / "finding.json").read_text())["actual"] == "1"
-    assert event.reproduce in (failure / "README.md").read_text()
+    readme = (failure / "README.md").read_text()
+    assert event.reproduce in readme
+    assert "kafkatrial replay trial.json" in readme
+    assert (failure / "trial.json").read_text() == VIOLATION.trial
     assert (
         "again"
         in subprocess.run([sys.executable, failure / "repro.py"], check=True, capture_output=True, text=True).stdout

@@ -6,6 +6,7 @@ must show are named with each lie, so that a lie is not caught by accident alone
 """
 
 import itertools
+import json
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -13,6 +14,8 @@ import pytest
 
 from conformance.check_context import CheckContext
 from conformance.concurrent.requirements import REQUIREMENTS
+from conformance.concurrent.saved import RequirementTrial
+from conformance.trial_document import trial_of
 from fixtures.clients.record_batch import decode_batches, encode_batch
 from fixtures.targets.target import Capability
 from linearizability.judgement import Verdict
@@ -134,6 +137,7 @@ def test_a_lie_about_it_is_a_violation(requirement, broker, tmp_path):
         assert anomaly in violations, finding.reason
     assert not finding.flaky
     assert "run_program(script" in finding.program
+    assert trial_of(json.loads(finding.trial), RequirementTrial).requirement == requirement.id
 
 
 @pytest.mark.parametrize("requirement", ON_ONE_NODE, ids=lambda requirement: requirement.id)
