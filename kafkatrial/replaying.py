@@ -4,10 +4,10 @@ import json
 from datetime import datetime
 from pathlib import Path
 
-from chaos.replay import Replayed, TrialNotApplicableError, lines_of, replay
-from chaos.trial.saved import NotATrialError, load_trial
+from chaos.replay import Replayed, lines_of, replay
+from chaos.trial.saved import load_trial
 from kafkatrial.console import show, stdout_console
-from kafkatrial.errors import UsageError, complain
+from kafkatrial.errors import complain
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.interruption import interruptible
 from kafkatrial.run_directory import make_run_directory
@@ -22,21 +22,18 @@ def replay_file(file: Path, target: str, out: Path | None, *, as_json: bool) -> 
     """Run a saved trial on a target and print the result.
 
     Raises:
-        UsageError: the file is not a saved trial, or the target cannot run it.
+        NotATrialError: the file is not a saved trial of this version.
+        TrialNotApplicableError: the target cannot run it.
+        UsageError: the directory for the history cannot be made.
         TargetError: there is no such target, or it failed.
     """
-    try:
-        saved = load_trial(file)
-    except NotATrialError as error:
-        raise UsageError(str(error)) from None
+    saved = load_trial(file)
     now = datetime.now().astimezone()
     kind = target.partition(":")[0]
     run_dir = make_run_directory(out or REPLAYS / f"{now:%Y%m%dT%H%M%S-%f}-{kind}", now=now, seed=0)
     try:
         with interruptible():
             replayed = replay(saved, target, run_dir)
-    except TrialNotApplicableError as error:
-        raise UsageError(str(error)) from None
     except KeyboardInterrupt:
         complain("interrupted")
         return ExitCode.INTERRUPTED

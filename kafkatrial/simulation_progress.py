@@ -133,7 +133,7 @@ def total_of(event: CampaignStarted) -> int | None:
 
 
 def banner(event: CampaignStarted) -> Text:
-    """Everything that was drawn or chosen, before anything happens; of a single seed its whole script."""
+    """Everything that was drawn or chosen, before anything happens; of a single seed its whole trial."""
     seeds = f"seeds {event.first}..{'' if event.last is None else event.last}"
     if event.last == event.first:
         seeds = f"seed {event.first}"

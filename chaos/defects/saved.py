@@ -22,7 +22,7 @@ def saved_counterexample(defect: str) -> Counterexample | None:
         return None
     facts: Any = json.loads(path.read_text(encoding="utf-8"))
     return Counterexample(
-        script=trial_of(facts, Trial),
+        trial=trial_of(facts, Trial),
         name=facts["name"],
         text=facts["text"],
         seed=facts["seed"],
@@ -44,5 +44,5 @@ def keep(found: Counterexample) -> Path:
         "at_ms": found.at_ms,
         "digest": found.digest,
     }
-    path.write_text(document(found.script, facts), encoding="utf-8")
+    path.write_text(document(found.trial, facts), encoding="utf-8")
     return path

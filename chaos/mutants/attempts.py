@@ -57,7 +57,7 @@ def _script(name: str) -> Trial:
         return Trial(topics=(Topic(partitions=2),), seed=int(name.removeprefix(_EXAMS)))
     saved = saved_counterexample(name)
     assert saved is not None
-    return saved.script
+    return saved.trial
 
 
 @cache

@@ -26,17 +26,17 @@ class SavedFailureError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A failure that was saved: a script, what it violated, and with which defect (empty: none)."""
+    """A failure that was saved: a trial, what it violated, and with which defect (empty: none)."""
 
     directory: Path
-    script: Trial
+    trial: Trial
     name: str
     defect: str
 
 
 def save(root: Path, found: Counterexample) -> Path:
     """Write a failure, anew where it is there; its directory. Raises `OSError`."""
-    source = repr(found.script)
+    source = repr(found.trial)
     hashed = blake2b(f"{found.defect} {source}".encode(), digest_size=4).hexdigest()
     directory = root / "-".join(filter(None, (found.defect, found.name, hashed)))
     directory.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def save(root: Path, found: Counterexample) -> Path:
         "digest": found.digest,
         "is_confirmed": found.is_confirmed,
     }
-    (directory / FILE_NAME).write_text(document(found.script, facts), encoding="utf-8")
+    (directory / FILE_NAME).write_text(document(found.trial, facts), encoding="utf-8")
     (directory / PROGRAM_NAME).write_text(program_of(found), encoding="utf-8")
     return directory
 
@@ -58,7 +58,7 @@ def load_saved(root: Path) -> tuple[Saved, ...]:
     """All that are saved below a directory, by name; none where it does not exist.
 
     Raises:
-        SavedFailureError: one cannot be read, or is of a version that has other scripts.
+        SavedFailureError: one cannot be read, or is of a version that has other trials.
     """
     return tuple(_loaded(root))
 

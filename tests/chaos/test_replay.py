@@ -10,6 +10,8 @@ from chaos.defects.saved import COUNTEREXAMPLES
 from chaos.faults import AddBroker, Kill, Role, StaleCopy, Timed
 from chaos.live.failure import FILE_NAME, Failure, save
 from chaos.replay import TrialNotApplicableError, lines_of, replay
+from chaos.simulation.clients import process
+from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.trial import (
     AwaitOutcomes,
     Commit,
@@ -132,6 +134,18 @@ def test_topics_and_groups_of_clients_are_read_back_on_a_started_cluster(tmp_pat
     assert {("b", 0), ("b", 1), ("c", 0)} <= read
     assert {(row["topic"], row["partition"]) for row in records_of(history, "send")} <= read
     assert "fetch_offsets" in {row["f"] for row in history.table("operations").to_pylist()}
+
+
+@pytest.mark.slow
+def test_a_wrong_answer_of_a_started_cluster_is_a_violation(tmp_path, monkeypatch):
+    def wrong(*_):
+        raise WrongAnswerError("no broker may give it")
+
+    monkeypatch.setattr(process, "check_answer", wrong)
+    topics = (Topic(replication_factor=1),)
+    trial = Trial(cluster=Cluster(nodes=1), topics=topics, clients=(RawClient((SendOnce(),)),))
+    replayed = replay(SavedTrial(trial), "reference", tmp_path / "run")
+    assert replayed.violations == (("wrong-answer", "no broker may give it"),)
 
 
 def records_of(history, direction):

@@ -18,7 +18,7 @@ from chaos.simulation.work import RunSeeds
 from chaos.trial import Trial
 
 DEFECT = "acknowledge-before-replication"
-"""Shows in every script that is acknowledged anything."""
+"""Shows in every trial that is acknowledged anything."""
 CLEAN = Plan(first=3, last=5, failures_max=None)
 DEFECTIVE = Plan(first=0, last=40, defect=DEFECT)
 
@@ -51,7 +51,7 @@ def test_it_ends_with_the_first_failing_seed_shrunk(defective):
     assert [bool(each.name) for each in ran] == [False] * (len(ran) - 1) + [True]
     found = shrunk.counterexample
     assert (found.seed, found.name, found.is_confirmed) == (ran[-1].seed, ran[-1].name, True)
-    assert found.script == Trial()
+    assert found.trial == Trial()
 
 
 def test_of_several_that_violate_the_same_one_is_shrunk():

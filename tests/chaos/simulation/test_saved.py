@@ -22,11 +22,11 @@ FOUND = Counterexample(SCRIPT, "lost-write", 'a "value" \\ that """ is gone', se
 def test_what_is_saved_comes_back(tmp_path):
     directory = save(tmp_path, FOUND)
     (saved,) = load_saved(tmp_path)
-    assert (saved.directory, saved.script, saved.name, saved.defect) == (directory, SCRIPT, "lost-write", DEFECT)
+    assert (saved.directory, saved.trial, saved.name, saved.defect) == (directory, SCRIPT, "lost-write", DEFECT)
 
 
 def test_the_same_failure_is_saved_once_and_others_beside_it(tmp_path):
-    others = (replace(FOUND, script=Trial()), replace(FOUND, defect=""), replace(FOUND, name="duplicate"))
+    others = (replace(FOUND, trial=Trial()), replace(FOUND, defect=""), replace(FOUND, name="duplicate"))
     for found in (FOUND, FOUND, *others):
         save(tmp_path, found)
     assert len(load_saved(tmp_path)) == 4

@@ -45,9 +45,9 @@ SCRIPTS = {
 
 @pytest.mark.parametrize(("name", "violated"), SCRIPTS)
 def test_it_is_seen(name: str, violated: str) -> None:
-    script = SCRIPTS[name, violated]
+    trial = SCRIPTS[name, violated]
     with defect(name).seeded():
-        violation = run(script).violation
+        violation = run(trial).violation
     assert violation is not None
     assert violation.name == violated
-    assert run(script).violation is None
+    assert run(trial).violation is None
