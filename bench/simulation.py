@@ -24,8 +24,8 @@ from kio.schema.produce.v9 import request as produce
 
 from chaos.faults import Isolate, Kill, Pause, Role, Timed
 from chaos.simulation.run import run
-from chaos.simulation.script import Consumer, Poll, Producer, Script, Send, Topic
 from chaos.simulation.seeds import script_of
+from chaos.trial import Consumer, Poll, Producer, Send, Topic, Trial
 from fixtures.clients.raw import encode_request
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from reference_broker.simulation.clock import WALL_START_MS
@@ -37,7 +37,7 @@ MEMORY_GROWTH_MAX = 1.1
 EVENT_GROWTH_MAX = 1.5
 RECORDS_PER_BATCH = 100
 TIMEOUT = timedelta(seconds=5)
-SCRIPT = Script(
+SCRIPT = Trial(
     topics=(Topic(),),
     clients=(
         Producer(steps=(Send(batches=40, records=2, pause_ms=250),)),

@@ -1,7 +1,7 @@
 """Whether the suite catches what it is for: each defect is seeded into the broker, and tried until it is caught.
 
 A defect is tried by the scripts of one seed after the other, the same seeds for all. One that is expected to break a
-requirement is first held against that, on the target `simulation`. What a script violates counts only if it violates
+requirement is first held against that, on the target `simulation`. What a trial violates counts only if it violates
 nothing on the clean broker; where it does, that is a false alarm. As many scripts as all defects took together are then
 run on the clean broker alone.
 
@@ -25,11 +25,11 @@ from chaos.defects.saved import saved_counterexample
 from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.judge import Violation
 from chaos.simulation.run import run
-from chaos.simulation.script import Script
 from chaos.simulation.seeds import script_of
 from chaos.simulation.target import Simulation
 from chaos.simulation.work import ENDLESS, RunSeeds
 from chaos.simulation.workers import in_order
+from chaos.trial import Trial
 from conformance.engine import run_requirements
 from conformance.events import Event, RequirementJudged
 from conformance.profiles import Profile
@@ -40,7 +40,7 @@ from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder
 
 SCRIPT_SECONDS_MAX: Final = 20.0
-"""What one script may compute; a hundred times what it takes."""
+"""What one trial may compute; a hundred times what it takes."""
 _REQUIREMENTS_SEED: Final = 1
 _PROFILE: Final = Profile("sensitivity", scripts_max=15, shrink_seconds=0.0)
 _WALL_OVER_CPU: Final = 20.0
@@ -53,7 +53,7 @@ class Plan:
     :param defects: by name.
     :param first: the first seed.
     :param seconds: for each defect, of computing.
-    :param known_first: try the script that is saved as a defect's counterexample before those of seeds.
+    :param known_first: try the trial that is saved as a defect's counterexample before those of seeds.
     """
 
     defects: tuple[str, ...]
@@ -76,7 +76,7 @@ class SensitivityStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarm:
-    """A script that violates something on the clean broker."""
+    """A trial that violates something on the clean broker."""
 
     seed: int
     name: str
@@ -88,7 +88,7 @@ class DefectTried(Event):
     """One defect.
 
     :param name: of what caught it: an invariant, an anomaly, a requirement; empty: missed.
-    :param seed: of the script that caught it; null where a requirement did, or the saved script.
+    :param seed: of the trial that caught it; null where a requirement did, or the saved trial.
     :param scripts: how many were run.
     :param seconds: of computing.
     """
@@ -106,7 +106,7 @@ class DefectTried(Event):
 
 @dataclass(frozen=True, slots=True)
 class CleanRan(Event):
-    """A script on the clean broker."""
+    """A trial on the clean broker."""
 
     event: ClassVar[str] = "clean-ran"
     seed: int
@@ -171,7 +171,7 @@ def _run_clean(plan: Plan, scripts: int) -> Iterator[Event]:
         iter(range(plan.first, plan.first + scripts)),
         workers=plan.workers,
         limit_s=_WALL_OVER_CPU * SCRIPT_SECONDS_MAX,
-        overdue=lambda seed: SeedRan(seed, "", 0, 0, 0, 0.0, {}, ENDLESS, "the script has not ended"),
+        overdue=lambda seed: SeedRan(seed, "", 0, 0, 0, 0.0, {}, ENDLESS, "the trial has not ended"),
     )
     with closing(results):
         for ran in results:
@@ -201,18 +201,18 @@ class TryDefects:
         def try_at(place: int) -> DefectTried:
             defect = defect_of(self.names[place])
             saved = saved_counterexample(defect.name) if self.known_first else None
-            known = None if saved is None else saved.script
+            known = None if saved is None else saved.trial
             return try_defect(defect, itertools.count(self.first), self.seconds, known=known)
 
         yield try_at
 
 
-def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: Script | None = None) -> DefectTried:
+def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: Trial | None = None) -> DefectTried:
     """Look for what catches a defect.
 
     :param seeds: of the scripts, in this order.
-    :param seconds: of computing; at least one script is run.
-    :param known: a script that has caught it, to be tried ahead of all others.
+    :param seconds: of computing; at least one trial is run.
+    :param known: a trial that has caught it, to be tried ahead of all others.
     """
     began_s = time.process_time()
     required = [name for name in defect.expected if "/" in name]
@@ -227,10 +227,10 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: S
     false_alarms: list[FalseAlarm] = []
     scripts = 0
     for scripts, seed in enumerate(seeds, start=1):
-        script = script_of(seed)
-        found = violation_of(script, defect)
+        trial = script_of(seed)
+        found = violation_of(trial, defect)
         if found is not None:
-            clean = violation_of(script)
+            clean = violation_of(trial)
             spent_s = time.process_time() - began_s
             if clean is None:
                 is_expected, alarms = found.name in defect.expected, tuple(false_alarms)
@@ -241,16 +241,16 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: S
     return DefectTried(defect.name, "", "", False, None, scripts, time.process_time() - began_s, tuple(false_alarms))
 
 
-def violation_of(script: Script, defect: Defect | None = None) -> Violation | None:
-    """What a script violates, with a defect or on the clean broker. One that does not end is `endless`."""
+def violation_of(trial: Trial, defect: Defect | None = None) -> Violation | None:
+    """What a trial violates, with a defect or on the clean broker. One that does not end is `endless`."""
     try:
         with _bounded(SCRIPT_SECONDS_MAX):
             if defect is None:
-                return run(script).violation
+                return run(trial).violation
             with defect.seeded():
-                return run(script).violation
+                return run(trial).violation
     except _Endless:
-        return Violation(ENDLESS, f"the script has not ended after {SCRIPT_SECONDS_MAX:.0f} s of computing", 0)
+        return Violation(ENDLESS, f"the trial has not ended after {SCRIPT_SECONDS_MAX:.0f} s of computing", 0)
 
 
 def broken_requirement(defect: Defect, requirements: list[str]) -> tuple[str, str] | None:
@@ -283,7 +283,7 @@ def _breach(requirement: str) -> str | None:
 
 
 class _Endless(BaseException):
-    """Leaves a script that goes on for ever; no `Exception`, so that nothing on the way takes it for a bug's."""
+    """Leaves a trial that goes on for ever; no `Exception`, so that nothing on the way takes it for a bug's."""
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from conformance.applicability import missing
+from conformance.check_context import CheckContext, Finding
 from conformance.events import (
     Event,
     RequirementJudged,
@@ -38,7 +39,6 @@ from conformance.profiles import Profile
 from conformance.reproducible import draw_from_the_seed_alone
 from conformance.requirements.requirement import Requirement
 from conformance.targets import starts_nodes
-from conformance.trial import Finding, Trial
 from fixtures.targets.target import Target, TargetError
 from linearizability.judgement import Verdict
 
@@ -192,11 +192,11 @@ class _Run:
 
     def _run_check(self, requirement: Requirement, targets: list[Target]) -> Generator[Event, None, dict[str, Finding]]:
         queue: SimpleQueue[Event | Mapping[str, Finding] | BaseException] = SimpleQueue()
-        trial = self._trial(requirement, targets, queue)
+        context = self._context(requirement, targets, queue)
 
         def work() -> None:
             try:
-                queue.put(requirement.check(trial))
+                queue.put(requirement.check(context))
             except BaseException as error:  # noqa: BLE001 - it is raised in the engine's thread
                 queue.put(error)
 
@@ -211,18 +211,18 @@ class _Run:
                 case findings:
                     return dict(findings)
 
-    def _trial(
+    def _context(
         self,
         requirement: Requirement,
         targets: list[Target],
         queue: SimpleQueue[Event | Mapping[str, Finding] | BaseException],
-    ) -> Trial:
+    ) -> CheckContext:
         def script_ran(target: str, done: int, planned: int) -> None:
             if self.interrupted.is_set():
                 raise _Interrupted
             queue.put(ScriptRan(requirement.id, target, done, planned))
 
-        return Trial(
+        return CheckContext(
             requirement_id=requirement.id,
             targets=targets,
             seed=seed_of(self.seed, requirement.family or requirement.id),
@@ -274,7 +274,7 @@ class _Run:
         )
         if violated:
             self.failures += 1
-            save_failure(failure_dir, requirement, judged)
+            save_failure(failure_dir, requirement, judged, finding.trial)
         return judged
 
     def _reproduce(self, requirement: Requirement, finding: Finding, tried: Target) -> str:

@@ -16,6 +16,7 @@ from kafkatrial.commands.doctor import doctor
 from kafkatrial.commands.export import export
 from kafkatrial.commands.fuzz import fuzz
 from kafkatrial.commands.nightly import nightly
+from kafkatrial.commands.replay import replay
 from kafkatrial.commands.report import report
 from kafkatrial.commands.requirements import requirements
 from kafkatrial.commands.run import run
@@ -67,6 +68,7 @@ def _build_app() -> typer.Typer:
     app.command()(nightly)
     app.command()(fuzz)
     app.command()(simulate)
+    app.command()(replay)
     app.command()(sensitivity)
     app.command()(check)
     app.command()(report)

@@ -16,8 +16,8 @@ from chaos.live.events import ChaosStarted, RoundJudged, RoundNotRun
 from chaos.live.failure import load, shows, told
 from chaos.live.fault_kinds import KINDS
 from chaos.live.findings import finding
-from chaos.live.round import Round
 from chaos.live.session import fitted, run_on
+from chaos.trial import Trial
 from conformance.events import Event
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import target_kinds
@@ -76,7 +76,7 @@ def plan_chaos(choices: Choices) -> Plan:
             meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(KINDS)}"
             raise UsageError(f"--fault: no kind of faults is called {kind}; {meant}")
     for name in choices.targets:
-        fitted(name, Round(), choices.disk)
+        fitted(name, Trial(), choices.disk)
     sought = None if choices.sought is None else finding(choices.sought)
     now = datetime.now().astimezone()
     seed = secrets.randbits(_SEED_BITS) if choices.seed is None else choices.seed

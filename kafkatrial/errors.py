@@ -50,6 +50,8 @@ KNOWN_ERRORS = {
     "chaos.live.findings.UnknownFindingError": ExitCode.USAGE,
     "chaos.live.failure.NotAFailureError": ExitCode.USAGE,
     "conformance.fuzz.finding.NotAFindingError": ExitCode.USAGE,
+    "chaos.replay.TrialNotApplicableError": ExitCode.USAGE,
+    "chaos.trial.saved.NotATrialError": ExitCode.USAGE,
     "chaos.simulation.saved.SavedFailureError": ExitCode.USAGE,
     "conformance.concurrent.surroundings.ScriptNotRunError": ExitCode.INTERNAL,
     "chaos.simulation.workers.WorkerError": ExitCode.INTERNAL,

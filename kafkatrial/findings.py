@@ -10,7 +10,7 @@ from rich.text import Text
 from chaos.live.failure import told
 from chaos.live.findings import FINDINGS, Finding, finding
 from chaos.live.session import fitted, run_on
-from chaos.simulation.source import printed
+from chaos.trial.source import printed
 from fixtures.disk.kinds import DiskKind
 from kafkatrial.breaking import CHAOS
 from kafkatrial.console import show, stdout_console

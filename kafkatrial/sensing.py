@@ -148,7 +148,7 @@ def row_of(tried: DefectTried) -> DefectRow:
     saved = saved_counterexample(found.name)
     if tried.seed is not None:
         reproduce = f"kafkatrial simulate --seeds {tried.seed} --defect {found.name}"
-    elif tried.name:  # the same requirement, or the same saved script, comes before all else
+    elif tried.name:  # the same requirement, or the same saved trial, comes before all else
         reproduce = f"kafkatrial sensitivity {'' if '/' in tried.name else '--known-first '}{found.name}"
     else:
         reproduce = ""

@@ -1,4 +1,4 @@
-"""The files beside a saved counterexample: its space-time diagram and its history, from one more run of its script."""
+"""The files beside a saved counterexample: its space-time diagram and its history, from one more run of its trial."""
 
 import shutil
 from pathlib import Path
@@ -20,8 +20,8 @@ def draw_counterexample(found: Counterexample, directory: Path) -> None:
     """Run it again with everything recorded, and write both files. Raises `OSError` and `HistoryError`."""
     record = Record()
     with seeded(found.defect):
-        outcome = run(found.script, record=record)
-    page = space_time_page(diagram_of(found, record, found.script.cluster.nodes))
+        outcome = run(found.trial, record=record)
+    page = space_time_page(diagram_of(found, record, found.trial.cluster.nodes))
     (directory / DIAGRAM_NAME).write_text(page, encoding="utf-8")
     history = directory / HISTORY_NAME
     if history.exists():

@@ -16,7 +16,7 @@ from chaos.simulation.campaign_events import (
     Standing,
 )
 from chaos.simulation.seeds import script_of
-from chaos.simulation.source import printed
+from chaos.trial.source import printed
 from conformance.events import Event
 from kafkatrial.simulation_results import SimulationResults
 
@@ -133,7 +133,7 @@ def total_of(event: CampaignStarted) -> int | None:
 
 
 def banner(event: CampaignStarted) -> Text:
-    """Everything that was drawn or chosen, before anything happens; of a single seed its whole script."""
+    """Everything that was drawn or chosen, before anything happens; of a single seed its whole trial."""
     seeds = f"seeds {event.first}..{'' if event.last is None else event.last}"
     if event.last == event.first:
         seeds = f"seed {event.first}"

@@ -12,7 +12,7 @@ from chaos.defects.live.registry import LIVE_DEFECTS
 from chaos.defects.live.rounds import ROUNDS
 from chaos.defects.registry import DEFECTS
 from chaos.defects.saved import saved_counterexample
-from chaos.simulation.source import printed
+from chaos.trial.source import printed
 
 _SHOWN = ("truncate-to-high-watermark", "see-no-divergence", "let-the-last-in-sync-go")
 """Defects of which the page prints the whole counterexample."""
@@ -21,13 +21,13 @@ _INTRODUCTION = """# Defects
 
 A test suite is worth what it catches. So bugs are seeded into the reference broker, one at a time, each by replacing
 one function from outside (`chaos/defects`; the broker's own code has no trace of them), and `kafkatrial sensitivity`
-counts which of them the suite catches, by what, and after how many scripts. `kafkatrial simulate --defect NAME` hunts
+counts which of them the suite catches, by what, and after how many trials. `kafkatrial simulate --defect NAME` hunts
 one of them, shrinks what it finds and draws it. This page is made from the registry
 (`python -m chaos.defects.document`).
 
 {count} defects; {real} of them really happened, in Kafka or in another broker, as their sources say. The others are
-slips that somebody could make. *Found* is what the smallest script violates that is saved for the defect, and the seed
-of the script that it was shrunk from; tests run each of these again. Where there is a requirement instead, that is what
+slips that somebody could make. *Found* is what the smallest trial violates that is saved for the defect, and the seed
+of the trial that it was shrunk from; tests run each of these again. Where there is a requirement instead, that is what
 catches the defect on the target `simulation`.
 
 What the broker does not have yet cannot be broken: there are no defects of transactions, group members, fetch sessions
@@ -107,7 +107,7 @@ def _example(name: str) -> str:
     return (
         f"## A counterexample: `{name}`\n\n{saved.text}\n\nShrunk to {saved.size}, from seed {saved.seed}; it shows "
         f"{saved.at_ms} virtual milliseconds after the start of the cluster.\n\n"
-        f"```python\n{printed(saved.script)}\n```\n"
+        f"```python\n{printed(saved.trial)}\n```\n"
     )
 
 

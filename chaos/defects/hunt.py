@@ -30,12 +30,12 @@ def again(saved: Counterexample) -> Counterexample | None:
     """A saved counterexample as it is now; null where it does not hold any more."""
     of = defect(saved.defect)
     began_s = time.process_time()
-    found = violation_of(saved.script, of)
+    found = violation_of(saved.trial, of)
     took_s = time.process_time() - began_s
-    if found is None or found.name != saved.name or took_s >= SECONDS_MAX or violation_of(saved.script) is not None:
+    if found is None or found.name != saved.name or took_s >= SECONDS_MAX or violation_of(saved.trial) is not None:
         return None
     with of.seeded():
-        digest = run(saved.script).digest
+        digest = run(saved.trial).digest
     return replace(saved, text=found.text, at_ms=found.at_ms, digest=digest)
 
 
@@ -52,7 +52,7 @@ def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> st
     if not found.is_confirmed or again(found) is None:
         return f"seed {tried.seed} shows {tried.name}, but what it shrank to does not hold"
     keep(found)
-    return f"{found.name} by seed {tried.seed}, script {tried.scripts}, {tried.seconds:.0f} s: {found.size}"
+    return f"{found.name} by seed {tried.seed}, trial {tried.scripts}, {tried.seconds:.0f} s: {found.size}"
 
 
 def main() -> int:

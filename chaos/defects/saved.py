@@ -1,4 +1,4 @@
-"""The counterexamples that were found for the defects: for each the smallest script, with the seed that gave it.
+"""The counterexamples that were found for the defects: for each the smallest trial, with the seed that gave it.
 
 They lie beside this file as `counterexamples/NAME.json`. What is in them was really found: `keep` writes what shrinking
 has come to, and nobody else does.
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from chaos.simulation.counterexample import Counterexample
-from chaos.simulation.source import parsed
+from chaos.trial import Trial
+from conformance.trial_document import document, trial_of
 
 COUNTEREXAMPLES: Final = Path(__file__).parent / "counterexamples"
 
@@ -21,7 +22,7 @@ def saved_counterexample(defect: str) -> Counterexample | None:
         return None
     facts: Any = json.loads(path.read_text(encoding="utf-8"))
     return Counterexample(
-        script=parsed(facts["script"]),
+        trial=trial_of(facts, Trial),
         name=facts["name"],
         text=facts["text"],
         seed=facts["seed"],
@@ -36,12 +37,12 @@ def keep(found: Counterexample) -> Path:
     COUNTEREXAMPLES.mkdir(exist_ok=True)
     path = COUNTEREXAMPLES / f"{found.defect}.json"
     facts = {
+        "defect": found.defect,
         "name": found.name,
         "text": found.text,
         "seed": found.seed,
         "at_ms": found.at_ms,
         "digest": found.digest,
-        "script": repr(found.script),
     }
-    path.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    path.write_text(document(found.trial, facts), encoding="utf-8")
     return path

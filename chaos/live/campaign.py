@@ -27,10 +27,10 @@ from chaos.live.failure import Failure, save, shows, text_of
 from chaos.live.fault_kinds import KINDS
 from chaos.live.findings import Finding, search_round
 from chaos.live.report import Report
-from chaos.live.round import Round
 from chaos.live.session import fitted, run_on
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
+from chaos.trial import Trial
 from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.events import Event
 from fixtures.disk.kinds import DiskKind
@@ -109,12 +109,12 @@ class _Session:
     def run(self) -> None:
         rounds, empty, seed = 0, 0, self.plan.seed
         while not self._is_over(rounds) and empty < _EMPTY_MAX:
-            a_round = self._drawn(seed)
-            ran = [self._run(target, a_round) for target in self.plan.targets if not self._is_over(rounds)]
+            trial = self._drawn(seed)
+            ran = [self._run(target, trial) for target in self.plan.targets if not self._is_over(rounds)]
             rounds, empty = rounds + any(ran), 0 if any(ran) else empty + 1
             seed += 1
 
-    def _drawn(self, seed: int) -> Round:
+    def _drawn(self, seed: int) -> Trial:
         sought = self.plan.sought
         drawn = round_of(seed, self.plan.kinds if sought is None else sought.kinds)
         return (drawn if sought is None else search_round(sought, drawn)).under_load(self.plan.load)
@@ -126,13 +126,13 @@ class _Session:
         failed = plan.failures_max is not None and self.failures >= plan.failures_max
         return out_of_time or enough or failed
 
-    def _run(self, target: str, a_round: Round) -> bool:
+    def _run(self, target: str, trial: Trial) -> bool:
         """Run a round as far as the target can do it; false where it can do nothing of it."""
-        fitting = fitted(target, a_round, self.plan.disk)
+        fitting = fitted(target, trial, self.plan.disk)
         if not fitting.round.schedule:
             return False
         refused = tuple((repr(fault), reason) for fault, reason in fitting.refused.items())
-        run_dir = self.plan.out / f"{target.replace(':', '-')}-{a_round.seed}"
+        run_dir = self.plan.out / f"{target.replace(':', '-')}-{trial.seed}"
         self.tell(RoundStarted(target, fitting.round, refused, str(run_dir)))
         report = self.judged(target, fitting.round, run_dir)
         name = "" if report is None else self._shown(report)
@@ -147,18 +147,16 @@ class _Session:
             raise NothingRunsError(f"{NOT_RUN_MAX} rounds in a row could not be run, the last one: {self.reasons[-1]}")
         return True
 
-    def judged(self, target: str, a_round: Round, run_dir: Path) -> Report | None:
+    def judged(self, target: str, trial: Trial, run_dir: Path) -> Report | None:
         """Run a round; null where that was not possible."""
         began_s = time.monotonic()
         try:
-            report = run_on(
-                target, a_round, run_dir, lambda injected: self.tell(FaultInjected(injected)), self.plan.disk
-            )
+            report = run_on(target, trial, run_dir, lambda injected: self.tell(FaultInjected(injected)), self.plan.disk)
         except (NotInstalledError, UnknownTargetError):
             raise
         except (TargetError, ScriptNotRunError) as error:
             self.reasons.append(str(error))
-            self.tell(RoundNotRun(target, a_round, str(error)))
+            self.tell(RoundNotRun(target, trial, str(error)))
             return None
         self.tell(RoundJudged(target, report, str(run_dir), time.monotonic() - began_s))
         return report
@@ -202,7 +200,7 @@ class _Trials:
     def __post_init__(self) -> None:
         self.best_dir = self.run_dir
 
-    def shows(self, candidate: Round) -> bool:
+    def shows(self, candidate: Trial) -> bool:
         """Run it."""
         self.runs += 1
         run_dir = self.run_dir.with_name(f"{self.run_dir.name}{SHRINKING}{self.runs}")

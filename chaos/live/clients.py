@@ -11,7 +11,7 @@ from typing import Final, Generic
 from chaos.live.leader import Client, CoordinatorConnection, FollowingConnection, LeaderConnection
 from chaos.live.records import Records
 from chaos.live.retrying import RetryingProducer
-from chaos.live.round import (
+from chaos.trial import (
     Administrator,
     Committer,
     Keyed,
@@ -22,6 +22,7 @@ from chaos.live.round import (
     Tail,
     Workload,
 )
+from chaos.trial.workloads import DELIVERY_TIMEOUT_MS
 from conformance.concurrent import script
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.script import Phase
@@ -33,8 +34,6 @@ from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_group import RecordedGroupClient
 from fixtures.clients.stage import Event
 
-DELIVERY_TIMEOUT_MS: Final = 60_000
-"""Longer than any election: an idempotent producer that gives up has met a cluster that did not come back."""
 _AGAIN_S: Final = 0.05
 """How long a client that found no leader waits before it asks again."""
 _RECORD_BYTES: Final = 100

@@ -6,7 +6,7 @@ from typing import ClassVar
 from chaos.live.failure import Failure
 from chaos.live.injector import Injected
 from chaos.live.report import Report
-from chaos.live.round import Round
+from chaos.trial import Trial
 from conformance.events import Event
 
 
@@ -31,7 +31,7 @@ class RoundStarted(Event):
 
     event: ClassVar[str] = "round-started"
     target: str
-    round: Round
+    round: Trial
     refused: tuple[tuple[str, str], ...]
     run_dir: str
 
@@ -61,7 +61,7 @@ class RoundNotRun(Event):
 
     event: ClassVar[str] = "round-not-run"
     target: str
-    round: Round
+    round: Trial
     reason: str
 
 

@@ -1,11 +1,10 @@
 """A round that showed something, kept: a program to run it again, and what it was found with.
 
-A directory for each: `failure.json` for machines, `program.py` for people, `run/` with the history of the smallest
-round that showed it. Running it again means running the program's own round, so that one that a person has changed
-counts.
+A directory for each: `failure.json` with the trial, for `kafkatrial replay`; `program.py` for people; `run/` with the
+history of the smallest round that showed it. Running it again means running the program's own round, so that one that a
+person has changed counts.
 """
 
-import json
 import runpy
 import sys
 from dataclasses import dataclass
@@ -16,14 +15,14 @@ from typing import Any, Final
 
 from chaos.live.findings import FINDINGS
 from chaos.live.report import Report
-from chaos.live.round import Round
-from chaos.simulation.source import printed
+from chaos.trial import Trial
+from chaos.trial.source import printed
+from conformance.trial_document import document
 from linearizability.printable import printable
 from linearizability.temporary_folder import TemporaryFolder
 
 FILE_NAME: Final = "failure.json"
 PROGRAM_NAME: Final = "program.py"
-_FORMAT: Final = 1
 _WIDTH: Final = 118
 
 
@@ -42,7 +41,7 @@ class Failure:
     """
 
     target: str
-    round: Round
+    round: Trial
     name: str
     text: str
     runs: int = 0
@@ -67,7 +66,7 @@ kafkatrial.suite.activate()
 
 from chaos.faults import *
 from chaos.live.failure import run_program
-from chaos.live.round import *
+from chaos.trial import *
 
 TARGET = {target!r}
 NAME = {name!r}
@@ -107,16 +106,14 @@ def save(directory: Path, failure: Failure) -> None:
     """Write a failure. Raises `OSError`."""
     directory.mkdir(parents=True, exist_ok=True)
     facts = {
-        "format": _FORMAT,
         "target": failure.target,
         "name": failure.name,
         "text": failure.text,
         "seed": failure.round.seed,
         "runs": failure.runs,
         "is_confirmed": failure.is_confirmed,
-        "round": repr(failure.round),
     }
-    (directory / FILE_NAME).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    (directory / FILE_NAME).write_text(document(failure.round, facts), encoding="utf-8")
     (directory / PROGRAM_NAME).write_text(program_of(failure), encoding="utf-8")
 
 
@@ -132,12 +129,12 @@ def load(directory: Path) -> Failure:
         raise NotAFailureError(f"{program}: {type(error).__name__}: {error}") from None
 
 
-def run_program(a_round: Round, name: str, target: str) -> int:
+def run_program(trial: Trial, name: str, target: str) -> int:
     """Run a round and say what happened; the exit code: 0, or 1 where it shows what it was kept for."""
     from chaos.live.session import run_on
 
     with TemporaryFolder() as directory:
-        report = run_on(target, a_round, Path(directory) / "run")
+        report = run_on(target, trial, Path(directory) / "run")
     sys.stdout.write(f"{printable(told(report))}\n")
     return int(shows(report, name))
 
@@ -160,11 +157,16 @@ def told(report: Report) -> str:
     """What happened, some lines."""
     found = [f"violation {violation.name}: {violation.text}" for violation in report.violations] or ["no violation"]
     found += [f"unknown: {reason}" for reason in report.unknown]
-    found += [f"permitted: {name} ({count})" for name, count in report.permitted.items()]
+    return "\n".join((*found, *summary_of(report)))
+
+
+def summary_of(report: Report) -> list[str]:
+    """Return the lines that are beside the verdict."""
+    found = [f"permitted: {name} ({count})" for name, count in report.permitted.items()]
     found += [f"records of acks={'all' if acks < 0 else acks} lost: {lost:,}" for acks, lost in report.lost.items()]
     recovery_s = report.worked.recovery_s
     recovered = "not recovered" if recovery_s is None else f"recovered {recovery_s:.1f} s after the heal"
     found.append(
         f"{report.acknowledged:,} records acknowledged, at most {report.silence_max_s:.1f} s without one, {recovered}"
     )
-    return "\n".join(found)
+    return found

@@ -12,8 +12,8 @@ from typing import Final
 
 from chaos.faults import Cut, Held, HoldRequests, Isolate, Keeps, Kill, Listener, PowerCut, Reset, Role, Timed
 from chaos.live.report import Kept, Report
-from chaos.live.round import Cluster, OneByOne, Pipelined, Retrying, Round, Tail, Topic, Workload
 from chaos.live.strategies import SOON_MISSED
+from chaos.trial import STEADY_MS, Cluster, OneByOne, Pipelined, Retrying, Tail, Topic, Trial, Workload
 
 ALL: Final = -1
 """Acks, as the protocol has it."""
@@ -35,7 +35,7 @@ class Finding:
 
     name: str
     text: str
-    round: Round
+    round: Trial
     is_seen: Callable[[Report], bool]
     kinds: tuple[str, ...]
     is_of_all: bool = False
@@ -64,18 +64,19 @@ def _round(
     min_insync_replicas: int = 2,
     unclean: bool = False,
     flushes: bool = False,
-) -> Round:
+) -> Trial:
     properties = {
         "min.insync.replicas": str(min_insync_replicas),
         "unclean.leader.election.enable": str(unclean).lower(),
     }
     if flushes:
         properties["flush.messages"] = "1"
-    return Round(
+    return Trial(
         cluster=Cluster(properties=SOON_MISSED),
-        topic=Topic(properties=tuple(properties.items())),
-        workloads=workloads,
+        topics=(Topic(properties=tuple(properties.items())),),
+        clients=workloads,
         schedule=schedule,
+        steady_ms=STEADY_MS,
     )
 
 
@@ -202,6 +203,6 @@ _EVERY: Final = (
 FINDINGS: Final = {each.name: each for each in _EVERY}
 
 
-def search_round(sought: Finding, drawn: Round) -> Round:
+def search_round(sought: Finding, drawn: Trial) -> Trial:
     """A drawn round's schedule, on the cluster, topic and clients of a finding."""
     return replace(sought.round, seed=drawn.seed, schedule=drawn.schedule)

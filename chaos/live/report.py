@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from chaos.live.coverage import coverage_of
 from chaos.live.injector import Injected
-from chaos.live.round import Round
+from chaos.trial import Trial
 from fixtures.targets.replica_logs import Divergence
 from linearizability.anomalies.settings import Settings
 from linearizability.check import judge_history
@@ -47,6 +47,7 @@ class Worked:
     :ivar work_s: from the first client's start to then.
     :ivar unwritten: partitions that took no record after that, within the bound.
     :ivar unhealed: faults that still hold after healing.
+    :ivar of_clients: what clients with steps have found to be wrong while they ran.
     """
 
     injected: tuple[Injected, ...] = ()
@@ -57,6 +58,7 @@ class Worked:
     work_s: float = 0.0
     unwritten: tuple[int, ...] = ()
     unhealed: tuple[str, ...] = ()
+    of_clients: tuple[Violation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Report:
     :ivar residue: what is left on this machine after the cluster was stopped.
     """
 
-    round: Round
+    round: Trial
     target: str
     judgement: Judgement
     worked: Worked
@@ -95,6 +97,7 @@ class Report:
         found += [
             Violation("node-ended", f"node {node} ended by itself: {words}") for node, words in self.worked.deaths
         ]
+        found += self.worked.of_clients
         found += [Violation("replicas-differ", str(divergence)) for divergence in self.worked.divergences]
         found += [Violation("residue", line) for line in (*self.worked.unhealed, *self.residue)]
         return (*found, *(Violation("not-recovered", text) for text in self._not_recovered()))
@@ -139,21 +142,23 @@ class Report:
         return Verdict.UNKNOWN if self.unknown else Verdict.OK
 
 
-def report_of(history: History, a_round: Round, target: str, worked: Worked) -> Report:
+def report_of(history: History, trial: Trial, target: str, worked: Worked) -> Report:
     """Judge a round's history, and count."""
-    topic = a_round.topic
+    topic = trial.topic
     produced = {row["op_id"]: row for row in history.table("operations").to_pylist() if row["f"] == "produce"}
-    records = history.table("records", ["op_id", "direction", "partition", "value"]).to_pylist()
+    records = history.table("records", ["op_id", "direction", "topic", "partition", "value"]).to_pylist()
     sent = [(produced[row["op_id"]], row) for row in records if row["direction"] == "send" and row["op_id"] in produced]
     properties = Settings({topic.name: dict(topic.properties)}, history.run.cluster, ())
     needed = min(properties.numbers(topic.name, "min.insync.replicas"), default=1)
     return Report(
-        round=a_round,
+        round=trial,
         target=target,
         judgement=judge_history(history),
         worked=worked,
         produced=Counter((operation["acks"], _KEPT[operation["outcome"]]) for operation, _ in sent),
-        lost=Counter() if is_compacted(a_round) else _lost(history, records, sent),
+        lost=Counter()
+        if is_compacted(trial)
+        else _lost(history, records, (each for each in sent if each[1]["topic"] == topic.name)),
         errors=Counter((row["acks"], row["error"]) for row in produced.values() if row["error"] is not None),
         coverage=coverage_of(history, topic.name, needed),
         silences_s=_silences_s(produced.values()),
@@ -175,9 +180,9 @@ def _longest_ns(times: Sequence[int]) -> int:
     return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0)
 
 
-def is_compacted(a_round: Round) -> bool:
+def is_compacted(trial: Trial) -> bool:
     """Whether the topic's records may be dropped for newer ones of their keys."""
-    return "compact" in dict(a_round.topic.properties).get("cleanup.policy", "")
+    return "compact" in dict(trial.topic.properties).get("cleanup.policy", "")
 
 
 def _lost(history: History, records: Sequence[Row], sent: Iterable[tuple[Row, Row]]) -> Counter[int]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from chaos.live.leader import LeaderConnection
 from chaos.live.records import Records
-from chaos.live.round import Retrying
+from chaos.trial import Retrying
 from conformance.concurrent.script import Phase
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients import requests

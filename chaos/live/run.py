@@ -16,8 +16,9 @@ from chaos.faults import Unregister
 from chaos.live.clients import clients_of, write_ends
 from chaos.live.injector import BreakableTarget, Injected, Injector
 from chaos.live.report import Report, Worked, is_compacted, report_of
-from chaos.live.round import Round
+from chaos.live.stepping import SteppingClients
 from chaos.live.watch import PERIOD_S, View, Watch
+from chaos.trial import Topic, Trial
 from conformance.concurrent.actors import Actor
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
@@ -39,7 +40,7 @@ class LiveTarget(Target, BreakableTarget):
     """A started cluster of processes."""
 
 
-def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = lambda _: None) -> Report:
+def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lambda _: None) -> Report:
     """Run it. The history stays in `run_dir`, also of a round that is interrupted.
 
     Raises:
@@ -47,41 +48,47 @@ def run_round(target: LiveTarget, run_dir: Path, a_round: Round, told: Told = la
         TargetError: a control failed, or a node did not come back.
     """
     clock = target.transport
-    with HistoryRun(target, run_dir, a_round.seed) as run, run.raw_client() as admin:
-        topic = a_round.topic
-        settings = TopicSettings(topic.partitions, topic.replication_factor, topic.properties)
-        surroundings = run.make_topic(topic.name, settings, admin)
+    with HistoryRun(target, run_dir, trial.seed) as run, run.raw_client() as admin:
+        settings = _settings(trial.topic)
+        surroundings = run.make_topic(trial.topic.name, settings, admin)
+        for topic in trial.topics[1:]:
+            run.make_topic(topic.name, _settings(topic), admin)
+        for step in trial.created_topics:
+            surroundings.recorder.topic(step.topic, dict(step.properties))
         began_s = clock.monotonic()
         with ExitStack() as watching:
-            watch = Watch(surroundings, a_round.group)
+            watch = Watch(surroundings, trial.group)
             watch.start()
             watching.callback(watch.stop)
-            healing = _Healing(target, surroundings, watch.view, a_round, told)
-            _work(target, surroundings, a_round, healing)
+            healing = _Healing(target, surroundings, watch.view, trial, told)
+            stepping = SteppingClients(surroundings, trial, watch.view.node)
+            _work(target, surroundings, trial, healing, stepping)
             worked_s = clock.monotonic()
             surroundings = replace(surroundings, replicas=_replicas(watch.view, surroundings))
             unwritten: tuple[int, ...] = ()
             if healing.recovery_s is not None:
-                kept = not a_round.may_replace_timestamps
+                kept = not trial.may_replace_timestamps
                 left_s = max(_WRITE_ENDS_MIN_S, healing.left_s)
                 unwritten = write_ends(surroundings, timestamp_kept=kept, timeout_s=left_s)
             if is_in_order := healing.recovery_s is not None and not unwritten:
                 run.drain(surroundings, _settled(settings, watch.view), admin)
+                stepping.read_back()
         if is_in_order:
             record_replicas(surroundings)
         worked = Worked(
             injected=tuple(healing.injector.injected),
             deaths=tuple(sorted(healing.injector.nodes.deaths.items())),
-            divergences=tuple(_divergences(target, a_round)),
+            divergences=tuple(_divergences(target, trial)),
             recovery_s=healing.recovery_s,
             bound_s=healing.bound_s,
             work_s=worked_s - began_s,
             unwritten=unwritten,
             unhealed=unhealed(target),
+            of_clients=tuple(stepping.violations),
         )
     history = open_history(run_dir)
     validate(history)
-    report = report_of(history, a_round, target.name, worked)
+    report = report_of(history, trial, target.name, worked)
     return replace(report, overhead_s=clock.monotonic() - worked_s)
 
 
@@ -94,11 +101,11 @@ def unhealed(target: BreakableTarget) -> tuple[str, ...]:
 class _Healing:
     """The injection of a round: the schedule, then the time until the cluster is in order, then some more."""
 
-    def __init__(self, target: LiveTarget, surroundings: Surroundings, view: View, a_round: Round, told: Told) -> None:
+    def __init__(self, target: LiveTarget, surroundings: Surroundings, view: View, trial: Trial, told: Told) -> None:
         self._surroundings = surroundings
         self._nodes = [node.id for node in target.nodes]
         self._view = view
-        self._round = a_round
+        self._round = trial
         self._cancelled = target.stage.event()
         self._over = target.stage.event()
         self._begun = False
@@ -106,12 +113,12 @@ class _Healing:
             target,
             surroundings,
             view,
-            a_round.schedule,
-            a_round.steady_ms,
-            a_round.seed,
+            trial.schedule,
+            trial.steady_ms,
+            trial.seed,
             self._cancelled,
             told,
-            a_round.flushes_each_message,
+            trial.flushes_each_message,
         )
         self.bound_s = Schedule(Settings({}, target.cluster_properties, ())).allowed_ns / 1e9
         self.recovery_s: float | None = None
@@ -155,12 +162,18 @@ class _Healing:
         self._cancelled.wait(self._round.healed_ms / 1000)
 
 
-def _work(target: LiveTarget, surroundings: Surroundings, a_round: Round, healing: _Healing) -> None:
+def _settings(topic: Topic) -> TopicSettings:
+    return TopicSettings(topic.partitions, topic.replication_factor, topic.properties)
+
+
+def _work(
+    target: LiveTarget, surroundings: Surroundings, trial: Trial, healing: _Healing, stepping: SteppingClients
+) -> None:
     """Until the schedule is over and healed. Interrupted, it heals at once."""
-    actors: list[Actor] = []
+    actors: list[Actor] = [stepping] if trial.stepping else []
     try:
-        for workload in a_round.workloads:
-            actors += clients_of(workload, surroundings, timestamp_kept=not a_round.may_replace_timestamps)
+        for workload in trial.workloads:
+            actors += clients_of(workload, surroundings, timestamp_kept=not trial.may_replace_timestamps)
         run_phase(Phase.FAULTY, actors, [healing], target.stage)
     finally:
         healing.cancel()
@@ -169,30 +182,33 @@ def _work(target: LiveTarget, surroundings: Surroundings, a_round: Round, healin
 
 
 def _replicas(view: View, surroundings: Surroundings) -> dict[int, Replicas]:
-    """Who leads now, and who has replicas; they may have been moved."""
+    """Return the leader and the replicas of each partition now: clients may have moved and added some."""
     seen = view.partitions
     return {
-        partition: Replicas(seen[partition].leader, seen[partition].replicas)
-        if partition in seen and seen[partition].leader >= 0
-        else before
-        for partition, before in surroundings.replicas.items()
+        **surroundings.replicas,
+        **{
+            partition: Replicas(seen[partition].leader, seen[partition].replicas)
+            for partition in seen
+            if seen[partition].leader >= 0
+        },
     }
 
 
 def _settled(settings: TopicSettings, view: View) -> TopicSettings:
-    """As many replicas as the partition with the fewest has now."""
+    """Return the number of partitions now, and that of replicas of the partition with the fewest."""
     return replace(
         settings,
+        partitions=max(settings.partitions, len(view.partitions)),
         replication_factor=min(
             (len(seen.replicas) for seen in view.partitions.values()), default=settings.replication_factor
         ),
     )
 
 
-def _divergences(target: LiveTarget, a_round: Round) -> Sequence[Divergence]:
-    """Of the round's own topic, unless it is compacted: compaction changes replicas independently."""
-    if is_compacted(a_round) or Capability.LOG_DIRECTORIES not in target.capabilities:
+def _divergences(target: LiveTarget, trial: Trial) -> Sequence[Divergence]:
+    """Of the trial's own topic, unless it is compacted: compaction changes replicas independently."""
+    if is_compacted(trial) or Capability.LOG_DIRECTORIES not in target.capabilities:
         return ()
     directories = {str(node.id): target.log_directories(node.id)[0] for node in target.nodes}
-    prefix = f"{a_round.topic.name}-"
+    prefix = f"{trial.topic.name}-"
     return [each for each in find_divergences(directories) if each.partition.startswith(prefix)]

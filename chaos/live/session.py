@@ -9,8 +9,8 @@ from chaos.faults import Fault
 from chaos.live.abilities import needs_of, refusals
 from chaos.live.injector import Injected
 from chaos.live.report import Report
-from chaos.live.round import Round
 from chaos.live.run import LiveTarget, run_round
+from chaos.trial import Trial
 from conformance.concurrent.surroundings import ScriptNotRunError
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import parse_target
@@ -27,25 +27,25 @@ class Fitted:
     :ivar refused: what it cannot, each with the reason.
     """
 
-    round: Round
+    round: Trial
     refused: dict[Fault, str]
 
 
-def fitted(target: str, a_round: Round, disk: DiskKind | None = None) -> Fitted:
+def fitted(target: str, trial: Trial, disk: DiskKind | None = None) -> Fitted:
     """Leave out what a target cannot do. Nothing starts.
 
     :param disk: what its nodes' log directories lie on; null: the best that there is, where the round takes one.
     :raises UnknownTargetError: there is no such target.
     :raises NotInstalledError: this machine has no such disk.
     """
-    refused = refusals(_target(target, a_round, None, disk), a_round.schedule)
-    kept = tuple(timed for timed in a_round.schedule if timed.fault not in refused)
-    return Fitted(replace(a_round, schedule=kept), refused)
+    refused = refusals(_target(target, trial, None, disk), trial.schedule)
+    kept = tuple(timed for timed in trial.schedule if timed.fault not in refused)
+    return Fitted(replace(trial, schedule=kept), refused)
 
 
 def run_on(
     target: str,
-    a_round: Round,
+    trial: Trial,
     run_dir: Path,
     told: Callable[[Injected], None] = lambda _: None,
     disk: DiskKind | None = None,
@@ -57,10 +57,10 @@ def run_on(
         ScriptNotRunError: the topic was not made.
     """
     with TemporaryFolder() as work_dir:
-        cluster = _target(target, a_round, Path(work_dir), disk)
+        cluster = _target(target, trial, Path(work_dir), disk)
         try:
             with cluster:
-                report = run_round(cluster, run_dir, a_round, told)
+                report = run_round(cluster, run_dir, trial, told)
         except (TargetError, ScriptNotRunError) as error:
             if left := residue_of(Path(work_dir), os.getpid()):
                 raise TargetError(f"{error}; and it left behind: {'; '.join(left)}") from error
@@ -70,13 +70,13 @@ def run_on(
         return replace(report, residue=residue_of(Path(work_dir), os.getpid()))
 
 
-def _target(name: str, a_round: Round, work_dir: Path | None, disk: DiskKind | None) -> LiveTarget:
+def _target(name: str, trial: Trial, work_dir: Path | None, disk: DiskKind | None) -> LiveTarget:
     target: Target = parse_target(
         name,
-        a_round.cluster.nodes,
-        properties=dict(a_round.cluster.properties),
+        trial.cluster.nodes,
+        properties=dict(trial.cluster.properties),
         work_dir=work_dir,
-        prepare=PREPARED & needs_of(a_round.schedule),
+        prepare=PREPARED & needs_of(trial.schedule),
         disk=disk,
     )
     if not isinstance(target, ProcessTarget) or not isinstance(target.processes, ProcessSupervision):

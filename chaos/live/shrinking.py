@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from chaos.faults import Timed
-from chaos.live.round import Keyed, OneByOne, Pipelined, Round
+from chaos.trial import Keyed, OneByOne, Pipelined, Trial
 
 _SHORT_MS: Final = 1_000
 """What lasts no longer is not made shorter."""
@@ -24,49 +24,49 @@ _SHORT_MS: Final = 1_000
 class Smallest:
     """The result, and how many rounds ran on the way to it."""
 
-    round: Round
+    round: Trial
     runs: int
 
 
-def smallest(a_round: Round, shows: Callable[[Round], bool], may_go_on: Callable[[int], bool]) -> Smallest:
+def smallest(trial: Trial, shows: Callable[[Trial], bool], may_go_on: Callable[[int], bool]) -> Smallest:
     """The smallest round found. The one to begin with counts as showing it, and is not run.
 
     :param may_go_on: asked before each run, with how many there were.
     """
     runs = 0
-    tried = {a_round}
-    found: Round | None = a_round
+    tried = {trial}
+    found: Trial | None = trial
     while found is not None:
-        a_round, found = found, None
-        for candidate in _smaller(a_round):
+        trial, found = found, None
+        for candidate in _smaller(trial):
             if candidate in tried:
                 continue
             if not may_go_on(runs):
-                return Smallest(a_round, runs)
+                return Smallest(trial, runs)
             tried.add(candidate)
             runs += 1
             if shows(candidate):
                 found = candidate
                 break
-    return Smallest(a_round, runs)
+    return Smallest(trial, runs)
 
 
-def _smaller(a_round: Round) -> Iterator[Round]:
+def _smaller(trial: Trial) -> Iterator[Trial]:
     """Rounds that are one step smaller, the largest steps first."""
-    for schedule in _fewer(a_round.schedule):
-        yield replace(a_round, schedule=_from_the_beginning(schedule))
-    for number in range(len(a_round.workloads)):
-        rest = a_round.workloads[:number] + a_round.workloads[number + 1 :]
+    for schedule in _fewer(trial.schedule):
+        yield replace(trial, schedule=_from_the_beginning(schedule))
+    for number in range(len(trial.clients)):
+        rest = trial.clients[:number] + trial.clients[number + 1 :]
         if any(isinstance(workload, Pipelined | OneByOne | Keyed) for workload in rest):
-            yield replace(a_round, workloads=rest)
-    if a_round.topic.partitions > 1:
-        yield replace(a_round, topic=replace(a_round.topic, partitions=1))
-    if a_round.schedule and max(timed.at_ms for timed in a_round.schedule) > _SHORT_MS:
-        yield replace(a_round, schedule=tuple(replace(timed, at_ms=timed.at_ms // 2) for timed in a_round.schedule))
-    for number, timed in enumerate(a_round.schedule):
+            yield replace(trial, clients=rest)
+    if trial.topic.partitions > 1:
+        yield replace(trial, topics=(replace(trial.topic, partitions=1), *trial.topics[1:]))
+    if trial.schedule and max(timed.at_ms for timed in trial.schedule) > _SHORT_MS:
+        yield replace(trial, schedule=tuple(replace(timed, at_ms=timed.at_ms // 2) for timed in trial.schedule))
+    for number, timed in enumerate(trial.schedule):
         if timed.for_ms > _SHORT_MS:
             shorter = replace(timed, for_ms=timed.for_ms // 2)
-            yield replace(a_round, schedule=(*a_round.schedule[:number], shorter, *a_round.schedule[number + 1 :]))
+            yield replace(trial, schedule=(*trial.schedule[:number], shorter, *trial.schedule[number + 1 :]))
 
 
 def _fewer(schedule: tuple[Timed, ...]) -> Iterator[tuple[Timed, ...]]:

@@ -17,7 +17,10 @@ from hypothesis.core import HypothesisHandle
 from hypothesis.strategies import SearchStrategy
 
 from chaos.live.fault_kinds import KINDS, LASTING, schedules
-from chaos.live.round import (
+from chaos.simulation.choice import chosen
+from chaos.simulation.shape import Shape
+from chaos.trial import (
+    STEADY_MS,
     Administrator,
     Cluster,
     Committer,
@@ -25,13 +28,11 @@ from chaos.live.round import (
     LeaderReader,
     OneByOne,
     Pipelined,
-    Round,
     Tail,
     Topic,
+    Trial,
     Workload,
 )
-from chaos.simulation.choice import chosen
-from chaos.simulation.shape import Shape
 
 T = TypeVar("T")
 Properties = tuple[tuple[str, str], ...]
@@ -75,7 +76,7 @@ _BYTES: Final = 8_192
 
 
 @st.composite
-def rounds(draw: st.DrawFn, kinds: tuple[str, ...]) -> Round:
+def rounds(draw: st.DrawFn, kinds: tuple[str, ...]) -> Trial:
     """Rounds with faults of some of these kinds."""
     shape = draw(st.sampled_from(_SHAPES))
     properties = draw(st.sampled_from(_TOPICS))
@@ -84,11 +85,12 @@ def rounds(draw: st.DrawFn, kinds: tuple[str, ...]) -> Round:
     workloads = dict.fromkeys((*writers, *draw(_some(_WRITERS, 1, 3)), *draw(_some(_OTHERS, 1, 3))))
     compacts = _COMPACTS_SOON if properties[-len(_COMPACTED) :] == _COMPACTED else ()
     ((name, partitions),) = shape.topics
-    return Round(
+    return Trial(
         cluster=Cluster(shape.nodes, (), (*SOON_MISSED, *compacts, *draw(_lags()))),
-        topic=Topic(name, partitions, shape.replication_factor, properties),
-        workloads=tuple(workloads),
+        topics=(Topic(name, partitions, shape.replication_factor, properties),),
+        clients=tuple(workloads),
         schedule=draw(schedules(shape, in_play)),
+        steady_ms=STEADY_MS,
     )
 
 
@@ -101,7 +103,7 @@ def _some(of: tuple[T, ...], least: int, most: int) -> SearchStrategy[tuple[T, .
     return st.lists(st.sampled_from(of), min_size=least, max_size=min(most, len(of)), unique=True).map(tuple)
 
 
-def round_of(seed: int, kinds: tuple[str, ...] = tuple(KINDS)) -> Round:
+def round_of(seed: int, kinds: tuple[str, ...] = tuple(KINDS)) -> Trial:
     """The round of a seed: the same in any process, with this version of kafkatrial and of Hypothesis."""
     random = Random(seed)
     draw, drawn = _drawing(kinds)
@@ -112,13 +114,13 @@ def round_of(seed: int, kinds: tuple[str, ...] = tuple(KINDS)) -> Round:
 
 
 @cache
-def _drawing(kinds: tuple[str, ...]) -> tuple[Callable[[bytes], bytes | None], list[Round]]:
-    drawn: list[Round] = []
+def _drawing(kinds: tuple[str, ...]) -> tuple[Callable[[bytes], bytes | None], list[Trial]]:
+    drawn: list[Trial] = []
 
     @settings(database=None, deadline=None)
     @given(rounds(kinds))
-    def collect(a_round: Round) -> None:
-        drawn.append(a_round)
+    def collect(trial: Trial) -> None:
+        drawn.append(trial)
 
     handle: HypothesisHandle = collect.hypothesis  # type: ignore[attr-defined]  # put there by `given`
     return handle.fuzz_one_input, drawn

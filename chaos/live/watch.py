@@ -120,13 +120,13 @@ class View:
                 return None
 
     def is_whole(self, partitions: int, nodes: Iterable[int], since_ns: int) -> bool:
-        """Whether all nodes have answered what was asked since, and so many partitions are whole by such an answer.
+        """Whether all nodes have responded to requests sent since, and at least `partitions` are whole by one.
 
         A cluster that has forgotten the topic answers, too.
         """
         seen = self.partitions.values()
         heard = all(self._heard_ns.get(node, since_ns) > since_ns for node in nodes)
-        return heard and len(seen) == partitions and all(each.is_whole and each.at_ns > since_ns for each in seen)
+        return heard and len(seen) >= partitions and all(each.is_whole and each.at_ns > since_ns for each in seen)
 
 
 def _is_newer(seen: PartitionSeen, known: PartitionSeen) -> bool:

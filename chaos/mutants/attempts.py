@@ -12,9 +12,9 @@ from pathlib import Path
 from chaos.defects.saved import COUNTEREXAMPLES, saved_counterexample
 from chaos.simulation.examination import AT_ONCE, EXAMS
 from chaos.simulation.run import run
-from chaos.simulation.script import Script, Topic
 from chaos.simulation.seeds import script_of
 from chaos.simulation.target import Simulation
+from chaos.trial import Topic, Trial
 from conformance.engine import run_requirements
 from conformance.events import RequirementJudged
 from conformance.profiles import Profile
@@ -49,15 +49,15 @@ def attempt(name: str) -> str:
     return "; ".join(f"{event.requirement} {event.verdict}" for event in broken)
 
 
-def _script(name: str) -> Script:
+def _script(name: str) -> Trial:
     """Of a seed, of the defect that it has shown, or of nothing but exams, by its seed."""
     if name.isdecimal():
         return script_of(int(name))
     if name.startswith(_EXAMS):
-        return Script(topics=(Topic(partitions=2),), seed=int(name.removeprefix(_EXAMS)))
+        return Trial(topics=(Topic(partitions=2),), seed=int(name.removeprefix(_EXAMS)))
     saved = saved_counterexample(name)
     assert saved is not None
-    return saved.script
+    return saved.trial
 
 
 @cache

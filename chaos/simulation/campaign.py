@@ -1,4 +1,4 @@
-"""A campaign: seeds by the thousand over worker processes, until so many fail; then their scripts are made small.
+"""A campaign: seeds by the thousand over worker processes, until so many fail; then their trials are made small.
 
 Saved failures run first. Seeds are reported in their order, and the first that fails is the lowest that fails, however
 many workers there are; the same seeds give the same events, but for times.
@@ -30,7 +30,7 @@ from chaos.simulation.workers import in_order
 from conformance.events import Event
 
 SEED_SECONDS_MAX: Final = 120.0
-"""Of one script, which takes a tenth of a second."""
+"""Of one trial, which takes a tenth of a second."""
 _SHRUNK_MAX: Final = 8
 
 
@@ -42,7 +42,7 @@ class Plan:
     :param seconds_max: after which no seed begins; null: without end.
     :param defect: by name; empty: none.
     :param failures_max: how many failing seeds end it; null: none does.
-    :param shrink_runs_max: scripts to shrink one failure by.
+    :param shrink_runs_max: trials to shrink one failure by.
     """
 
     first: int = 0
@@ -78,7 +78,7 @@ def _replay(plan: Plan, saved: Sequence[Saved]) -> Generator[Event, None, int]:
     """Run saved failures; how many of them still fail."""
     failures = 0
     results = in_order(
-        RunScripts(plan.defect, tuple(each.script for each in saved)),
+        RunScripts(plan.defect, tuple(each.trial for each in saved)),
         iter(range(len(saved))),
         workers=min(plan.workers, max(1, len(saved))),
         limit_s=SEED_SECONDS_MAX,
@@ -149,7 +149,7 @@ def _shrink(plan: Plan, failing: Sequence[SeedRan]) -> Generator[Event, None, No
 
 def _unshrunk(plan: Plan, ran: SeedRan) -> Counterexample:
     return Counterexample(
-        script=script_of(ran.seed),
+        trial=script_of(ran.seed),
         name=ran.name,
         text=ran.text,
         seed=ran.seed,
@@ -165,4 +165,4 @@ def _overdue(seed: int) -> SeedRan:
 
 
 def _endless() -> str:
-    return f"the script has not ended after {SEED_SECONDS_MAX:.0f} s of real time"
+    return f"the trial has not ended after {SEED_SECONDS_MAX:.0f} s of real time"

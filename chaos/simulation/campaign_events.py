@@ -47,7 +47,7 @@ class FailureReplayed(Event):
 
 @dataclass(frozen=True, slots=True)
 class SeedRan(Event):
-    """A seed's script ran, and was judged.
+    """A seed's trial ran, and was judged.
 
     :param seconds: of the worker's processor.
     :param coverage: how often each state or transition was reached.
@@ -70,7 +70,7 @@ class SeedRan(Event):
 
 @dataclass(frozen=True, slots=True)
 class ShrinkingStarted(Event):
-    """The scripts of these seeds are made small."""
+    """The trials of these seeds are made small."""
 
     event: ClassVar[str] = "shrinking-started"
     seeds: tuple[int, ...]
@@ -79,7 +79,7 @@ class ShrinkingStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Shrunk(Event):
-    """The smallest script found that violates the same."""
+    """The smallest trial found that violates the same."""
 
     event: ClassVar[str] = "shrunk"
     counterexample: Counterexample

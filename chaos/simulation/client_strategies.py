@@ -1,4 +1,4 @@
-"""Hypothesis strategies over the clients of a simulated script: kinds of clients, and the kinds of steps of each.
+"""Hypothesis strategies over the clients of a simulated trial: kinds of clients, and the kinds of steps of each.
 
 A kind is a producer or a consumer of one sort, or raw clients with steps of one sort. Steps follow each other for some
 ten virtual seconds, so that there is work on the way when a fault comes.
@@ -14,7 +14,8 @@ from hypothesis.strategies import SearchStrategy
 from chaos.faults import Role
 from chaos.simulation.choice import chosen
 from chaos.simulation.clients.descriptions import SUBJECTS
-from chaos.simulation.script import (
+from chaos.simulation.shape import Shape
+from chaos.trial import (
     AddPartitions,
     AlterTopic,
     AskEnd,
@@ -46,7 +47,6 @@ from chaos.simulation.script import (
     SendNonsense,
     SendOnce,
 )
-from chaos.simulation.shape import Shape
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ _NO_NODE: Final = 99
 
 
 def client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:
-    """Clients of some kinds; a producer is among them in most scripts, since nothing is kept that nobody sent."""
+    """Clients of some kinds; a producer is among them in most trials, since nothing is kept that nobody sent."""
     producers = [kind for kind in kinds if kind in _PRODUCING] or ["idempotent"]
     first = chosen(*(_clients(kind, shape) for kind in producers))
     more = chosen(*(_clients(kind, shape) for kind in kinds))

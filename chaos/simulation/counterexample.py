@@ -1,13 +1,13 @@
-"""A script that shows a violation, as a program for a person to read, change and start."""
+"""A trial that shows a violation, as a program for a person to read, change and start."""
 
 import sys
 from dataclasses import dataclass
 from textwrap import fill
 
 from chaos.simulation.run import Outcome, run
-from chaos.simulation.script import Client, Poll, Script, Send
 from chaos.simulation.seeding import seeded
-from chaos.simulation.source import printed
+from chaos.trial import Client, Poll, Send, SteppingClient, Trial
+from chaos.trial.source import printed
 from linearizability.printable import PROGRAM_MAX, printable
 
 _WIDTH = 118
@@ -15,17 +15,17 @@ _WIDTH = 118
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A violation and the smallest script found that shows it.
+    """A violation and the smallest trial found that shows it.
 
-    :param seed: from which it was found; null for a script that was written.
+    :param seed: from which it was found; null for a trial that was written.
     :param defect: with which it violates; empty: with none.
     :param at_ms: when, in virtual time.
     :param digest: of the run, the same whenever it runs again.
     :param is_confirmed: it ran twice, to the same digest.
-    :param runs: how many scripts shrinking took.
+    :param runs: how many trials shrinking took.
     """
 
-    script: Script
+    trial: Trial
     name: str
     text: str
     seed: int | None
@@ -43,14 +43,16 @@ class Counterexample:
     @property
     def size(self) -> str:
         """`2 clients, 5 operations, 1 fault`."""
-        script = self.script
-        operations = sum(map(operations_of, script.clients))
-        counts = ((len(script.clients), "client"), (operations, "operation"), (len(script.schedule), "fault"))
+        trial = self.trial
+        operations = sum(map(operations_of, trial.clients))
+        counts = ((len(trial.clients), "client"), (operations, "operation"), (len(trial.schedule), "fault"))
         return ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
 
 
 def operations_of(client: Client) -> int:
-    """How many operations a client's steps ask for, at least."""
+    """Return the number of operations of a client's steps, at least; of a workload, 1."""
+    if not isinstance(client, SteppingClient):
+        return 1
     return sum(
         step.batches if isinstance(step, Send) else step.times if isinstance(step, Poll) else 1 for step in client.steps
     )
@@ -68,17 +70,17 @@ kafkatrial.suite.activate()
 
 from chaos.faults import *
 from chaos.simulation.counterexample import run_program
-from chaos.simulation.script import *
+from chaos.trial import *
 
-script = {script}
+trial = {trial}
 
 if __name__ == "__main__":
-    raise SystemExit(run_program(script{defect}))
+    raise SystemExit(run_program(trial{defect}))
 '''
 
 
 def program_of(counterexample: Counterexample) -> str:
-    """The source of a program that runs the script, says what happened, and exits 1 where that is a violation."""
+    """The source of a program that runs the trial, says what happened, and exits 1 where that is a violation."""
     found = counterexample
     story = [found.text] if found.text else []
     story.append(f"Shrunk to {found.size}. The run's digest is {found.digest}.")
@@ -87,7 +89,7 @@ def program_of(counterexample: Counterexample) -> str:
     return _PROGRAM.format(
         title=f"{found.name}, {found.at_ms} virtual milliseconds after the start of the cluster.",
         story="\n\n".join(fill(_plain(paragraph), _WIDTH) for paragraph in story),
-        script=printed(found.script, used=len("script = ")),
+        trial=printed(found.trial, used=len("trial = ")),
         defect=f", defect={found.defect!r}" if found.defect else "",
     )
 
@@ -97,10 +99,10 @@ def _plain(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"""', "'''")
 
 
-def run_program(script: Script, *, defect: str = "") -> int:
-    """Run a script and say what happened; the exit code: 0, or 1 where something is violated."""
+def run_program(trial: Trial, *, defect: str = "") -> int:
+    """Run a trial and say what happened; the exit code: 0, or 1 where something is violated."""
     with seeded(defect):
-        outcome = run(script)
+        outcome = run(trial)
     sys.stdout.write(f"{printable(told(outcome), PROGRAM_MAX)}\n")
     return 0 if outcome.violation is None else 1
 

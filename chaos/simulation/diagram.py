@@ -54,7 +54,7 @@ def diagram_of(found: Counterexample, record: Record, nodes: int) -> SpaceTime:
 
 def _facts(found: Counterexample) -> tuple[tuple[str, str], ...]:
     return (
-        ("Found by", "a script that was written" if found.seed is None else found.command),
+        ("Found by", "a trial that was written" if found.seed is None else found.command),
         ("Defect", found.defect or "none"),
         ("Script", found.size),
         ("Digest", found.digest),
@@ -88,7 +88,7 @@ def _chosen_messages(messages: list[Passed], focus: list[int]) -> list[Passed]:
 
 
 def _first_of_clients(messages: list[Passed]) -> int:
-    """Where the script's own clients begin: what comes before is how the cluster starts."""
+    """Where the trial's own clients begin: what comes before is how the cluster starts."""
     return next((number for number, passed in enumerate(messages) if 0 < _client_number(passed.source) < _HELPERS), 0)
 
 
@@ -185,7 +185,7 @@ def _is_client(place: str) -> bool:
 
 
 def _client_number(place: str) -> int:
-    """Helpers, which are no part of the script, count from a thousand; zero of a node."""
+    """Helpers, which are no part of the trial, count from a thousand; zero of a node."""
     digits = "" if place.isdecimal() else place.removeprefix(f"{_CLIENT}-")
     return int(digits) if digits.isdecimal() else 0
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from chaos.simulation.clients.client import Surroundings
 from chaos.simulation.clients.consumer import Consumer
-from chaos.simulation.clients.process import Behaviour, Process, Sleep
+from chaos.simulation.clients.process import Behaviour, Process, Sleep, Timers
 from chaos.simulation.clients.producer import Producer
 from chaos.simulation.clients.view import Place
-from chaos.simulation.script import Consumer as ConsumerScript
-from chaos.simulation.script import Producer as ProducerScript
 from chaos.simulation.stage import SimulatedStage
 from chaos.simulation.transport import PLACE
+from chaos.trial import Consumer as ConsumerScript
+from chaos.trial import Producer as ProducerScript
 from fixtures.clients import drivers
 from fixtures.clients.confluent import Properties
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome
@@ -26,7 +26,6 @@ from fixtures.clients.record_batch import Record
 from fixtures.clients.topic_ids import topic_id_from_text
 from linearizability.history.recorder import Read, Recorder, Send
 from reference_broker.simulation.cluster import SimulatedCluster
-from reference_broker.simulation.scheduler import Scheduler
 
 _IN_FLIGHT_MAX: Final = 5
 _BATCH_RECORDS_MAX: Final = 10_000
@@ -135,7 +134,7 @@ class _DrivenProducer:
         self._producer.begin()
 
     @property
-    def _scheduler(self) -> Scheduler:
+    def _scheduler(self) -> Timers:
         return self._process.scheduler
 
     def send(self, topic: str, partition: int, record: Record) -> int:

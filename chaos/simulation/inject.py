@@ -31,7 +31,7 @@ from chaos.simulation.clients.questions import alter_topic
 from chaos.simulation.network_faults import NetworkFaults
 from chaos.simulation.node_faults import Administer, NodeFaults
 from chaos.simulation.roles import Roles
-from chaos.simulation.script import AlterTopic, MovePartition
+from chaos.trial import AlterTopic, MovePartition
 from fixtures.clients.recorded_admin import Election
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -66,6 +66,8 @@ class Injector:
         self._network = NetworkFaults(cluster, roles, recorder, [place_of(number) for number in clients])
         self._nodes = NodeFaults(cluster, roles, recorder, topic, administer=administer, lost=lost)
         self._open = 0
+        self.without_effect: list[Timed] = []
+        """Faults that found nothing to break."""
 
     def schedule(self, schedule: Iterable[Timed]) -> None:
         """Let all of it happen, from this moment on."""
@@ -87,6 +89,8 @@ class Injector:
     def _inject(self, timed: Timed) -> None:
         self._cluster.trace.add(self._cluster.scheduler.now_ms, "fault", "schedule", text=repr(timed.fault))
         heal = self._break(timed.fault)
+        if heal is None:
+            self.without_effect.append(timed)
 
         def over() -> None:
             self._open -= 1

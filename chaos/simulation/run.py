@@ -1,4 +1,4 @@
-"""Runs a script in virtual time and judges it: `run(script)`.
+"""Runs a trial in virtual time and judges it: `run(trial)`.
 
 1. *ready*: the nodes start, the topics are made, all replicas are in sync.
 2. *steady*: clients begin.
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from chaos.fault_rows import row
-from chaos.faults import Unregister
+from chaos.faults import Timed, Unregister
 from chaos.simulation.clients.administration import Request
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.client import Surroundings
@@ -34,11 +34,12 @@ from chaos.simulation.inject import Injector
 from chaos.simulation.judge import Violation, judge, replicas_differ
 from chaos.simulation.recording import Narrator, Record, RecordingTrace
 from chaos.simulation.roles import Roles
-from chaos.simulation.script import Client as ClientScript
-from chaos.simulation.script import Consumer as ConsumerScript
-from chaos.simulation.script import CreateTopic, DeleteTopic, RawStep, Script, Send
-from chaos.simulation.script import Producer as ProducerScript
-from chaos.simulation.script import RawClient as RawClientScript
+from chaos.trial import CLIENTS_MS, CreateTopic, Send, Trial
+from chaos.trial import Client as ClientScript
+from chaos.trial import Consumer as ConsumerScript
+from chaos.trial import Producer as ProducerScript
+from chaos.trial import RawClient as RawClientScript
+from chaos.trial.unrolled import unrolled
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.history.reader import History
 from linearizability.history.recorder import Recorder
@@ -58,8 +59,6 @@ a third of all messages of a run; its minute for a first registration is enough 
 WIRE_CHECKED_EVERY = 50
 """Of so many messages one is read again by kio's own reader, which is slow."""
 READY_MS = 60_000
-CLIENTS_MS = 120_000
-"""How long clients may go on once the last fault is over."""
 CONVERGE_MS = 90_000
 """Twice as long as a follower waits for an answer that was lost (`replica.socket.timeout.ms`), and some more."""
 EXAM_MS = 90_000
@@ -70,7 +69,7 @@ _LOOK_MS = 50
 _REST_LOOK_MS = 500
 _FIRST_CLIENT = 1
 _FIRST_HELPER = 1_000
-"""Processes that are no client of the script count from here."""
+"""Processes that are no client of the trial count from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +80,7 @@ class Outcome:
     :ivar operations: rows of the history.
     :ivar coverage: how often each state and transition was reached.
     :ivar violation: null where all is as it must be.
+    :ivar without_effect: faults that found nothing to break.
     """
 
     digest: str
@@ -90,6 +90,7 @@ class Outcome:
     coverage: Mapping[str, int]
     violation: Violation | None
     history: History
+    without_effect: tuple[Timed, ...] = ()
 
 
 class _Failed(Exception):  # noqa: N818 - a verdict, no error of the program
@@ -100,12 +101,12 @@ class _Failed(Exception):  # noqa: N818 - a verdict, no error of the program
         self.name = name
 
 
-def run(script: Script, *, record: Record | None = None) -> Outcome:
-    """Run a script and judge it. The same script gives the same outcome.
+def run(trial: Trial, *, record: Record | None = None) -> Outcome:
+    """Run a trial and judge it. The same trial gives the same outcome.
 
     :param record: takes in all that happens, for a diagram.
     """
-    live = _Run(script, Trace() if record is None else RecordingTrace(record))
+    live = _Run(trial, Trace() if record is None else RecordingTrace(record))
     if record is not None:
         Narrator(record, lambda: live.cluster.scheduler.now_ms).subscribe(live.invariants.watch)
     violation = live.violation()
@@ -121,32 +122,32 @@ def run(script: Script, *, record: Record | None = None) -> Outcome:
         coverage=dict(live.coverage.counts),
         violation=violation,
         history=history,
+        without_effect=tuple(live.without_effect),
     )
 
 
 class _Run:
     """One run while it goes."""
 
-    def __init__(self, script: Script, trace: Trace) -> None:
-        self.script = script
-        given = script.cluster
-        trial = {name: value for name, value in trial_properties(given.nodes).items() if name in BROKER_CONFIG_KEYS}
-        creates = {"auto.create.topics.enable": str(script.seed % 2 == 0).lower()}
-        properties = trial | IN_VIRTUAL_TIME | creates | dict(given.properties)
+    def __init__(self, trial: Trial, trace: Trace) -> None:
+        trial = self.trial = unrolled(trial)
+        given = trial.cluster
+        defaults = {name: value for name, value in trial_properties(given.nodes).items() if name in BROKER_CONFIG_KEYS}
+        creates = {"auto.create.topics.enable": str(trial.seed % 2 == 0).lower()}
+        properties = defaults | IN_VIRTUAL_TIME | creates | dict(given.properties)
         self.cluster = SimulatedCluster(
-            given.nodes, seed=script.seed, roles=dict(given.roles), properties=properties, trace=trace
+            given.nodes, seed=trial.seed, roles=dict(given.roles), properties=properties, trace=trace
         )
         WireCheck(self.cluster.network, every=WIRE_CHECKED_EVERY)
-        self.writer = HistoryInMemory(f"seed-{script.seed}")
+        self.writer = HistoryInMemory(f"seed-{trial.seed}")
         # Topics that clients make say themselves how many replicas they have.
         self.writer.cluster = {
             name: value for name, value in properties.items() if name != "default.replication.factor"
         }
-        for step in _steps_of(script):
-            if isinstance(step, CreateTopic):
-                self.writer.set_topic(step.topic, dict(step.properties))
+        for step in trial.created_topics:
+            self.writer.set_topic(step.topic, dict(step.properties))
         self.recorder = Recorder(self.writer, self.cluster.scheduler.now_ns)
-        self.roles = Roles(self.cluster, script.topics[0].name)
+        self.roles = Roles(self.cluster, trial.topics[0].name)
         self.invariants = Invariants(self.cluster)
         Forfeits(self.invariants, self.recorder)
         self.coverage = Coverage(self.cluster, self.invariants.watch)
@@ -156,9 +157,10 @@ class _Run:
             self.roles.node,
             self._acknowledged,
             self.invariants.committed_group_offset,
-            keeps_timestamps=_keeps_timestamps(script),
-            passing=_passing(script),
+            keeps_timestamps=not trial.may_replace_timestamps,
+            passing=trial.deleted_topics,
         )
+        self.without_effect: list[Timed] = []
         self._helpers = 0
 
     def violation(self) -> Violation | None:
@@ -201,7 +203,7 @@ class _Run:
     def _get_ready(self) -> None:
         if not self.cluster.await_ready(READY_MS):
             raise _Failed("not-converged", "the cluster did not become ready")
-        for topic in self.script.topics:
+        for topic in self.trial.topics:
             properties = {"replication.factor": str(topic.replication_factor), **dict(topic.properties)}
             self.writer.set_topic(topic.name, properties)
             step = CreateTopic(topic.name, topic.partitions, topic.replication_factor, topic.properties)
@@ -214,22 +216,22 @@ class _Run:
         self.surroundings = replace(self.surroundings, topic_ids=topic_ids)
 
     def _break(self) -> None:
-        script = self.script
-        processes = [self._start(number, client) for number, client in enumerate(script.clients, start=_FIRST_CLIENT)]
+        trial = self.trial
+        processes = [self._start(number, client) for number, client in enumerate(trial.clients, start=_FIRST_CLIENT)]
         injector = Injector(
             self.cluster,
             self.recorder,
             self.roles,
-            script.topics[0].name,
+            trial.topics[0].name,
             clients=[process.number for process in processes],
             administer=self._administer,
             lost=self.invariants.allow_loss,
             asked_for=self.invariants.allow_unclean_election,
         )
-        self.cluster.scheduler.run(script.steady_ms)
-        injector.schedule(script.schedule)
-        end_ms = self.cluster.scheduler.now_ms + CLIENTS_MS
-        end_ms += max((timed.at_ms + timed.for_ms for timed in script.schedule), default=0)
+        self.without_effect = injector.without_effect
+        self.cluster.scheduler.run(trial.steady_ms)
+        injector.schedule(trial.schedule)
+        end_ms = self.cluster.scheduler.now_ms + CLIENTS_MS + trial.end_ms
         is_over = self.cluster.scheduler.run_until(
             lambda: injector.is_over and all(process.is_done for process in processes), end_ms=end_ms
         )
@@ -258,8 +260,8 @@ class _Run:
         self._await_order("after a write to each partition")
 
     def _examine(self) -> None:
-        for exam in exams_of(self.script.seed):
-            steps = take(exam, lambda: facts_of(self.cluster, self.roles, self.script))
+        for exam in exams_of(self.trial.seed):
+            steps = take(exam, lambda: facts_of(self.cluster, self.roles, self.trial))
             self._do(steps, EXAM_MS, f"nobody answers in the exam of {exam.name}")
             if exam.unsettles:
                 self._await_order(f"after the exam of {exam.name}")
@@ -269,12 +271,12 @@ class _Run:
         if places:
             consumer = Consumer(self._process(), self.surroundings, ConsumerScript(partitions=tuple(places)))
             self._do(consumer.drain(), DRAIN_MS, "a fresh consumer did not get to the end of every partition")
-        for script in self.script.clients:
-            if isinstance(script, ConsumerScript) and script.group:
-                reader = Consumer(self._process(), self.surroundings, ConsumerScript(group=script.group))
+        for client in self.trial.clients:
+            if isinstance(client, ConsumerScript) and client.group:
+                reader = Consumer(self._process(), self.surroundings, ConsumerScript(group=client.group))
                 for _ in range(2):
-                    steps = _until_fetched(reader, script.partitions)
-                    self._do(steps, DRAIN_MS, f"nobody tells the offsets of group {script.group}")
+                    steps = _until_fetched(reader, client.partitions)
+                    self._do(steps, DRAIN_MS, f"nobody tells the offsets of group {client.group}")
         difference = replicas_differ(self.cluster, self.invariants.highest_log_start)
         if difference is not None:
             raise _Failed("not-converged", difference)
@@ -310,7 +312,7 @@ class _Run:
         An operator who has unregistered a broker that is to stay starts it again.
         """
         image = self.roles.image()
-        if image is None or not any(isinstance(timed.fault, Unregister) for timed in self.script.schedule):
+        if image is None or not any(isinstance(timed.fault, Unregister) for timed in self.trial.schedule):
             return
         for node_id, machine in self.cluster.machines.items():
             broker = None if machine.node is None else machine.node.broker
@@ -324,15 +326,15 @@ class _Run:
         assert image is not None
         return [(topic.name, index) for topic in image.topics.values() for index in sorted(topic.partitions)]
 
-    def _start(self, number: int, script: ClientScript) -> Process:
+    def _start(self, number: int, client: ClientScript) -> Process:
         process = Process(number, self.cluster)
-        match script:
+        match client:
             case ProducerScript():
-                Producer(process, self.surroundings, script).run()
+                Producer(process, self.surroundings, client).run()
             case ConsumerScript():
-                Consumer(process, self.surroundings, script).run()
+                Consumer(process, self.surroundings, client).run()
             case RawClientScript():
-                RawClient(process, self.surroundings, script).run()
+                RawClient(process, self.surroundings, client).run()
         return process
 
     def _process(self) -> Process:
@@ -371,20 +373,6 @@ def _until_fetched(reader: Consumer, places: Iterable[Place]) -> Behaviour:
     """Fetch group offsets, however often that has to be asked for."""
     while (yield from reader.fetch_offsets(list(places))) is not None:
         yield Sleep(100)
-
-
-def _keeps_timestamps(script: Script) -> bool:
-    return "LogAppendTime" not in repr(script)
-
-
-def _passing(script: Script) -> frozenset[str]:
-    """Names of the topics that clients delete."""
-    return frozenset(step.topic for step in _steps_of(script) if isinstance(step, DeleteTopic))
-
-
-def _steps_of(script: Script) -> list[RawStep]:
-    """What raw clients do."""
-    return [step for client in script.clients if isinstance(client, RawClientScript) for step in client.steps]
 
 
 def _described(error: Exception) -> str:

@@ -1,7 +1,7 @@
-"""From a seed to a script: bytes of the seed drive the strategies, through Hypothesis's door for fuzzers.
+"""From a seed to a trial: bytes of the seed drive the strategies, through Hypothesis's door for fuzzers.
 
-One seed gives one script, in any process and on any machine with this version of kafkatrial and of Hypothesis. What is
-to be kept for longer is the script itself.
+One seed gives one trial, in any process and on any machine with this version of kafkatrial and of Hypothesis. What is
+to be kept for longer is the trial itself.
 """
 
 from collections.abc import Callable
@@ -12,15 +12,15 @@ from typing import Final
 from hypothesis import given, settings
 from hypothesis.core import HypothesisHandle
 
-from chaos.simulation.script import Script
-from chaos.simulation.strategies import scripts
+from chaos.simulation.strategies import trials
+from chaos.trial import Trial
 
 _BYTES: Final = 8_192
-"""What Hypothesis takes for one example at most; a script takes a tenth."""
+"""What Hypothesis takes for one example at most; a trial takes a tenth."""
 
 
-def script_of(seed: int) -> Script:
-    """The script of a seed. Bytes that are no script, since a filter refused what they gave, are passed over."""
+def script_of(seed: int) -> Trial:
+    """The trial of a seed. Bytes that are no trial, since a filter refused what they gave, are passed over."""
     random = Random(seed)
     draw, drawn = _drawing()
     drawn.clear()
@@ -30,13 +30,13 @@ def script_of(seed: int) -> Script:
 
 
 @cache
-def _drawing() -> tuple[Callable[[bytes], bytes | None], list[Script]]:
-    drawn: list[Script] = []
+def _drawing() -> tuple[Callable[[bytes], bytes | None], list[Trial]]:
+    drawn: list[Trial] = []
 
     @settings(database=None, deadline=None)
-    @given(scripts())
-    def collect(script: Script) -> None:
-        drawn.append(script)
+    @given(trials())
+    def collect(trial: Trial) -> None:
+        drawn.append(trial)
 
     handle: HypothesisHandle = collect.hypothesis  # type: ignore[attr-defined]  # put there by `given`
     return handle.fuzz_one_input, drawn

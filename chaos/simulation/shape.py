@@ -1,4 +1,4 @@
-"""What a drawn script is about, before its clients and faults are drawn: nodes and topics."""
+"""What a drawn trial is about, before its clients and faults are drawn: nodes and topics."""
 
 from dataclasses import dataclass
 

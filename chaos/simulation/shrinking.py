@@ -1,14 +1,14 @@
-"""From a script that violates something to the smallest one found that violates the same.
+"""From a trial that violates something to the smallest one found that violates the same.
 
-A script is a value, so it is made small as a value: first whole parts go, halves before quarters before single ones
+A trial is a value, so it is made small as a value: first whole parts go, halves before quarters before single ones
 (delta debugging: Zeller and Hildebrandt, 2002), then what is left is made plain, field by field. Faults and clients are
 treated alike. What was drawn, written by hand or saved shrinks the same way, in some hundred runs; Hypothesis, which
-knows nothing of a script but the numbers that it was drawn from, needs several times as many.
+knows nothing of a trial but the numbers that it was drawn from, needs several times as many.
 
     faults, clients, steps of each client, topics, settings    parts that may go
     every field that is not as by default                      its default; of numbers, half the way to it, then round
 
-Each script runs once. Bounded by the number of runs, so that the result is the same everywhere, and by processor time,
+Each trial runs once. Bounded by the number of runs, so that the result is the same everywhere, and by processor time,
 so that it comes.
 """
 
@@ -17,10 +17,10 @@ from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final
 
-from chaos.simulation.script import Script
+from chaos.trial import Trial
 
 Path = tuple[str | int, ...]
-"""Where a part of a script is: names of fields and places in tuples, from the script on."""
+"""Where a part of a trial is: names of fields and places in tuples, from the trial on."""
 
 _SEEDS: Final = 6
 """Below which one may do; half of a seed is no smaller in any sense."""
@@ -31,20 +31,20 @@ _ROUND: Final = (10_000, 1_000, 100, 10)
 
 @dataclass(frozen=True, slots=True)
 class Smallest:
-    """The result. `runs` is how many scripts ran on the way to it."""
+    """The result. `runs` is how many trials ran on the way to it."""
 
-    script: Script
+    trial: Trial
     runs: int
 
 
 def smallest(
-    script: Script, violates: Callable[[Script], bool], *, runs_max: int, time_is_up: Callable[[], bool]
+    trial: Trial, violates: Callable[[Trial], bool], *, runs_max: int, time_is_up: Callable[[], bool]
 ) -> Smallest:
-    """The smallest script found that violates. The one to begin with counts as violating, and is not run."""
-    shrinker = _Shrinker(script, violates, runs_max, time_is_up)
+    """The smallest trial found that violates. The one to begin with counts as violating, and is not run."""
+    shrinker = _Shrinker(trial, violates, runs_max, time_is_up)
     with suppress(_Enough):
         shrinker.shrink()
-    return Smallest(shrinker.script, shrinker.runs)
+    return Smallest(shrinker.trial, shrinker.runs)
 
 
 class _Enough(Exception):  # noqa: N818 - no error: there is a result
@@ -53,11 +53,11 @@ class _Enough(Exception):  # noqa: N818 - no error: there is a result
 
 @dataclass(slots=True)
 class _Shrinker:
-    script: Script
-    violates: Callable[[Script], bool]
+    trial: Trial
+    violates: Callable[[Trial], bool]
     runs_max: int
     time_is_up: Callable[[], bool]
-    known: dict[Script, bool] = field(default_factory=dict)
+    known: dict[Trial, bool] = field(default_factory=dict)
 
     @property
     def runs(self) -> int:
@@ -66,60 +66,60 @@ class _Shrinker:
     def shrink(self) -> None:
         """Until nothing more is found."""
         before = None
-        while before != self.script:
-            before = self.script
+        while before != self.trial:
+            before = self.trial
             self._delete(("schedule",))
             self._delete(("clients",))
-            for client in range(len(self.script.clients)):
+            for client in range(len(self.trial.clients)):
                 self._delete(("clients", client, "steps"))
             self._delete(("topics",), least=1)
-            for topic in range(len(self.script.topics)):
+            for topic in range(len(self.trial.topics)):
                 self._delete(("topics", topic, "properties"))
             self._delete(("cluster", "properties"))
             self._make_plain()
 
-    def _is_smaller(self, candidate: Script) -> bool:
+    def _is_smaller(self, candidate: Trial) -> bool:
         """Whether this violates, too; then it is what to go on from."""
         if candidate not in self.known:
             if self.runs >= self.runs_max or self.time_is_up():
                 raise _Enough
             self.known[candidate] = self.violates(candidate)
         if self.known[candidate]:
-            self.script = candidate
+            self.trial = candidate
         return self.known[candidate]
 
     def _delete(self, path: Path, *, least: int = 0) -> None:
         """Take parts out of a tuple, as many at once as there are, then half of that, and so on; the last first."""
-        size = len(_get(self.script, path)) - least
+        size = len(_get(self.trial, path)) - least
         while size >= 1:
-            end = len(_get(self.script, path))
+            end = len(_get(self.trial, path))
             while end > least:
                 begin = max(least, end - size)
-                parts = _get(self.script, path)
+                parts = _get(self.trial, path)
                 if begin < end <= len(parts):
-                    self._is_smaller(_put(self.script, path, parts[:begin] + parts[end:]))
+                    self._is_smaller(_put(self.trial, path, parts[:begin] + parts[end:]))
                 end = begin
             size //= 2
 
     def _make_plain(self) -> None:
-        for path in list(_paths(self.script)):
+        for path in list(_paths(self.trial)):
             try:
-                value, plain = _get(self.script, path), _default(self.script, path)
+                value, plain = _get(self.trial, path), _default(self.trial, path)
             except (AttributeError, IndexError):
                 continue  # what it was part of is gone
-            if value == plain or self._is_smaller(_put(self.script, path, plain)):
+            if value == plain or self._is_smaller(_put(self.trial, path, plain)):
                 continue
             if path == ("seed",):
-                any(self._is_smaller(replace(self.script, seed=seed)) for seed in range(1, min(value, _SEEDS)))
+                any(self._is_smaller(replace(self.trial, seed=seed)) for seed in range(1, min(value, _SEEDS)))
             elif isinstance(value, int) and not isinstance(value, bool):
                 self._lower(path, plain if isinstance(plain, int) else 0)
 
     def _lower(self, path: Path, least: int) -> None:
         """Bring a number as near to the least as it goes; a large one to a round number on the way there."""
         refused = least
-        while (value := _get(self.script, path)) - refused not in {-1, 0, 1}:
+        while (value := _get(self.trial, path)) - refused not in {-1, 0, 1}:
             half = refused + (value - refused) // 2
-            if self._is_smaller(_put(self.script, path, half)):
+            if self._is_smaller(_put(self.trial, path, half)):
                 continue
             if abs(value - least) > _EXACT:
                 self._round(path, refused)
@@ -127,10 +127,10 @@ class _Shrinker:
             refused = half
 
     def _round(self, path: Path, refused: int) -> None:
-        value = _get(self.script, path)
+        value = _get(self.trial, path)
         for unit in _ROUND:
             rounded = value - value % unit
-            if rounded == value or (rounded > refused and self._is_smaller(_put(self.script, path, rounded))):
+            if rounded == value or (rounded > refused and self._is_smaller(_put(self.trial, path, rounded))):
                 return
 
 
@@ -161,9 +161,9 @@ def _put(value: Any, path: Path, part: Any) -> Any:
     return replace(value, **{step: _put(getattr(value, step), rest, part)})
 
 
-def _default(script: Script, path: Path) -> Any:
+def _default(trial: Trial, path: Path) -> Any:
     """What is plain for a field: its default; zero, where a number has none; else what it is."""
-    owner, name = _get(script, path[:-1]), path[-1]
+    owner, name = _get(trial, path[:-1]), path[-1]
     described: Field[Any] = next(each for each in fields(owner) if each.name == name)
     if described.default is not MISSING:
         return described.default

@@ -1,7 +1,7 @@
-"""Hypothesis strategies over scripts of the simulation: clients and the schedule of faults together.
+"""Hypothesis strategies over trials of the simulation: clients and the schedule of faults together.
 
-Swarm testing (Groce and others, ISSTA 2012): each script first draws which kinds of clients, steps, faults and settings
-are in play, and then uses those alone; what would drown in a mixture of everything gets scripts of its own.
+Swarm testing (Groce and others, ISSTA 2012): each trial first draws which kinds of clients, steps, faults and settings
+are in play, and then uses those alone; what would drown in a mixture of everything gets trials of its own.
 Some hundred client operations and some three faults are usual, within a virtual half minute.
 
 What finds bugs in replicated logs is drawn often: faults that hit the leader, that come within milliseconds of one
@@ -20,8 +20,8 @@ from hypothesis.strategies import SearchStrategy
 from chaos.simulation.choice import chosen
 from chaos.simulation.client_strategies import CLIENT_KINDS, client_lists
 from chaos.simulation.fault_strategies import SIMULATED_KINDS, schedules
-from chaos.simulation.script import Client, Cluster, Producer, Script, Send, Topic
 from chaos.simulation.shape import Shape
+from chaos.trial import Client, Cluster, Producer, Send, Topic, Trial
 
 _SEED_MAX: Final = 2**32 - 1
 
@@ -96,7 +96,7 @@ _AT_TIMES: Final = ("short-metadata-log", "timed-flush", "retention-by-size", "r
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """What is in play in one script."""
+    """What is in play in one trial."""
 
     shape: Shape
     clients: tuple[str, ...]
@@ -114,11 +114,11 @@ class Swarm:
 
 
 @st.composite
-def scripts(draw: st.DrawFn) -> Script:
+def trials(draw: st.DrawFn) -> Trial:
     """Scripts of everything that a simulated cluster can be put through."""
     swarm = draw(_swarms())
     shape = swarm.shape
-    return Script(
+    return Trial(
         cluster=Cluster(shape.nodes, shape.roles, _drawn(draw, swarm.cluster_settings, swarm.fixed(1))),
         topics=tuple(
             Topic(name, partitions, shape.replication_factor, _drawn(draw, swarm.topic_settings, swarm.fixed(0)))
@@ -187,7 +187,7 @@ _SHAPES: Final = (
     *_shapes(nodes=4, roles=((3, "broker"), (4, "broker")))[:1],
     *_shapes(nodes=1, replication_factor=1)[:2],
 )
-"""Drawn from; three nodes of both roles in most scripts."""
+"""Drawn from; three nodes of both roles in most trials."""
 
 
 def _drawn(draw: st.DrawFn, names: tuple[str, ...], fixed: Properties) -> Properties:

@@ -1,4 +1,4 @@
-"""What the worker processes of a campaign do: run the script of a seed, run a saved script, shrink.
+"""What the worker processes of a campaign do: run the trial of a seed, run a saved trial, shrink.
 
 Each is a value that opens the work in its process, with the defect that is seeded there as long as it lives.
 """
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.run import Outcome, run
-from chaos.simulation.script import Script
 from chaos.simulation.seeding import seeded
 from chaos.simulation.seeds import script_of
 from chaos.simulation.shrinking import smallest
+from chaos.trial import Trial
 
 _COLLECTED_AFTER = 20_000, 10, 10
 """Python's thresholds. What a run leaves, all at its end, is found a few runs later; memory stays flat."""
 ENDLESS = "endless"
-"""What is violated by a script that does not end: an event that goes on for ever."""
+"""What is violated by a trial that does not end: an event that goes on for ever."""
 
 
 @contextmanager
 def _at_work(defect: str) -> Iterator[None]:
-    """In a process that runs one script after the other garbage is looked for seldom, and not in what was loaded."""
+    """In a process that runs one trial after the other garbage is looked for seldom, and not in what was loaded."""
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -40,7 +40,7 @@ def _at_work(defect: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class RunSeeds:
-    """Run the script of each seed."""
+    """Run the trial of each seed."""
 
     defect: str
 
@@ -56,7 +56,7 @@ class RunScripts:
     """Run one of some scripts, by its place."""
 
     defect: str
-    scripts: tuple[Script, ...]
+    scripts: tuple[Trial, ...]
 
     @contextmanager
     def __call__(self) -> Iterator[Callable[[int], tuple[str, str]]]:
@@ -89,17 +89,17 @@ class ShrinkSeeds:
     def _shrink(self, seed: int, name: str) -> Counterexample:
         deadline_s = time.process_time() + self.seconds_max
 
-        def violates(script: Script) -> bool:
-            violation = run(script).violation
+        def violates(trial: Trial) -> bool:
+            violation = run(trial).violation
             return violation is not None and violation.name == name
 
         found = smallest(
             script_of(seed), violates, runs_max=self.runs_max, time_is_up=lambda: time.process_time() >= deadline_s
         )
-        first, second = run(found.script), run(found.script)
+        first, second = run(found.trial), run(found.trial)
         violation = second.violation
         return Counterexample(
-            script=found.script,
+            trial=found.trial,
             name=name,
             text="" if violation is None else violation.text,
             seed=seed,

@@ -18,13 +18,15 @@ from hypothesis import Phase, given
 from hypothesis import seed as with_seed
 from hypothesis.strategies import SearchStrategy
 
+from conformance.check_context import Check, CheckContext, Finding
 from conformance.concurrent.examinations import Examination, Shortcoming
 from conformance.concurrent.program import program_of
 from conformance.concurrent.run import HistoryRun
+from conformance.concurrent.saved import RequirementTrial
 from conformance.concurrent.script import Script
 from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.reproducible import search_settings
-from conformance.trial import Check, Finding, Trial
+from conformance.trial_document import document
 from fixtures.targets.target import Target
 from linearizability.check import judge
 from linearizability.history.reader import open_history
@@ -112,35 +114,36 @@ class Family:
     _ran: dict[tuple[Path, str], Ran] = field(default_factory=dict, repr=False)
     """By the run's directory of histories on a target, and the target's name."""
 
-    def drawn_max(self, trial: Trial) -> int:
-        """How many scripts a trial draws."""
-        return max(1, trial.scripts_max // self.divisor)
+    def drawn_max(self, context: CheckContext) -> int:
+        """How many scripts a context draws."""
+        return max(1, context.scripts_max // self.divisor)
 
-    def history(self, trial: Trial, target: Target) -> Ran:
+    def history(self, context: CheckContext, target: Target) -> Ran:
         """The history of this family in a run, made now where there is none. Raises `ScriptNotRunError`."""
-        run_dir = trial.history_dirs[target.name]
+        run_dir = context.history_dirs[target.name]
         key = (run_dir.parent, target.name)
         ran = self._ran.get(key)
-        if ran is None or ran.requirement_id == trial.requirement_id:
-            ran = self._ran[key] = Ran(run_dir, trial.requirement_id, self._run(trial, target, run_dir))
+        if ran is None or ran.requirement_id == context.requirement_id:
+            ran = self._ran[key] = Ran(run_dir, context.requirement_id, self._run(context, target, run_dir))
         return ran
 
-    def _run(self, trial: Trial, target: Target, run_dir: Path) -> Mapping[str, Script]:
-        drawn = draw_scripts(self.scripts(target), trial.seed, self.drawn_max(trial))
+    def _run(self, context: CheckContext, target: Target, run_dir: Path) -> Mapping[str, Script]:
+        drawn = draw_scripts(self.scripts(target), context.seed, self.drawn_max(context))
         topics: dict[str, Script] = {}
-        with HistoryRun(target, run_dir, trial.seed) as run:
+        with HistoryRun(target, run_dir, context.seed) as run:
             for done, script in enumerate(drawn, start=1):
                 topics[run.run(script)] = script
-                trial.script_ran(target.name, done, len(drawn))
+                context.script_ran(target.name, done, len(drawn))
         return topics
 
 
 def concurrent_check(family: Family, examinations: Examinations = lambda _: ()) -> Check:
     """The check of a requirement that is judged by histories of a family, with examinations on top of the checkers."""
 
-    def check(trial: Trial) -> Mapping[str, Finding]:
+    def check(context: CheckContext) -> Mapping[str, Finding]:
         return {
-            target.name: _Case(trial, target, family, tuple(examinations(target))).find() for target in trial.targets
+            target.name: _Case(context, target, family, tuple(examinations(target))).find()
+            for target in context.targets
         }
 
     return check
@@ -150,7 +153,7 @@ def concurrent_check(family: Family, examinations: Examinations = lambda _: ()) 
 class _Case:
     """One requirement on one target."""
 
-    trial: Trial
+    context: CheckContext
     target: Target
     family: Family
     examinations: tuple[Examination, ...]
@@ -158,7 +161,7 @@ class _Case:
 
     def find(self) -> Finding:
         try:
-            ran = self.family.history(self.trial, self.target)
+            ran = self.family.history(self.context, self.target)
         except ScriptNotRunError as error:
             return Finding(Verdict.UNKNOWN, str(error))
         result = judge_history(ran.run_dir, self.examinations)
@@ -168,7 +171,7 @@ class _Case:
         return self._explain(result, pointed_to or list(ran.scripts.values()), len(ran.scripts))
 
     def _explain(self, result: HistoryVerdict, suspects: Sequence[Script], scripts_run: int) -> Finding:
-        deadline = time.monotonic() + self.trial.shrink_seconds
+        deadline = time.monotonic() + self.context.shrink_seconds
         culprit = next((script for script in suspects if self._violates_again(script, deadline)), None)
         shown = suspects[0]
         if culprit is not None:
@@ -176,17 +179,19 @@ class _Case:
                 culprit,
                 self.family.scripts(self.target),
                 self._violates,
-                seed=self.trial.seed,
-                scripts_max=self.family.drawn_max(self.trial),
+                seed=self.context.seed,
+                scripts_max=self.family.drawn_max(self.context),
                 deadline=deadline,
             )
+        saved = RequirementTrial(self.context.requirement_id, len(self.target.nodes), shown)
         return Finding(
             Verdict.VIOLATION,
             result.reason,
             scripts=scripts_run,
             expected="a history without this violation",
             actual=result.reason,
-            program=program_of(shown, self.trial.requirement_id, self.target.name, len(self.target.nodes)),
+            program=program_of(shown, self.context.requirement_id, self.target.name, len(self.target.nodes)),
+            trial=document(saved, {"name": self.context.requirement_id, "text": result.reason}),
             flaky=culprit is None,
             judgement=result.judgement,
         )
@@ -201,9 +206,9 @@ class _Case:
 
     def _violates(self, script: Script) -> bool:
         """Run one script in a run directory of its own, below the requirement's."""
-        run_dir = self.trial.history_dirs[self.target.name] / "again" / str(next(self._numbers))
+        run_dir = self.context.history_dirs[self.target.name] / "again" / str(next(self._numbers))
         try:
-            with HistoryRun(self.target, run_dir, self.trial.seed) as run:
+            with HistoryRun(self.target, run_dir, self.context.seed) as run:
                 run.run(script)
         except ScriptNotRunError:
             return False

@@ -1,18 +1,30 @@
-"""Runs one script on a target of its own: what a printed program does."""
+"""One script on a target of its own: what a printed program and `kafkatrial replay` do."""
 
 import json
 import sys
 import tempfile
 from pathlib import Path
 
-from conformance.concurrent.check import judge_history
+from conformance.concurrent.check import HistoryVerdict, judge_history
 from conformance.concurrent.requirements import EXAMINATIONS
 from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.script import Script
 from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
-from fixtures.targets.target import TargetError
+from fixtures.targets.target import Target, TargetError
 from linearizability.printable import one_line
+
+
+def judged_script(script: Script, requirement_id: str, target: Target, run_dir: Path) -> HistoryVerdict:
+    """Start a target, run a script, stop the target, and judge the history by a requirement's checks.
+
+    Raises `TargetError` and `ScriptNotRunError`.
+    """
+    with target:
+        examinations = EXAMINATIONS[requirement_id](target)
+        with HistoryRun(target, run_dir, seed=0) as run:
+            run.run(script)
+    return judge_history(run_dir, examinations)
 
 
 def run_program(script: Script, requirement_id: str, target_name: str, *, nodes: int) -> int:
@@ -24,14 +36,11 @@ def run_program(script: Script, requirement_id: str, target_name: str, *, nodes:
     run_dir = Path(tempfile.mkdtemp(prefix="kafkatrial-")) / "run"
     print(f"history: {run_dir}", file=sys.stderr)  # noqa: T201 - a program's output
     try:
-        with target_of_program(chosen, written_for=target_name, nodes=nodes) as target:
-            examinations = EXAMINATIONS[requirement_id](target)
-            with HistoryRun(target, run_dir, seed=0) as run:
-                run.run(script)
+        target = target_of_program(chosen, written_for=target_name, nodes=nodes)
+        result = judged_script(script, requirement_id, target, run_dir)
     except (TargetError, ScriptNotRunError) as error:
         print(one_line(error), file=sys.stderr)  # noqa: T201
         return exit_code_without_verdict(error)
-    result = judge_history(run_dir, examinations)
     verdict = {"verdict": result.verdict, "reason": result.reason, "judgement": result.judgement.as_json()}
     print(json.dumps(verdict, indent=1))  # noqa: T201
     return EXIT_CODES[result.verdict]

@@ -7,7 +7,7 @@ target; where that is missing it is *not applicable*, never passed.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from conformance.trial import Check
+from conformance.check_context import Check
 from fixtures.targets.target import Capability
 
 

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from hypothesis.strategies import SearchStrategy
 
+from conformance.check_context import Check, CheckContext, Finding
 from conformance.events import Difference
 from conformance.sequential.answer import Answer
 from conformance.sequential.connections import TargetDown
@@ -23,7 +24,6 @@ from conformance.sequential.program import program
 from conformance.sequential.search import smallest, try_scripts
 from conformance.sequential.session import NO_LEADER, NotReady, Session
 from conformance.sequential.steps import CreateTopic, Eventually, On, Script, Step, WithUnknownTags
-from conformance.trial import Check, Finding, Trial
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target
 from linearizability.judgement import Verdict
@@ -92,19 +92,19 @@ def sequential(scripts: SearchStrategy[Script], judged: Judges, *, cost: int = 1
     :param cost: how many ordinary scripts take as long as one of these; so many fewer are tried.
     """
 
-    def check(trial: Trial) -> Mapping[str, Finding]:
+    def check(context: CheckContext) -> Mapping[str, Finding]:
         with ExitStack() as stack:
-            runs = [_TargetRun(target, stack.enter_context(_session(target, trial))) for target in trial.targets]
-            scripts_max = max(1, trial.scripts_max // cost)
-            _Experiment(replace(trial, scripts_max=scripts_max), scripts, judged, runs).run()
+            runs = [_TargetRun(target, stack.enter_context(_session(target, context))) for target in context.targets]
+            scripts_max = max(1, context.scripts_max // cost)
+            _Experiment(replace(context, scripts_max=scripts_max), scripts, judged, runs).run()
             return {run.target.name: run.finding for run in runs}
 
     return check
 
 
-def _session(target: Target, trial: Trial) -> Session:
+def _session(target: Target, context: CheckContext) -> Session:
     """Its names are unlike those of any other requirement, and of any run with this target that goes on by itself."""
-    return Session(target, f"{trial.requirement_id.replace('/', '.')[:80]}-{time.time_ns():x}")
+    return Session(target, f"{context.requirement_id.replace('/', '.')[:80]}-{time.time_ns():x}")
 
 
 @dataclass(slots=True)
@@ -129,14 +129,17 @@ class _TargetRun:
 class _Experiment:
     """The two phases of a check."""
 
-    trial: Trial
+    context: CheckContext
     scripts: SearchStrategy[Script]
     judged: Judges
     runs: list[_TargetRun]
 
     def run(self) -> None:
         try_scripts(
-            self.scripts, seed_value=self.trial.seed, scripts_max=self.trial.scripts_max, attempt=self._on_every_target
+            self.scripts,
+            seed_value=self.context.seed,
+            scripts_max=self.context.scripts_max,
+            attempt=self._on_every_target,
         )
         for run in self.runs:
             if run.violating is not None:
@@ -171,7 +174,7 @@ class _Experiment:
                 run.violating = script
             else:
                 run.passed.add(script)
-        self.trial.script_ran(name, done, self.trial.scripts_max)
+        self.context.script_ran(name, done, self.context.scripts_max)
 
     def _finding(self, run: _TargetRun, script: Script, outcome: Judged, done: int) -> Finding:
         if outcome.verdict is Verdict.OK:
@@ -188,7 +191,7 @@ class _Experiment:
 
     def _program(self, run: _TargetRun, script: Script) -> str:
         return program(
-            script, requirement=self.trial.requirement_id, target=run.target.name, nodes=len(run.target.nodes)
+            script, requirement=self.context.requirement_id, target=run.target.name, nodes=len(run.target.nodes)
         )
 
     # --- targets against each other
@@ -245,15 +248,15 @@ class _Experiment:
     # --- phase 2: one target, one violation
 
     def _shrink(self, run: _TargetRun, violating: Script) -> None:
-        deadline = time.monotonic() + self.trial.shrink_seconds
+        deadline = time.monotonic() + self.context.shrink_seconds
 
         def violates(script: Script) -> bool:
             return self._again(run, script).verdict is Verdict.VIOLATION
 
         script = smallest(
             self.scripts,
-            seed_value=self.trial.seed,
-            scripts_max=self.trial.scripts_max,
+            seed_value=self.context.seed,
+            scripts_max=self.context.scripts_max,
             first=violating,
             passed=run.passed,
             violates=violates,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.check_context import CheckContext, Finding
 from conformance.requirements.requirement import Level, Requirement, Source
-from conformance.trial import Finding, Trial
 from fixtures.clients.transport import SOCKETS, Transport
 from fixtures.targets.target import Capability, Node, TargetError
 
@@ -44,11 +44,13 @@ class FakeTarget:
         self.stops += 1
 
 
-def requirement(check: Callable[[Trial], Mapping[str, Finding]], id_: str = "area/words", **fields: Any) -> Requirement:
+def requirement(
+    check: Callable[[CheckContext], Mapping[str, Finding]], id_: str = "area/words", **fields: Any
+) -> Requirement:
     fields = {"nodes_min": 0, **fields}
     return Requirement(id=id_, level=Level.MUST, text="It holds.", sources=(Source("KIP-0"),), check=check, **fields)
 
 
-def finds(finding: Finding) -> Callable[[Trial], Mapping[str, Finding]]:
+def finds(finding: Finding) -> Callable[[CheckContext], Mapping[str, Finding]]:
     """A check with the same finding for each target."""
-    return lambda trial: {target.name: finding for target in trial.targets}
+    return lambda context: {target.name: finding for target in context.targets}

@@ -10,12 +10,12 @@ import threading
 
 import pytest
 
+from conformance.check_context import Finding
 from conformance.engine import NOT_APPLICABLE, reproduce_command, run_requirements, seed_of
 from conformance.events import RequirementJudged, RequirementStarted, RunEnded, RunStarted, ScriptRan, TargetStarted
 from conformance.expectations import ExpectedViolation
 from conformance.profiles import Profile
 from conformance.registry import select
-from conformance.trial import Finding
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import Capability, Node, TargetError
 from linearizability.judgement import Verdict
@@ -23,7 +23,7 @@ from tests.conformance.fakes import FakeTarget, finds, requirement
 
 PROFILE = Profile("ci", scripts_max=3, shrink_seconds=1)
 OK = Finding(Verdict.OK, scripts=3)
-VIOLATION = Finding(Verdict.VIOLATION, "it was 1, not 2", 2, "2", "1", "print('again')\n")
+VIOLATION = Finding(Verdict.VIOLATION, "it was 1, not 2", 2, "2", "1", "print('again')\n", '{"trial": 1}\n')
 
 
 def run(requirements, tmp_path, targets=None, **options):
@@ -38,8 +38,8 @@ def judged(events):
 def test_events_tell_the_run_from_start_to_end(tmp_path):
     target = FakeTarget()
 
-    def check(trial):
-        trial.script_ran(target.name, 1, 3)
+    def check(context):
+        context.script_ran(target.name, 1, 3)
         return {target.name: OK}
 
     events = run([requirement(check)], tmp_path, [target])
@@ -56,14 +56,14 @@ def test_events_tell_the_run_from_start_to_end(tmp_path):
 def test_a_trial_has_the_profile_and_a_seed_of_its_own(tmp_path):
     seen = []
 
-    def check(trial):
-        seen.append(trial)
-        return {target.name: OK for target in trial.targets}
+    def check(context):
+        seen.append(context)
+        return {target.name: OK for target in context.targets}
 
     run([requirement(check, "area/one"), requirement(check, "area/two")], tmp_path)
-    assert [trial.scripts_max for trial in seen] == [3, 3]
-    assert [trial.seed for trial in seen] == [seed_of(7, "area/one"), seed_of(7, "area/two")]
-    assert len({path for trial in seen for path in trial.history_dirs.values()}) == 2
+    assert [context.scripts_max for context in seen] == [3, 3]
+    assert [context.seed for context in seen] == [seed_of(7, "area/one"), seed_of(7, "area/two")]
+    assert len({path for context in seen for path in context.history_dirs.values()}) == 2
 
 
 def test_a_violation_is_saved_with_all_that_shows_it_again(tmp_path):
@@ -72,7 +72,10 @@ def test_a_violation_is_saved_with_all_that_shows_it_again(tmp_path):
     assert event.failure_dir == str(failure)
     assert event.reproduce == "kafkatrial run --target fake:4.3.1 --nodes 0 --seed 7 area/words"
     assert json.loads((failure / "finding.json").read_text())["actual"] == "1"
-    assert event.reproduce in (failure / "README.md").read_text()
+    readme = (failure / "README.md").read_text()
+    assert event.reproduce in readme
+    assert "kafkatrial replay trial.json" in readme
+    assert (failure / "trial.json").read_text() == VIOLATION.trial
     assert (
         "again"
         in subprocess.run([sys.executable, failure / "repro.py"], check=True, capture_output=True, text=True).stdout
@@ -106,7 +109,7 @@ def test_reproduce_names_a_profile_that_is_not_the_default():
     ],
 )
 def test_what_does_not_apply_is_not_run(fields, reason, tmp_path):
-    def check(trial):
+    def check(context):
         raise AssertionError("ran")
 
     (event,) = judged(run([requirement(check, **fields)], tmp_path, [FakeTarget(nodes=())]))
@@ -125,7 +128,7 @@ def test_a_target_of_unknown_version_is_held_to_everything(tmp_path):
 
 
 def test_each_target_gets_its_own_verdict(tmp_path):
-    held = requirement(lambda trial: {"a:1": OK, "b:1": VIOLATION})
+    held = requirement(lambda context: {"a:1": OK, "b:1": VIOLATION})
     events = judged(run([held], tmp_path, [FakeTarget("a:1"), FakeTarget("b:1")]))
     assert [(event.target, event.verdict) for event in events] == [("a:1", "ok"), ("b:1", "violation")]
 
@@ -163,7 +166,7 @@ def test_a_target_that_does_not_start_stops_all_and_raises(tmp_path):
 def test_an_error_in_a_check_is_raised_and_the_targets_are_stopped(tmp_path):
     target = FakeTarget()
 
-    def check(trial):
+    def check(context):
         raise ZeroDivisionError("a bug")
 
     with pytest.raises(ZeroDivisionError):
@@ -194,7 +197,7 @@ def test_a_target_that_died_is_started_again(tmp_path):
 def test_a_target_that_stays_down_is_unknown_from_then_on(tmp_path):
     target = FakeTarget(nodes=(Node(1, "127.0.0.1", closed_port()),))
 
-    def check(trial):
+    def check(context):
         target.fails_to_start = True
         return {target.name: OK}
 
@@ -211,11 +214,11 @@ def test_an_interrupted_run_stops_the_targets_and_says_that_it_is_not_complete(t
     ended = threading.Event()
     target.stop = stopped.set
 
-    def check(trial):
+    def check(context):
         os.kill(os.getpid(), signal.SIGINT)
         stopped.wait(10)
         try:
-            trial.script_ran(target.name, 1, 3)
+            context.script_ran(target.name, 1, 3)
         finally:
             ended.set()
 
@@ -231,9 +234,9 @@ def test_a_broker_that_is_killed_serves_the_next_requirement(tmp_path):
     target = parse_target("reference", nodes=1, work_dir=tmp_path / "brokers")
     (dense,) = select(["produce/offsets-are-dense"])
 
-    def kills(trial):
+    def kills(context):
         target.processes.kill(1)
-        return dense.check(trial)
+        return dense.check(context)
 
     events = run_requirements(
         [target], [requirement(kills, "area/kills"), dense], seed=1, profile=PROFILE, run_dir=tmp_path / "run"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from conformance.check_context import CheckContext, Finding
 from conformance.concurrent import requirements as concurrent_requirements
 from conformance.engine import seed_of
 from conformance.registry import REQUIREMENTS
 from conformance.requirements.requirement import Requirement
 from conformance.sequential import session
-from conformance.trial import Finding, Trial
 from linearizability.judgement import Verdict
 from tests.conformance.liar import Liar
 from tests.conformance.lies import LIES
@@ -24,7 +24,7 @@ SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in L
 
 
 def check(requirement: Requirement, target: object, run_dir: Path) -> Finding:
-    trial = Trial(
+    context = CheckContext(
         requirement_id=requirement.id,
         targets=[target],
         seed=seed_of(1, requirement.id),
@@ -33,7 +33,7 @@ def check(requirement: Requirement, target: object, run_dir: Path) -> Finding:
         history_dirs={target.name: run_dir},
         script_ran=lambda target, done, planned: None,
     )
-    return requirement.check(trial)[target.name]
+    return requirement.check(context)[target.name]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun, RoundStarted
-from chaos.live.round import Round
+from chaos.trial import Trial
 from kafkatrial.accompanying import Companions
 from kafkatrial.breaking import Choices, beside
 from kafkatrial.errors import UsageError
@@ -37,12 +37,12 @@ def judged(run_dir):
 def test_companion_begins_and_ends_with_its_round_and_not_with_one_that_shrinks_it(told):
     companions = Companions([companion(told)])
     for event in (
-        RoundStarted("reference", Round(), (), "out/1"),
+        RoundStarted("reference", Trial(), (), "out/1"),
         judged("out/1-shrinking-1"),
         judged("out/1"),
-        RoundStarted("reference", Round(), (), "out/2"),
-        RoundNotRun("reference", Round(), "no"),
-        RoundStarted("reference", Round(), (), "out/3"),
+        RoundStarted("reference", Trial(), (), "out/2"),
+        RoundNotRun("reference", Trial(), "no"),
+        RoundStarted("reference", Trial(), (), "out/3"),
         ChaosEnded(complete=False, seconds=1.0),
     ):
         companions.handle(event)
@@ -53,7 +53,7 @@ def test_companion_begins_and_ends_with_its_round_and_not_with_one_that_shrinks_
 def test_what_goes_wrong_beside_a_round_is_one_line_and_the_next_round_has_its_companion(told, capsys):
     companions = Companions([companion(told, fails=True)])
     for number in (1, 2):
-        companions.handle(RoundStarted("reference", Round(), (), f"out/{number}"))
+        companions.handle(RoundStarted("reference", Trial(), (), f"out/{number}"))
         companions.handle(judged(f"out/{number}"))
     assert len(told) == 4
     assert companions.failed
@@ -63,7 +63,7 @@ def test_what_goes_wrong_beside_a_round_is_one_line_and_the_next_round_has_its_c
 def test_mistake_of_ours_is_not_hidden():
     companions = Companions([lambda _: 1 / 0])
     with pytest.raises(ZeroDivisionError):
-        companions.handle(RoundStarted("reference", Round(), (), "out"))
+        companions.handle(RoundStarted("reference", Trial(), (), "out"))
 
 
 @pytest.mark.parametrize(

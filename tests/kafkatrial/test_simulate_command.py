@@ -49,7 +49,7 @@ def test_a_damaged_saved_failure_is_one_line(capsys, tmp_path):
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "failure.json").write_text("{")
     assert exit_code(["simulate", "--seeds", "1", "--out", str(tmp_path)]) is ExitCode.USAGE
-    assert "failure.json: not a failure of this version of kafkatrial" in capsys.readouterr().err
+    assert "failure.json: not a saved trial: it is not JSON" in capsys.readouterr().err
 
 
 def test_a_place_where_no_failure_can_be_saved_is_refused_before_anything_runs(capsys, tmp_path):
@@ -80,9 +80,9 @@ def _made(tmp_path, *names):
     return names
 
 
-def test_a_seed_prints_its_whole_script_and_the_figures(tmp_path):
+def test_a_seed_prints_its_whole_trial_and_the_figures(tmp_path):
     done = simulate(tmp_path, "simulate", "--seeds", "4")
-    assert done.stdout.startswith("seed 4, 1 worker, stops after 1 failing, defect: none\nScript(\n")
+    assert done.stdout.startswith("seed 4, 1 worker, stops after 1 failing, defect: none\nTrial(\n")
     for word in ("Seeds/s", "Virtual over real", "Reached", "Never reached"):
         assert word in done.stdout
     assert not done.stderr

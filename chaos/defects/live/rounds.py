@@ -25,7 +25,7 @@ from chaos.faults import (
     ShutDown,
     Timed,
 )
-from chaos.live.round import Cluster, OneByOne, Pipelined, Round, Tail, Topic, Workload
+from chaos.trial import Cluster, OneByOne, Pipelined, Tail, Topic, Trial, Workload
 
 _NODES: Final = (1, 2, 3)
 _LOAD: Final = (OneByOne(pause_ms=20), OneByOne(idempotent=True, pause_ms=50), Tail())
@@ -42,16 +42,16 @@ _LATER: Final = Timed(9_000, Elect())
 """An election of whoever leads anyhow: the round goes on until then, and sees what becomes of a healed node."""
 
 
-def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: tuple[Workload, ...] = _LOAD) -> Round:
+def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: tuple[Workload, ...] = _LOAD) -> Trial:
     properties = [("min.insync.replicas", "2")]
     if flushes:
         properties.append(("flush.messages", "1"))
     if rolls:
         properties.append(("segment.ms", "300"))
-    return Round(
+    return Trial(
         cluster=Cluster(properties=_QUICK),
-        topic=Topic(properties=tuple(properties)),
-        workloads=load,
+        topics=(Topic(properties=tuple(properties)),),
+        clients=load,
         schedule=schedule,
         steady_ms=1_000,
         healed_ms=500,
@@ -106,7 +106,7 @@ CLOCK_SET: Final = _round(Timed(1_000, ClockJump(Role.LEADER, 3_600_000), 3_000)
 LEADER_GONE: Final = _round(Timed(500, Kill(Role.LEADER), 70_000), load=(Pipelined(), *_LOAD))
 """The leader is killed, and stays away for longer than Kafka may take to do without it."""
 
-ROUNDS: Final[Mapping[str, Round]] = MappingProxyType(
+ROUNDS: Final[Mapping[str, Trial]] = MappingProxyType(
     {
         "take-a-write-for-durable": BLACKOUT,
         "flush-no-directory": BLACKOUT_OF_SEGMENTS,

@@ -18,8 +18,8 @@ import chaos.targets  # noqa: F401  registers the target `defective`
 from chaos.defects.live.rounds import ROUNDS
 from chaos.faults import PowerCut
 from chaos.live.report import Report, Violation
-from chaos.live.round import Round
 from chaos.live.session import fitted, run_on
+from chaos.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.target import NotInstalledError, TargetError
 from linearizability.temporary_folder import TemporaryFolder
@@ -47,14 +47,14 @@ class LiveTried:
 class Run(Protocol):
     """How a round is run; `run_on` is the one on real processes."""
 
-    def __call__(self, target: str, a_round: Round, run_dir: Path, *, disk: DiskKind | None) -> Report:
+    def __call__(self, target: str, trial: Trial, run_dir: Path, *, disk: DiskKind | None) -> Report:
         """Run the round on a target whose log directories lie on a disk; raises `TargetError`."""
         ...
 
 
-def required_disk(a_round: Round) -> DiskKind | None:
+def required_disk(trial: Trial) -> DiskKind | None:
     """Return the disk on which the round can show its defect; None if any will do."""
-    cuts_power = any(isinstance(timed.fault, PowerCut) for timed in a_round.schedule)
+    cuts_power = any(isinstance(timed.fault, PowerCut) for timed in trial.schedule)
     return DiskKind.FUSE if cuts_power else None
 
 
@@ -63,29 +63,29 @@ def try_defects(names: Iterable[str], *, rounds_max: int, run: Run = run_on) -> 
     names = tuple(names)
     for name in names:
         yield _tried(f"defective:{name}", ROUNDS[name], rounds_max, run)
-    for a_round in dict.fromkeys(ROUNDS[name] for name in names):
-        yield _tried(CLEAN, a_round, 1, run)
+    for trial in dict.fromkeys(ROUNDS[name] for name in names):
+        yield _tried(CLEAN, trial, 1, run)
 
 
-def reasons_not_to_run(target: str, a_round: Round) -> str:
+def reasons_not_to_run(target: str, trial: Trial) -> str:
     """Return what this machine or the target lacks for a round; empty if nothing."""
     try:
-        return "; ".join(fitted(target, a_round, required_disk(a_round)).refused.values())
+        return "; ".join(fitted(target, trial, required_disk(trial)).refused.values())
     except NotInstalledError as error:
         return str(error)
 
 
-def _tried(target: str, a_round: Round, rounds_max: int, run: Run) -> LiveTried:
+def _tried(target: str, trial: Trial, rounds_max: int, run: Run) -> LiveTried:
     began_s = time.monotonic()
-    disk = required_disk(a_round)
-    lacking = reasons_not_to_run(target, a_round)
+    disk = required_disk(trial)
+    lacking = reasons_not_to_run(target, trial)
     violations: tuple[Violation, ...] = ()
     rounds = 0
     while not lacking and not violations and rounds < rounds_max:
         rounds += 1
         try:
             with TemporaryFolder() as directory:
-                violations = run(target, a_round, Path(directory) / "run", disk=disk).violations
+                violations = run(target, trial, Path(directory) / "run", disk=disk).violations
         except TargetError as error:
             lacking = str(error)
     return LiveTried(target, violations, rounds, time.monotonic() - began_s, lacking)

@@ -7,7 +7,7 @@ from typing import Any
 from chaos.simulation.clients import questions
 from chaos.simulation.clients.descriptions import describe
 from chaos.simulation.clients.questions import Question
-from chaos.simulation.script import (
+from chaos.trial import (
     AddPartitions,
     AlterTopic,
     CreateTopic,

@@ -13,6 +13,7 @@ from fixtures.clients.messages import error_name
 from fixtures.clients.recorded_connection import known
 from fixtures.clients.topic_ids import topic_id_text
 from linearizability.history.recorder import Recorder
+from reference_broker.simulation.clock import WALL_START_MS
 
 READ_UNCOMMITTED = "read_uncommitted"
 ISOLATION_LEVELS = {READ_UNCOMMITTED: 0, "read_committed": 1}
@@ -48,6 +49,7 @@ class Surroundings:
     :ivar node: of a role by now; null where there is none.
     :ivar acknowledged: told of each batch that acks=all has acknowledged: where, its first offset, its checksum.
     :ivar committed: told of each offset that a group has committed: group, topic, partition, offset.
+    :ivar wall_start_ms: wall-clock time at which the environment's clock showed 0.
     :ivar keeps_timestamps: false where a topic may have LogAppendTime.
     :ivar topic_ids: by name, of the topics that were there before any client.
     :ivar passing: names of topics that may be deleted. What is answered by such a name may be of another topic.
@@ -58,6 +60,7 @@ class Surroundings:
     node: Callable[[Node], int | None]
     acknowledged: Callable[[Place, int, int], None]
     committed: Callable[[str, str, int, int], None]
+    wall_start_ms: int = WALL_START_MS
     keeps_timestamps: bool = True
     topic_ids: Mapping[str, UUID] = field(default_factory=dict)
     passing: frozenset[str] = frozenset()
@@ -80,8 +83,13 @@ class Client:
 
     @property
     def now_ms(self) -> int:
-        """Virtual time."""
+        """Return the environment's time."""
         return self.process.scheduler.now_ms
+
+    @property
+    def wall_ms(self) -> int:
+        """Return the wall-clock time, for timestamps of records."""
+        return self.surroundings.wall_start_ms + self.now_ms
 
     # Rows
 

@@ -19,8 +19,8 @@ from chaos.simulation.clients.client import ISOLATION_LEVELS, STALE_METADATA, Cl
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Sleep
 from chaos.simulation.clients.reading import fetched_partition, moved_to, passed_over, read_batches
 from chaos.simulation.clients.view import NO_EPOCH, NO_NODE, Place
-from chaos.simulation.script import Commit, FetchOffsets, Poll, Rest, Seek
-from chaos.simulation.script import Consumer as ConsumerScript
+from chaos.trial import Commit, FetchOffsets, Poll, Rest, Seek
+from chaos.trial import Consumer as ConsumerScript
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import Outcome, outcome_of
 from fixtures.clients.record_batch import MalformedBatch

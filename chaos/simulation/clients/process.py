@@ -4,6 +4,8 @@
     yield Sleep(100)
     yield Wait(signal)
 
+Time and connections are an `Environment`: a simulated cluster, or sockets (`chaos.live.sockets`).
+
 A process has one connection to each listener of a node, as Kafka's clients do, with any number of requests in flight;
 it may run several generators at once. A request that is not answered in time closes its connection, and all that wait
 on it lose their answers, so that a late answer is taken for no other's.
@@ -13,17 +15,70 @@ import struct
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from chaos.simulation.clients.answers import check_answer
 from chaos.simulation.clients.questions import Question
 from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
 from fixtures.clients.raw import MalformedResponse
-from reference_broker.simulation.cluster import CLIENT, ClientConnection, SimulatedCluster
-from reference_broker.simulation.scheduler import Scheduler
+from reference_broker.simulation.cluster import CLIENT
 
 _LENGTH_BYTES = 4
 _CORRELATION_ID = struct.Struct(">i")
+
+
+class Timers(Protocol):
+    """The clock of an environment, and actions at moments of it."""
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds since the start of the environment."""
+        ...
+
+    def at(self, at_ms: int, action: Callable[[], None]) -> None:
+        """Perform an action at a moment, or as soon as possible if that is past."""
+        ...
+
+    def after(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """Perform an action later."""
+        ...
+
+
+class Wire(Protocol):
+    """A client's end of a connection to a node."""
+
+    @property
+    def is_established(self) -> bool:
+        """Whether the node has accepted the connection; false means that not one byte has arrived."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Send a whole request, its length first. Does nothing on a closed connection."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection; nothing is received from it after that."""
+        ...
+
+
+class Environment(Protocol):
+    """What a process runs in."""
+
+    @property
+    def scheduler(self) -> Timers:
+        """The clock."""
+        ...
+
+    def connect(
+        self, place: str, node_id: int, received: Callable[[bytes], None], closed: Callable[[], None], listener: str
+    ) -> Wire:
+        """Open a connection to a listener of a node.
+
+        :param place: of the client, for links.
+        :param received: is called with each response, its length first.
+        :param closed: is called when the connection has ended or could not be opened.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +151,17 @@ class Process:
     :ivar place: where it stands, for links; by default at a place of its own.
     """
 
-    def __init__(self, number: int, cluster: SimulatedCluster, place: str | None = None) -> None:
+    def __init__(self, number: int, environment: Environment, place: str | None = None) -> None:
         self.number = number
         self.place = place_of(number) if place is None else place
-        self._cluster = cluster
+        self._environment = environment
         self._connections: dict[tuple[int, str], _Connection] = {}
         self._running = 0
 
     @property
-    def scheduler(self) -> Scheduler:
-        """Whose time it lives in."""
-        return self._cluster.scheduler
+    def scheduler(self) -> Timers:
+        """Return the clock of the process."""
+        return self._environment.scheduler
 
     @property
     def is_done(self) -> bool:
@@ -141,7 +196,7 @@ class Process:
     def _connection(self, node: int, listener: str) -> "_Connection":
         connection = self._connections.get((node, listener))
         if connection is None or connection.is_closed:
-            connection = self._connections[node, listener] = _Connection(self, self._cluster, node, listener)
+            connection = self._connections[node, listener] = _Connection(self, self._environment, node, listener)
         return connection
 
 
@@ -161,13 +216,13 @@ class _Pending:
 class _Connection:
     """To one listener of a node. Answers come in the order of the questions."""
 
-    def __init__(self, process: Process, cluster: SimulatedCluster, node: int, listener: str) -> None:
+    def __init__(self, process: Process, environment: Environment, node: int, listener: str) -> None:
         self.is_closed = False
         self._scheduler = process.scheduler
         self._pending: dict[int, _Pending] = {}
         self._correlation_id = 0
         self._alarm_ms: int | None = None
-        self._wire: ClientConnection = cluster.connect(process.place, node, self._received, self._lost, listener)
+        self._wire = environment.connect(process.place, node, self._received, self._lost, listener)
 
     def ask(self, ask: Ask, resume: Callable[[Answer], None]) -> None:
         self._correlation_id += 1

@@ -26,15 +26,14 @@ from chaos.simulation.clients.batches import VALUES_PER_PROCESS, Batch, Partitio
 from chaos.simulation.clients.client import STALE_METADATA, Client, Steps, Surroundings, backoff_ms
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Signal, Sleep, Wait
 from chaos.simulation.clients.view import NO_NODE, Place
-from chaos.simulation.script import AwaitOutcomes, Rest, Send
-from chaos.simulation.script import Producer as ProducerScript
+from chaos.trial import AwaitOutcomes, Rest, Send
+from chaos.trial import Producer as ProducerScript
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome, outcome_of
 from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Compression, Record, RecordBatch, encode_batch
 from fixtures.clients.topic_ids import topic_id_text
 from linearizability.history.recorder import Send as Sent
-from reference_broker.simulation.clock import WALL_START_MS
 
 _RETRIABLE = STALE_METADATA | {
     "NOT_ENOUGH_REPLICAS",
@@ -123,7 +122,7 @@ class Producer(Client):
     def _make_batch(self, step: Send) -> None:
         size = max(step.value_bytes, SIZE_MIN)
         values = list(islice(self._values, step.records))
-        timestamp_ms = WALL_START_MS + self.now_ms
+        timestamp_ms = self.wall_ms
         kept = self.surroundings.keeps_timestamps
         keys = [f"k{value % step.keys}" if step.keys else None for value in values]
         records = tuple(

@@ -23,7 +23,7 @@ from chaos.simulation.clients.client import (
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Sleep
 from chaos.simulation.clients.reading import fetched_partition, passed_over, read_batches
 from chaos.simulation.clients.view import NO_EPOCH, NO_NODE, Place
-from chaos.simulation.script import (
+from chaos.trial import (
     AskEnd,
     AskEpochEnd,
     AskMetadata,
@@ -35,8 +35,8 @@ from chaos.simulation.script import (
     SendNonsense,
     SendOnce,
 )
-from chaos.simulation.script import Node as NodeName
-from chaos.simulation.script import RawClient as RawClientScript
+from chaos.trial import Node as NodeName
+from chaos.trial import RawClient as RawClientScript
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import Outcome, outcome_of
 from fixtures.clients.payload import to_record
@@ -44,7 +44,6 @@ from fixtures.clients.record_batch import MalformedBatch, RecordBatch, encode_ba
 from fixtures.clients.recorded_connection import known
 from linearizability.history.recorder import Position, Read
 from linearizability.history.recorder import Send as Sent
-from reference_broker.simulation.clock import WALL_START_MS
 
 _LATEST, _EARLIEST = -1, -2
 _MAX_WAIT_MS = 50
@@ -123,7 +122,7 @@ class RawClient(Client):
         place = step.topic, step.partition
         node = yield from self.node_of(step.node, place)
         op_id = self.invoke("list_offsets", place, isolation=step.isolation)
-        timestamp = step.timestamp if step.timestamp < 0 else WALL_START_MS + step.timestamp
+        timestamp = step.timestamp if step.timestamp < 0 else self.surroundings.wall_start_ms + step.timestamp
         error, offset, _ = yield from self.list_offsets(
             place, node, timestamp=timestamp, isolation=step.isolation, timeout_ms=self._script.timeout_ms
         )
@@ -234,7 +233,7 @@ class RawClient(Client):
             yield from self._get_producer_id(node)
             if self._identity is None:
                 return
-        timestamp_ms = WALL_START_MS + self.now_ms
+        timestamp_ms = self.wall_ms
         values, kept = list(islice(self._values, step.records)), self.surroundings.keeps_timestamps
         producer_id, producer_epoch = self._identity if step.idempotent and self._identity else (-1, -1)
         first = self._sequences.get(place, self._script.first_sequence)

@@ -17,7 +17,7 @@ from chaos.simulation.clients.questions import question_of
 from chaos.simulation.examination import of_batches, of_controllers, of_quorum, of_readers, of_settings, of_topics
 from chaos.simulation.examination.exam import Exam, Facts, Whom, errors_of
 from chaos.simulation.roles import Roles
-from chaos.simulation.script import Script
+from chaos.trial import Trial
 from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import CLIENT, CONTROLLER, SimulatedCluster
 
@@ -37,7 +37,7 @@ _AT_CONTROLLERS: Final = frozenset({Whom.CONTROLLER, Whom.STANDBY})
 
 
 def exams_of(seed: int) -> list[Exam]:
-    """Those of one run, by its script's seed, of which consecutive ones have all in turn.
+    """Those of one run, by its trial's seed, of which consecutive ones have all in turn.
 
     What unsettles the cluster comes last.
     """
@@ -45,10 +45,10 @@ def exams_of(seed: int) -> list[Exam]:
     return sorted(chosen, key=lambda exam: exam.unsettles)
 
 
-def facts_of(cluster: SimulatedCluster, roles: Roles, script: Script) -> Facts | None:
+def facts_of(cluster: SimulatedCluster, roles: Roles, trial: Trial) -> Facts | None:
     """What is known of a cluster; null where there is nobody who decides, or nothing to ask about."""
     image, active = roles.image(), roles.node(Role.CONTROLLER)
-    topic = next((topic.name for topic in script.topics if image is not None and topic.name in image.topics), None)
+    topic = next((topic.name for topic in trial.topics if image is not None and topic.name in image.topics), None)
     if image is None or active is None or topic is None:
         return None
     brokers = sorted(image.brokers)
@@ -58,7 +58,7 @@ def facts_of(cluster: SimulatedCluster, roles: Roles, script: Script) -> Facts |
         quorum=cluster.nodes[active].quorum,
         controller=active,
         standby=roles.node(Role.STANDBY),
-        broker=brokers[script.seed % len(brokers)],
+        broker=brokers[trial.seed % len(brokers)],
         topic=topic,
         configuration=cluster.nodes[active].runtime.configuration,
         wall_ms=WALL_START_MS + cluster.scheduler.now_ms,

@@ -16,9 +16,9 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 
 NONE: Final = "NONE"
 NOWHERE: Final = "nowhere"
-"""A topic that no script makes; an exam that does takes it away again."""
+"""A topic that no trial makes; an exam that does takes it away again."""
 NOBODY: Final = 99
-"""A node that no script has; an exam that registers it as a broker takes it away again."""
+"""A node that no trial has; an exam that registers it as a broker takes it away again."""
 ELSEWHERE: Final = "elsewhere"
 """Another cluster."""
 HEARD_MS: Final = 300

@@ -15,7 +15,7 @@ from chaos.sensitivity import (
     violation_of,
 )
 from chaos.simulation.judge import Violation
-from chaos.simulation.script import Script
+from chaos.trial import Trial
 
 EASY = DEFECTS["commit-what-the-leader-has"]
 
@@ -35,21 +35,21 @@ def test_an_easy_defect_is_caught_and_the_clean_broker_is_not():
 
 def test_what_the_clean_broker_violates_too_is_a_false_alarm(monkeypatch):
     everything = Violation("lost-write", "as always", 0)
-    monkeypatch.setattr(sensitivity, "violation_of", lambda script, defect=None: everything)
+    monkeypatch.setattr(sensitivity, "violation_of", lambda trial, defect=None: everything)
     tried = try_defect(EASY, [7], seconds=60.0)
     assert (tried.name, tried.scripts) == ("", 1)
     assert [(alarm.seed, alarm.name) for alarm in tried.false_alarms] == [(7, "lost-write")]
 
 
 def test_a_defect_that_shows_nowhere_is_missed(monkeypatch):
-    monkeypatch.setattr(sensitivity, "violation_of", lambda script, defect=None: None)
+    monkeypatch.setattr(sensitivity, "violation_of", lambda trial, defect=None: None)
     tried = try_defect(EASY, range(9), seconds=0.0)
     assert (tried.name, tried.seed, tried.is_expected) == ("", None, False)
 
 
 def test_a_requirement_is_tried_before_any_script(monkeypatch):
-    def no_script(script, defect=None):
-        raise AssertionError("a script ran")
+    def no_script(trial, defect=None):
+        raise AssertionError("a trial ran")
 
     monkeypatch.setattr(sensitivity, "violation_of", no_script)
     tried = try_defect(DEFECTS["take-any-acks"], range(9), seconds=60.0)
@@ -57,13 +57,13 @@ def test_a_requirement_is_tried_before_any_script(monkeypatch):
 
 
 def test_a_script_that_does_not_end_is_left(monkeypatch):
-    def for_ever(script):
+    def for_ever(trial):
         while True:
             pass
 
     monkeypatch.setattr(sensitivity, "run", for_ever)
     monkeypatch.setattr(sensitivity, "SCRIPT_SECONDS_MAX", 0.05)
-    found = violation_of(Script())
+    found = violation_of(Trial())
     assert found is not None
     assert found.name == "endless"
 

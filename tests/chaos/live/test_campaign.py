@@ -9,13 +9,13 @@ from chaos.live import campaign
 from chaos.live.campaign import NOT_RUN_MAX, NothingRunsError, Plan, run_chaos
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun
 from chaos.live.report import Report, Worked
-from chaos.live.round import Round
+from chaos.trial import Trial
 from fixtures.targets.target import TargetError
 from kafkatrial.breaking import Breaking
 from kafkatrial.exit_codes import ExitCode
 from linearizability.judgement import Judgement
 
-KILL = Round(schedule=(Timed(0, Kill(Role.LEADER), 100),))
+KILL = Trial(schedule=(Timed(0, Kill(Role.LEADER), 100),))
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ def targets(monkeypatch):
     """By name: whether it starts, round by round; when none is left, it does not."""
     starts = {}
 
-    def run_on(target, a_round, run_dir, told, disk):
+    def run_on(target, trial, run_dir, told, disk):
         if not next(starts[target], False):
             raise TargetError(f"{target} did not start: no port")
-        return Report(round=a_round, target=target, judgement=Judgement(0, 0, ()), worked=Worked())
+        return Report(round=trial, target=target, judgement=Judgement(0, 0, ()), worked=Worked())
 
-    monkeypatch.setattr(campaign, "fitted", lambda target, a_round, disk: SimpleNamespace(round=KILL, refused={}))
+    monkeypatch.setattr(campaign, "fitted", lambda target, trial, disk: SimpleNamespace(round=KILL, refused={}))
     monkeypatch.setattr(campaign, "run_on", run_on)
     return starts
 

@@ -6,9 +6,9 @@ import pytest
 
 from chaos.faults import Kill, Timed
 from chaos.live.report import Kept
-from chaos.live.round import Cluster, Retrying, Round, Tail, Topic
 from chaos.live.session import run_on
 from chaos.live.strategies import SOON_MISSED
+from chaos.trial import Cluster, Retrying, Tail, Topic, Trial
 
 ALL = -1
 ROUNDS = 20
@@ -19,7 +19,7 @@ APART_MS = {"reference": 6_000, "apache-kafka": 20_000}
 NODES = (1, 2, 3)
 
 
-def a_round(seed: int, apart_ms: int) -> Round:
+def trial(seed: int, apart_ms: int) -> Trial:
     random = Random(seed)
     kills = [
         Timed(number * apart_ms + random.randrange(1_000), Kill(node), 1_000 + random.randrange(500))
@@ -27,12 +27,13 @@ def a_round(seed: int, apart_ms: int) -> Round:
         for node in NODES
     ]
     topic = Topic(partitions=3, properties=(("min.insync.replicas", "2"), ("segment.ms", "1500")))
-    return Round(
+    return Trial(
         seed=seed,
         cluster=Cluster(properties=SOON_MISSED),
-        topic=topic,
-        workloads=(Retrying(pause_ms=20), Retrying(pause_ms=5, records=10), Tail()),
+        topics=(topic,),
+        clients=(Retrying(pause_ms=20), Retrying(pause_ms=5, records=10), Tail()),
         schedule=tuple(sorted(kills, key=lambda timed: timed.at_ms)),
+        steady_ms=2_000,
     )
 
 
@@ -41,7 +42,7 @@ def a_round(seed: int, apart_ms: int) -> Round:
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_no_record_is_written_twice_but_where_a_restarted_leader_forgot_the_retry(seed, pytestconfig, tmp_path, capsys):
     (target,) = pytestconfig.getoption("kafkatrial_target") or ["reference"]
-    wanted = a_round(seed, APART_MS[target.split(":", maxsplit=1)[0]])
+    wanted = trial(seed, APART_MS[target.split(":", maxsplit=1)[0]])
     report = run_on(target, wanted, tmp_path / "run")
     assert report.violations == ()
     killed = sum(each.found and not each.refused for each in report.worked.injected)

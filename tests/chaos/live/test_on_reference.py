@@ -7,9 +7,9 @@ import pytest
 
 from chaos.faults import Kill, Pause, PowerCut, Role, ShutDown, Timed
 from chaos.live.report import Kept
-from chaos.live.round import Cluster, Keyed, LeaderReader, OneByOne, Pipelined, Round, Tail, Topic
 from chaos.live.session import fitted, run_on
 from chaos.live.strategies import SOON_MISSED
+from chaos.trial import STEADY_MS, Cluster, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Topic, Trial
 from linearizability.judgement import Verdict
 
 ALL = -1
@@ -19,9 +19,15 @@ APART_MS = 7_000
 ROLLING = tuple(Timed((node - 1) * APART_MS, ShutDown(node), 2_500) for node in (1, 2, 3))
 
 
-def a_round(*schedule, workloads=LOAD, **properties):
+def trial(*schedule, workloads=LOAD, **properties):
     topic = Topic(partitions=3, properties=tuple({"min.insync.replicas": "2", **properties}.items()))
-    return Round(cluster=Cluster(properties=SOON_MISSED), topic=topic, workloads=workloads, schedule=schedule)
+    return Trial(
+        cluster=Cluster(properties=SOON_MISSED),
+        topics=(topic,),
+        clients=workloads,
+        schedule=schedule,
+        steady_ms=STEADY_MS,
+    )
 
 
 @pytest.fixture
@@ -42,7 +48,7 @@ def run(pytestconfig, tmp_path, capsys):
 
 
 def test_a_rolling_restart_is_not_noticed_by_an_idempotent_producer(run):
-    report = run(a_round(*ROLLING, workloads=(Pipelined(), Tail())))
+    report = run(trial(*ROLLING, clients=(Pipelined(), Tail())))
     assert report.verdict is Verdict.OK
     assert report.produced[ALL, Kept.ACKNOWLEDGED] > 1_000
     assert report.produced[ALL, Kept.UNKNOWN] == report.produced[ALL, Kept.REFUSED] == 0
@@ -52,7 +58,7 @@ def test_a_rolling_restart_is_not_noticed_by_an_idempotent_producer(run):
 
 def test_kills_and_pauses_lose_nothing_and_are_seen_for_what_they_are(run):
     report = run(
-        a_round(
+        trial(
             Timed(0, Kill(Role.LEADER), 4_000),
             Timed(7_000, Pause(Role.CONTROLLER), 4_000),
             Timed(8_000, Kill(Role.LAST_FOLLOWER), 1_000),
@@ -67,9 +73,9 @@ def test_kills_and_pauses_lose_nothing_and_are_seen_for_what_they_are(run):
 
 def test_a_power_cut_of_one_replica_loses_nothing_of_a_compacted_topic(run):
     report = run(
-        a_round(
+        trial(
             Timed(2_000, PowerCut((Role.LEADER,)), 3_000),
-            workloads=(Keyed(), OneByOne(), Tail()),
+            clients=(Keyed(), OneByOne(), Tail()),
             **{"cleanup.policy": "compact", "segment.ms": "1000"},
         )
     )

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.live.report import Report, Violation, Worked
-from chaos.live.round import Round
 from chaos.live.run import unhealed
+from chaos.trial import Trial
 from linearizability.judgement import Judgement
 
 CONTROLS = ("links", "requests", "disks", "clocks", "limits")
@@ -21,7 +21,7 @@ def test_the_residue_of_every_kind_of_fault_is_reported(broken):
 
 def report(schedule=(), coverage=(), **worked):
     return Report(
-        round=Round(schedule=schedule),
+        round=Trial(schedule=schedule),
         target="reference",
         judgement=Judgement(0, 0, ()),
         worked=Worked(bound_s=66.0, **worked),

@@ -5,24 +5,22 @@ from typing import get_args
 
 import pytest
 
-from chaos import faults
+from chaos import faults, trial
 from chaos.fault_rows import WORDS, words_of
 from chaos.faults import Configure, Fault, Isolate, Kill, Pause, Role, Timed
-from chaos.live import round as rounds
 from chaos.live.abilities import NEEDS
 from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
 from chaos.live.fault_kinds import KINDS, LASTING
-from chaos.live.round import Cluster, Keyed, LeaderReader, OneByOne, Pipelined, Round, Tail, Topic
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
 from chaos.promises import bound_ms
 from chaos.simulation.fault_strategies import FAULT_KINDS
 from chaos.simulation.run import run
-from chaos.simulation.script import Script
+from chaos.trial import Cluster, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Topic, Trial
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.anomalies import faults as rows
 
-NAMES = {name: getattr(module, name) for module in (faults, rounds) for name in module.__all__}
+NAMES = {name: getattr(module, name) for module in (faults, trial) for name in module.__all__}
 
 
 def test_a_seed_gives_one_round_which_prints_as_python():
@@ -35,9 +33,9 @@ def test_a_seed_gives_one_round_which_prints_as_python():
 
 
 def test_a_round_under_load_is_the_same_round_with_larger_batches():
-    drawn = Round(workloads=(OneByOne(records=3), Pipelined(records=10), Keyed(), Tail()))
+    drawn = Trial(clients=(OneByOne(records=3), Pipelined(records=10), Keyed(), Tail()))
     expected = (OneByOne(records=12), Pipelined(records=40), Keyed(), Tail())
-    assert drawn.under_load(4) == replace(drawn, workloads=expected)
+    assert drawn.under_load(4) == replace(drawn, clients=expected)
     assert drawn.under_load(1) == drawn
 
 
@@ -64,7 +62,7 @@ def test_every_fault_has_words_and_something_that_it_needs():
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - set(FAULT_KINDS)))
 def test_a_schedule_for_real_clusters_means_no_harm_to_the_simulation(kind):
-    ran = run(Script(schedule=tuple(timed for seed in range(3) for timed in round_of(seed, (kind,)).schedule)))
+    ran = run(Trial(schedule=tuple(timed for seed in range(3) for timed in round_of(seed, (kind,)).schedule)))
     assert ran.violation is None
 
 
@@ -84,17 +82,17 @@ EACH = (("flush.messages", "1"),)
 
 
 @pytest.mark.parametrize(
-    ("a_round", "flushes"),
+    ("trial", "flushes"),
     [
-        (Round(), False),
-        (Round(topic=Topic(properties=EACH)), True),
-        (Round(topic=Topic(properties=(("flush.messages", "2"),))), False),
-        (Round(cluster=Cluster(properties=(("log.flush.interval.messages", "1"),))), True),
-        (Round(topic=Topic(properties=EACH), schedule=(Timed(0, Configure("flush.messages", "10"), 9),)), False),
+        (Trial(), False),
+        (Trial(topics=(Topic(properties=EACH),)), True),
+        (Trial(topics=(Topic(properties=(("flush.messages", "2"),)),)), False),
+        (Trial(cluster=Cluster(properties=(("log.flush.interval.messages", "1"),))), True),
+        (Trial(topics=(Topic(properties=EACH),), schedule=(Timed(0, Configure("flush.messages", "10"), 9),)), False),
     ],
 )
-def test_a_topic_flushes_each_message_if_it_does_so_all_the_time(a_round, flushes):
-    assert a_round.flushes_each_message is flushes
+def test_a_topic_flushes_each_message_if_it_does_so_all_the_time(trial, flushes):
+    assert trial.flushes_each_message is flushes
 
 
 FAULTS = (
@@ -103,7 +101,7 @@ FAULTS = (
     Timed(3_500, Isolate(Role.FOLLOWER), 1_000),
     Timed(9_000, Kill(Role.FOLLOWER), 300),
 )
-LARGE = Round(topic=Topic(partitions=3), workloads=(Tail(), OneByOne(acks=1), LeaderReader()), schedule=FAULTS)
+LARGE = Trial(topics=(Topic(partitions=3),), clients=(Tail(), OneByOne(acks=1), LeaderReader()), schedule=FAULTS)
 
 
 def kills_a_leader_of_acks_1(candidate):
@@ -113,8 +111,8 @@ def kills_a_leader_of_acks_1(candidate):
 
 def test_shrinking_leaves_what_the_violation_takes():
     found = smallest(LARGE, kills_a_leader_of_acks_1, lambda runs: runs < 60)
-    assert found.round == Round(
-        workloads=(OneByOne(acks=1),), schedule=(Timed(0, Kill(Role.LEADER), 2_000),), topic=Topic()
+    assert found.round == Trial(
+        clients=(OneByOne(acks=1),), schedule=(Timed(0, Kill(Role.LEADER), 2_000),), topics=(Topic(),)
     )
     assert 4 < found.runs < 30
 

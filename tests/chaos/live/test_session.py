@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from chaos.live import session
-from chaos.live.round import Round
+from chaos.trial import Trial
 from fixtures.targets.target import TargetError
 
 
@@ -43,13 +43,13 @@ class Failing:
 def fail(monkeypatch, tmp_path, leaves):
     made = []
 
-    def target(name, a_round, work_dir, disk):
+    def target(name, trial, work_dir, disk):
         made.append(Failing(work_dir, leaves))
         return made[-1]
 
     monkeypatch.setattr(session, "_target", target)
     with pytest.raises(TargetError) as raised:
-        session.run_on("reference", Round(), tmp_path)
+        session.run_on("reference", Trial(), tmp_path)
     assert made[0].logs == [tmp_path / "brokers"]
     return str(raised.value)
 

@@ -10,7 +10,7 @@ import pytest
 from chaos.faults import Pause, Role, ShutDown, Timed
 from chaos.simulation.clients.descriptions import SUBJECTS
 from chaos.simulation.run import run
-from chaos.simulation.script import (
+from chaos.trial import (
     AddPartitions,
     AlterTopic,
     Cluster,
@@ -21,9 +21,9 @@ from chaos.simulation.script import (
     MovePartition,
     RawClient,
     Rest,
-    Script,
     SendOnce,
     Topic,
+    Trial,
 )
 from reference_broker.core.configuration.configuration import TopicConfiguration
 from reference_broker.core.controller import isr
@@ -43,7 +43,7 @@ from reference_broker.core.handlers.cluster_view import ClusterView
 from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.protocol.errors import ErrorCode
 
-SCRIPT = Script(
+SCRIPT = Trial(
     cluster=Cluster(nodes=4),
     topics=(Topic("a", 2),),
     clients=(

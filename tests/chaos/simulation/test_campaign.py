@@ -14,11 +14,11 @@ from chaos.simulation.campaign_events import (
     Standing,
 )
 from chaos.simulation.saved import Saved, load_saved, save
-from chaos.simulation.script import Script
 from chaos.simulation.work import RunSeeds
+from chaos.trial import Trial
 
 DEFECT = "acknowledge-before-replication"
-"""Shows in every script that is acknowledged anything."""
+"""Shows in every trial that is acknowledged anything."""
 CLEAN = Plan(first=3, last=5, failures_max=None)
 DEFECTIVE = Plan(first=0, last=40, defect=DEFECT)
 
@@ -51,7 +51,7 @@ def test_it_ends_with_the_first_failing_seed_shrunk(defective):
     assert [bool(each.name) for each in ran] == [False] * (len(ran) - 1) + [True]
     found = shrunk.counterexample
     assert (found.seed, found.name, found.is_confirmed) == (ran[-1].seed, ran[-1].name, True)
-    assert found.script == Script()
+    assert found.trial == Trial()
 
 
 def test_of_several_that_violate_the_same_one_is_shrunk():
@@ -70,7 +70,7 @@ def test_what_is_saved_runs_first_and_ends_it_if_it_still_fails(defective, tmp_p
 
 
 def test_what_was_saved_and_is_mended_is_fixed(tmp_path):
-    saved = [Saved(tmp_path, Script(), "lost-write", ""), Saved(tmp_path, Script(), "lost-write", DEFECT)]
+    saved = [Saved(tmp_path, Trial(), "lost-write", ""), Saved(tmp_path, Trial(), "lost-write", DEFECT)]
     events = campaign(Plan(first=3, last=3), saved)
     (replayed,) = of_kind(FailureReplayed, events)
     assert replayed.standing is Standing.FIXED

@@ -7,10 +7,10 @@ from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.diagram import MESSAGES_MAX, NOTES_MAX, diagram_of
 from chaos.simulation.recording import Record
 from chaos.simulation.run import run
-from chaos.simulation.script import AwaitOutcomes, Producer, Script, Send
+from chaos.trial import AwaitOutcomes, Producer, Send, Trial
 from linearizability.picture.space_time import Happening
 
-SCRIPT = Script(
+SCRIPT = Trial(
     clients=(Producer(steps=(Send(batches=40, pause_ms=100), AwaitOutcomes())),),
     schedule=(Timed(at_ms=500, fault=Kill(Role.LEADER), for_ms=2_000),),
 )

@@ -8,7 +8,7 @@ import pytest
 from chaos.simulation import run as run_module
 from chaos.simulation.examination import AT_ONCE, EXAMS, exams_of
 from chaos.simulation.run import run
-from chaos.simulation.script import Cluster, Script, Topic
+from chaos.trial import Cluster, Topic, Trial
 from reference_broker.core import group_coordinator, lifecycle
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller import configs, elections, isr, placement, reassignments, registrations, topics
@@ -127,7 +127,7 @@ def describe_cluster_error(request):
 def sit(*exams, cluster):
     """A run of these exams, with no faults before."""
     with patch.object(run_module, "exams_of", lambda _: exams):
-        return run(Script(cluster=cluster, topics=(Topic("a", 2, min(cluster.nodes, 3)),))).violation
+        return run(Trial(cluster=cluster, topics=(Topic("a", 2, min(cluster.nodes, 3)),))).violation
 
 
 @pytest.mark.parametrize("nodes", [1, 3, 4])
@@ -154,7 +154,7 @@ def test_creation_by_metadata_is_tried_with_and_without_automatic_creation():
     tried = set()
     for seed in range(-(-len(EXAMS) // AT_ONCE)):
         if any(exam.name.startswith("topics that Metadata creates") for exam in exams_of(seed)):
-            live = run_module._Run(Script(seed=seed), Trace())
+            live = run_module._Run(Trial(seed=seed), Trace())
             tried |= {
                 node.runtime.configuration.value("auto.create.topics.enable") for node in live.cluster.nodes.values()
             }

@@ -14,7 +14,7 @@ GUIDE = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text(encodin
 
 
 def test_the_program_in_the_guide_fails_as_it_says(tmp_path):
-    program = next(block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "Script(" in block)
+    program = next(block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "Trial(" in block)
     file = tmp_path / "program.py"
     file.write_text(program)
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
@@ -28,10 +28,10 @@ def test_the_seed_in_the_guide_fails_as_it_says():
         r"^seed (\d+) ✘ violation (\S+) at (\d+) ms: (.*)$", GUIDE, re.MULTILINE
     ).groups()
     (defect,) = set(re.findall(r"--seeds \S+ --defect (\S+)", GUIDE))
-    script = script_of(int(seed))
+    trial = script_of(int(seed))
     with DEFECTS[defect].seeded():
-        violation = run(script).violation
+        violation = run(trial).violation
     assert violation is not None
     assert (violation.name, violation.at_ms, violation.text) == (name, int(at_ms), text)
-    size = f"{len(script.clients)} clients, {sum(map(operations_of, script.clients))} operations"
-    assert f"The script of seed {seed} has {size} and {len(script.schedule)} faults." in GUIDE
+    size = f"{len(trial.clients)} clients, {sum(map(operations_of, trial.clients))} operations"
+    assert f"The trial of seed {seed} has {size} and {len(trial.schedule)} faults." in GUIDE

@@ -19,21 +19,21 @@ from chaos.faults import (
     Wipe,
 )
 from chaos.simulation.run import run
-from chaos.simulation.script import (
+from chaos.trial import (
     AddPartitions,
     Cluster,
     CreateTopic,
     MovePartition,
     Producer,
     RawClient,
-    Script,
     Send,
     SendOnce,
     Topic,
+    Trial,
 )
 
 SCRIPTS = {
-    "an unclean election was asked for, and no setting permits any": Script(
+    "an unclean election was asked for, and no setting permits any": Trial(
         clients=(Producer(steps=(Send(batches=20, pause_ms=400),), acks=1, idempotent=False),),
         schedule=(
             Timed(at_ms=0, fault=Isolate(node=Role.LEADER, listener=Listener.REPLICATION), for_ms=60_000),
@@ -41,7 +41,7 @@ SCRIPTS = {
             Timed(at_ms=50_000, fault=Elect(unclean=True)),
         ),
     ),
-    "a replica that was wiped leads before its broker has registered again": Script(
+    "a replica that was wiped leads before its broker has registered again": Trial(
         topics=(Topic(replication_factor=2),),
         clients=(Producer(steps=(Send(),)),),
         schedule=(
@@ -49,17 +49,17 @@ SCRIPTS = {
             Timed(at_ms=0, fault=ShutDown(node=Role.LEADER)),
         ),
     ),
-    "a batch of which nobody was told the outcome does not lend its sequence to another": Script(
+    "a batch of which nobody was told the outcome does not lend its sequence to another": Trial(
         topics=(Topic(partitions=2),),
         clients=(
             RawClient(steps=(SendOnce(partition=1, acks=0, idempotent=True), SendOnce(partition=1, idempotent=True))),
         ),
     ),
-    "a follower gives up a connection of which the leader knows nothing after thirty seconds": Script(
+    "a follower gives up a connection of which the leader knows nothing after thirty seconds": Trial(
         topics=(Topic(partitions=2, replication_factor=2),),
         schedule=(Timed(at_ms=0, fault=HalfOpen(one=Role.CONTROLLER, other=Role.STANDBY)),),
     ),
-    "a replica that was taken away has deleted its log before its leader hears of it": Script(
+    "a replica that was taken away has deleted its log before its leader hears of it": Trial(
         seed=4,
         clients=(
             Producer(steps=(Send(batches=4, pause_ms=5),), idempotent=False),
@@ -67,14 +67,14 @@ SCRIPTS = {
             RawClient(steps=(MovePartition(replicas=(3, 2, 1)), MovePartition(replicas=(2,)))),
         ),
     ),
-    "a broker has gone while it waits for an answer from another, which is taken from the cluster": Script(
+    "a broker has gone while it waits for an answer from another, which is taken from the cluster": Trial(
         topics=(Topic(), Topic(name="b")),
         schedule=(
             Timed(0, Slow(source=Role.LEADER, destination=Role.CONTROLLER, delay_ms=90, both_ways=False), 1_500),
             Timed(0, Unregister(node=Role.LAST_FOLLOWER)),
         ),
     ),
-    "segments that begin below the log start are deleted later": Script(
+    "segments that begin below the log start are deleted later": Trial(
         seed=3,
         cluster=Cluster(properties=(("log.retention.check.interval.ms", "2000"), ("replica.fetch.max.bytes", "1000"))),
         topics=(Topic(properties=(("segment.ms", "400"), ("retention.bytes", "5000"))),),
@@ -86,13 +86,13 @@ SCRIPTS = {
             Timed(at_ms=1_280, fault=Kill(node=Role.LEADER), for_ms=2_000),
         ),
     ),
-    "a disk is wiped while a power cut waits for its next write": Script(
+    "a disk is wiped while a power cut waits for its next write": Trial(
         schedule=(
             Timed(at_ms=0, fault=PowerCut(nodes=(1,), after_writes=0), for_ms=2_000),
             Timed(at_ms=1_000, fault=Wipe(node=1), for_ms=500),
         ),
     ),
-    "a replica among many is looked at in its turn, and yet counts as it is": Script(
+    "a replica among many is looked at in its turn, and yet counts as it is": Trial(
         topics=(Topic(partitions=3), Topic(name="b")),
         clients=(RawClient(steps=(AddPartitions(total=4, topic="b"), CreateTopic(topic="c", partitions=2))),),
     ),

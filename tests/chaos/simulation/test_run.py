@@ -4,7 +4,7 @@ import pytest
 
 from chaos.faults import Configure, Isolate, Kill, Pause, PowerCut, Role, ShutDown, Timed, Wipe
 from chaos.simulation.run import Outcome, run
-from chaos.simulation.script import (
+from chaos.trial import (
     AskEnd,
     AskEpochEnd,
     AskMetadata,
@@ -20,12 +20,12 @@ from chaos.simulation.script import (
     RawClient,
     ReadAt,
     Rest,
-    Script,
     Seek,
     Send,
     SendNonsense,
     SendOnce,
     Topic,
+    Trial,
 )
 from linearizability.history.validate import validate
 from reference_broker.core.replication.partition import Partition
@@ -37,13 +37,13 @@ def operations(outcome: Outcome, f: str) -> list[dict[str, object]]:
 
 
 def test_a_calm_run_is_in_order_and_every_record_is_read():
-    script = Script(
+    trial = Trial(
         clients=(
             Producer(steps=(Send(batches=5, records=3, pause_ms=20), AwaitOutcomes(), Send())),
             Consumer(steps=(Poll(times=10, pause_ms=20), Commit(), FetchOffsets()), group="g"),
         )
     )
-    outcome = run(script)
+    outcome = run(trial)
     assert outcome.violation is None
     validate(outcome.history)
     sent = {row["value"] for row in outcome.history.table("records").to_pylist() if row["direction"] == "send"}
@@ -55,13 +55,13 @@ def test_a_calm_run_is_in_order_and_every_record_is_read():
 
 
 def test_one_script_gives_one_run():
-    script = Script(
+    trial = Trial(
         seed=5,
         clients=(Producer(steps=(Send(batches=10, pause_ms=100),)), Consumer(steps=(Poll(times=10),))),
         schedule=(Timed(100, PowerCut((Role.LEADER,), after_writes=3), 800),),
     )
-    assert run(script).digest == run(script).digest
-    assert run(script).history.table("operations").equals(run(script).history.table("operations"))
+    assert run(trial).digest == run(trial).digest
+    assert run(trial).history.table("operations").equals(run(trial).history.table("operations"))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_one_script_gives_one_run():
     ],
 )
 def test_a_producer_that_retries_outlives_a_fault(fault: object):
-    script = Script(
+    trial = Trial(
         topics=(Topic(partitions=2),),
         clients=(
             Producer(steps=(Send(batches=20, pause_ms=200), Send(batches=5, partition=1), AwaitOutcomes())),
@@ -85,7 +85,7 @@ def test_a_producer_that_retries_outlives_a_fault(fault: object):
         ),
         schedule=(Timed(300, fault, 2_500),),
     )
-    outcome = run(script)
+    outcome = run(trial)
     assert outcome.violation is None
     validate(outcome.history)
     assert {row["outcome"] for row in operations(outcome, "produce")} == {"ok"}
@@ -109,7 +109,7 @@ def test_raw_clients_ask_and_send_what_no_good_client_does():
         DeleteTopic("c"),
         Rest(10),
     )
-    outcome = run(Script(clients=(RawClient(steps=steps),)))
+    outcome = run(Trial(clients=(RawClient(steps=steps),)))
     assert outcome.violation is None
     validate(outcome.history)
     errors = [row["error"] for row in operations(outcome, "produce")]
@@ -119,13 +119,13 @@ def test_raw_clients_ask_and_send_what_no_good_client_does():
 
 
 def test_a_consumer_that_seeks_goes_on_from_there():
-    script = Script(
+    trial = Trial(
         clients=(
             Producer(steps=(Send(batches=6),)),
             Consumer(steps=(Rest(200), Poll(times=2), Seek(offset=2), Poll(times=2), Seek(offset=None), Poll())),
         )
     )
-    outcome = run(script)
+    outcome = run(trial)
     assert outcome.violation is None
     moves = [row["after"] for row in outcome.history.table("positions").to_pylist() if row["cause"] == "seek"]
     assert moves[0] == 2
@@ -137,7 +137,7 @@ def test_an_exception_of_the_broker_is_a_violation(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("no such thing")
 
     monkeypatch.setattr(Partition, "append", broken)
-    outcome = run(Script(clients=(Producer(steps=(Send(),)),)))
+    outcome = run(Trial(clients=(Producer(steps=(Send(),)),)))
     assert outcome.violation is not None
     assert outcome.violation.name == "exception"
     assert "no such thing" in outcome.violation.text

@@ -9,10 +9,11 @@ import pytest
 from chaos.faults import Kill, Role, Timed
 from chaos.simulation.counterexample import Counterexample, program_of
 from chaos.simulation.saved import FILE_NAME, SavedFailureError, load_saved, save
-from chaos.simulation.script import Producer, Script, Send
+from chaos.trial import Producer, Send, Trial
+from conformance.trial_document import document
 
 DEFECT = "acknowledge-before-replication"
-SCRIPT = Script(
+SCRIPT = Trial(
     clients=(Producer(steps=(Send(batches=5),)),), schedule=(Timed(at_ms=10, fault=Kill(Role.LEADER), for_ms=500),)
 )
 FOUND = Counterexample(SCRIPT, "lost-write", 'a "value" \\ that """ is gone', seed=7, defect=DEFECT, at_ms=1_234)
@@ -21,11 +22,11 @@ FOUND = Counterexample(SCRIPT, "lost-write", 'a "value" \\ that """ is gone', se
 def test_what_is_saved_comes_back(tmp_path):
     directory = save(tmp_path, FOUND)
     (saved,) = load_saved(tmp_path)
-    assert (saved.directory, saved.script, saved.name, saved.defect) == (directory, SCRIPT, "lost-write", DEFECT)
+    assert (saved.directory, saved.trial, saved.name, saved.defect) == (directory, SCRIPT, "lost-write", DEFECT)
 
 
 def test_the_same_failure_is_saved_once_and_others_beside_it(tmp_path):
-    others = (replace(FOUND, script=Script()), replace(FOUND, defect=""), replace(FOUND, name="duplicate"))
+    others = (replace(FOUND, trial=Trial()), replace(FOUND, defect=""), replace(FOUND, name="duplicate"))
     for found in (FOUND, FOUND, *others):
         save(tmp_path, found)
     assert len(load_saved(tmp_path)) == 4
@@ -35,7 +36,7 @@ def test_where_nothing_was_saved_there_is_nothing(tmp_path):
     assert load_saved(tmp_path / "nowhere") == ()
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"script": "Script(new=1)", "name": "", "defect": ""}', "\x00"])
+@pytest.mark.parametrize("content", ["", "{}", document(Trial(), {}), document(1, {"name": "lost-write"}), "\x00"])
 def test_what_cannot_be_read_is_one_line_with_the_file(tmp_path, content):
     file = save(tmp_path, FOUND) / FILE_NAME
     file.write_text(content)

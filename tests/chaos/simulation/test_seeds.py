@@ -1,4 +1,4 @@
-"""A seed is a script: the same everywhere, and of all kinds."""
+"""A seed is a trial: the same everywhere, and of all kinds."""
 
 import subprocess
 import sys
@@ -57,13 +57,13 @@ def test_seeds_give_different_scripts():
 
 def test_every_fault_every_client_and_every_step_is_drawn_soon():
     scripts = [script_of(seed) for seed in range(500)]
-    faults = Counter(type(timed.fault).__name__ for script in scripts for timed in script.schedule)
+    faults = Counter(type(timed.fault).__name__ for trial in scripts for timed in trial.schedule)
     assert faults.keys() >= {
         *("Cut", "Isolate", "Split", "Ring", "Slow", "Reset", "HalfOpen", "DiskError", "DiskFull", "SlowFlush"),
         *("FlipBit", "DamageDisk", "Kill", "ShutDown", "PowerCut", "Pause", "Wipe", "ClockJump", "ClockDrift"),
         *("Reassign", "Elect", "Configure", "AddBroker", "Unregister", "RestartWith"),
     }
-    steps = Counter(type(step).__name__ for script in scripts for client in script.clients for step in client.steps)
+    steps = Counter(type(step).__name__ for trial in scripts for client in trial.clients for step in client.steps)
     assert len(steps) == 22
     assert min([*faults.values(), *steps.values()]) >= 3
     assert len(FAULT_KINDS) > 20 < len(CLIENT_KINDS) + 10
@@ -71,8 +71,8 @@ def test_every_fault_every_client_and_every_step_is_drawn_soon():
 
 def test_a_script_has_some_hundred_operations_and_some_three_faults():
     scripts = [script_of(seed) for seed in SEEDS]
-    operations = sum(operations_of(client) for script in scripts for client in script.clients) / len(scripts)
-    faults = sum(len(script.schedule) for script in scripts) / len(scripts)
+    operations = sum(operations_of(client) for trial in scripts for client in trial.clients) / len(scripts)
+    faults = sum(len(trial.schedule) for trial in scripts) / len(scripts)
     assert 60 < operations < 150
     assert 2 < faults < 5
 

@@ -1,27 +1,27 @@
-"""What is left when a script has been made small, where what violates is known: nothing else, and all of it plain."""
+"""What is left when a trial has been made small, where what violates is known: nothing else, and all of it plain."""
 
 from itertools import count as count_from
 from itertools import islice
 
 from chaos.faults import Kill, Role, Timed
-from chaos.simulation.script import Producer, Script, Send, Topic
 from chaos.simulation.seeds import script_of
 from chaos.simulation.shrinking import smallest
+from chaos.trial import Producer, Send, Topic, Trial
 
 
-def sends_enough(script):
+def sends_enough(trial):
     """A producer that sends seven batches in one step, and a node that is killed while another fault is under way."""
     batches = any(
         isinstance(step, Send) and step.batches >= 7
-        for client in script.clients
+        for client in trial.clients
         if isinstance(client, Producer)
         for step in client.steps
     )
-    return batches and any(isinstance(timed.fault, Kill) and timed.for_ms >= 1_234 for timed in script.schedule)
+    return batches and any(isinstance(timed.fault, Kill) and timed.for_ms >= 1_234 for timed in trial.schedule)
 
 
-def small(script, violates=sends_enough, *, runs_max=400, time_is_up=lambda: False):
-    return smallest(script, violates, runs_max=runs_max, time_is_up=time_is_up)
+def small(trial, violates=sends_enough, *, runs_max=400, time_is_up=lambda: False):
+    return smallest(trial, violates, runs_max=runs_max, time_is_up=time_is_up)
 
 
 def violating_seeds(count):
@@ -31,41 +31,41 @@ def violating_seeds(count):
 def test_only_what_violates_is_left():
     for seed in violating_seeds(3):
         found = small(script_of(seed))
-        node = found.script.schedule[0].fault.node
-        topic = next(step.topic for step in found.script.clients[0].steps)
-        assert found.script == Script(
+        node = found.trial.schedule[0].fault.node
+        topic = next(step.topic for step in found.trial.clients[0].steps)
+        assert found.trial == Trial(
             clients=(Producer(steps=(Send(batches=7, topic=topic),)),),
             topics=(Topic(name=topic),) if topic != "a" else (Topic(),),
-            schedule=(Timed(at_ms=0, fault=Kill(node), for_ms=found.script.schedule[0].for_ms),),
+            schedule=(Timed(at_ms=0, fault=Kill(node), for_ms=found.trial.schedule[0].for_ms),),
         )
-        assert 1_234 <= found.script.schedule[0].for_ms < 2_468
+        assert 1_234 <= found.trial.schedule[0].for_ms < 2_468
         assert found.runs < 150
 
 
 def test_no_script_runs_twice_and_no_more_than_allowed():
     ran = []
 
-    def violates(script):
-        ran.append(script)
-        return sends_enough(script)
+    def violates(trial):
+        ran.append(trial)
+        return sends_enough(trial)
 
     found = small(script_of(violating_seeds(1)[0]), violates, runs_max=20)
     assert len(ran) == len(set(ran)) == found.runs <= 20
-    assert sends_enough(found.script)
+    assert sends_enough(found.trial)
 
 
 def test_what_is_found_when_the_time_is_up_still_violates():
-    script = script_of(violating_seeds(1)[0])
-    assert small(script, time_is_up=lambda: True).script == script
-    assert small(script, lambda _: False).script == script
+    trial = script_of(violating_seeds(1)[0])
+    assert small(trial, time_is_up=lambda: True).trial == trial
+    assert small(trial, lambda _: False).trial == trial
 
 
 def test_the_same_script_shrinks_to_the_same():
-    script = script_of(violating_seeds(2)[1])
-    assert small(script) == small(script)
+    trial = script_of(violating_seeds(2)[1])
+    assert small(trial) == small(trial)
 
 
 def test_a_role_that_is_needed_stays():
-    script = Script(schedule=tuple(Timed(at, Kill(role), 10) for at, role in enumerate((Role.LEADER, Role.FOLLOWER))))
-    found = small(script, lambda each: any(timed.fault.node is Role.FOLLOWER for timed in each.schedule))
-    assert found.script == Script(schedule=(Timed(0, Kill(Role.FOLLOWER)),))
+    trial = Trial(schedule=tuple(Timed(at, Kill(role), 10) for at, role in enumerate((Role.LEADER, Role.FOLLOWER))))
+    found = small(trial, lambda each: any(timed.fault.node is Role.FOLLOWER for timed in each.schedule))
+    assert found.trial == Trial(schedule=(Timed(0, Kill(Role.FOLLOWER)),))

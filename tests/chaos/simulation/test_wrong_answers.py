@@ -5,7 +5,7 @@ import pytest
 from chaos.defects.registry import defect
 from chaos.faults import Kill, Role, ShutDown, Timed
 from chaos.simulation.run import run
-from chaos.simulation.script import (
+from chaos.trial import (
     AskEnd,
     AskEpochEnd,
     AskMetadata,
@@ -14,28 +14,28 @@ from chaos.simulation.script import (
     RawClient,
     ReadAt,
     Rest,
-    Script,
     Send,
     SendOnce,
     Topic,
+    Trial,
 )
 
 WRITES = Producer(steps=(Send(batches=12, pause_ms=500),), idempotent=False)
 SCRIPTS = {
-    ("believe-any-leader-epoch", "answer-in-epoch"): Script(
+    ("believe-any-leader-epoch", "answer-in-epoch"): Trial(
         clients=(RawClient(steps=(SendOnce(), ReadAt(epoch_ahead=1))),)
     ),
-    ("tell-zero-for-the-start", "answer-of-end"): Script(
+    ("tell-zero-for-the-start", "answer-of-end"): Trial(
         clients=(RawClient(steps=(SendOnce(), DeleteRecords(), AskEnd(timestamp=-2))),)
     ),
-    ("tell-the-log-end-for-every-epoch", "answer-of-epoch"): Script(
+    ("tell-the-log-end-for-every-epoch", "answer-of-epoch"): Trial(
         clients=(WRITES, RawClient(steps=(Rest(4_000), AskMetadata(), AskEpochEnd(epochs_ago=1)))),
         schedule=(Timed(500, ShutDown(Role.LEADER), 2_000),),
     ),
-    ("count-sequences-without-end", "answer-in-sequence"): Script(
+    ("count-sequences-without-end", "answer-in-sequence"): Trial(
         clients=(RawClient(steps=(SendOnce(idempotent=True), SendOnce(idempotent=True)), first_sequence=2**31 - 1),)
     ),
-    ("demand-one-replica-too-many", "answer-of-isr"): Script(
+    ("demand-one-replica-too-many", "answer-of-isr"): Trial(
         topics=(Topic(replication_factor=3, properties=(("min.insync.replicas", "2"),)),),
         clients=(WRITES,),
         schedule=(Timed(0, Kill(Role.LAST_FOLLOWER), 12_000),),
@@ -45,9 +45,9 @@ SCRIPTS = {
 
 @pytest.mark.parametrize(("name", "violated"), SCRIPTS)
 def test_it_is_seen(name: str, violated: str) -> None:
-    script = SCRIPTS[name, violated]
+    trial = SCRIPTS[name, violated]
     with defect(name).seeded():
-        violation = run(script).violation
+        violation = run(trial).violation
     assert violation is not None
     assert violation.name == violated
-    assert run(script).violation is None
+    assert run(trial).violation is None

@@ -6,14 +6,17 @@ must show are named with each lie, so that a lie is not caught by accident alone
 """
 
 import itertools
+import json
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from conformance.check_context import CheckContext
 from conformance.concurrent.requirements import REQUIREMENTS
-from conformance.trial import Trial
+from conformance.concurrent.saved import RequirementTrial
+from conformance.trial_document import trial_of
 from fixtures.clients.record_batch import decode_batches, encode_batch
 from fixtures.targets.target import Capability
 from linearizability.judgement import Verdict
@@ -34,7 +37,7 @@ class CuttableLiar(Liar):
 
 def check(requirement, target, run_dir, *, scripts_max=10, shrink_seconds=0.5):
     reported = []
-    trial = Trial(
+    context = CheckContext(
         requirement_id=requirement.id,
         targets=[target],
         seed=7,
@@ -43,7 +46,7 @@ def check(requirement, target, run_dir, *, scripts_max=10, shrink_seconds=0.5):
         history_dirs={target.name: run_dir / "history"},
         script_ran=lambda *progress: reported.append(progress),
     )
-    finding = requirement.check(trial)[target.name]
+    finding = requirement.check(context)[target.name]
     assert len(reported) == finding.scripts
     return finding
 
@@ -133,6 +136,7 @@ def test_a_lie_about_it_is_a_violation(requirement, broker, tmp_path):
         assert anomaly in violations, finding.reason
     assert not finding.flaky
     assert "run_program(script" in finding.program
+    assert trial_of(json.loads(finding.trial), RequirementTrial).requirement == requirement.id
 
 
 @pytest.mark.parametrize("requirement", ON_ONE_NODE, ids=lambda requirement: requirement.id)

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import strategies as st
 
+from conformance.check_context import CheckContext
 from conformance.concurrent import check as check_module
 from conformance.concurrent.check import Family
 from conformance.concurrent.script import Script, TopicSettings
 from conformance.engine import seed_of
-from conformance.trial import Trial
 from tests.conformance.fakes import FakeTarget
 
 SCRIPT = Script(TopicSettings(), ())
@@ -40,8 +40,8 @@ def runs(monkeypatch):
     return counted
 
 
-def trial(requirement_id, run_dir, target):
-    return Trial(
+def context(requirement_id, run_dir, target):
+    return CheckContext(
         requirement_id=requirement_id,
         targets=[target],
         seed=seed_of(1, "family"),
@@ -59,8 +59,8 @@ def family():
 
 def test_the_second_requirement_finds_the_history_of_the_first(runs, family, tmp_path):
     target = FakeTarget()
-    first = family.history(trial("one", tmp_path, target), target)
-    second = family.history(trial("two", tmp_path, target), target)
+    first = family.history(context("one", tmp_path, target), target)
+    second = family.history(context("two", tmp_path, target), target)
     assert first is second
     assert runs.run_dirs == [first.run_dir]
     assert list(first.scripts.values()) == [SCRIPT]
@@ -69,7 +69,7 @@ def test_the_second_requirement_finds_the_history_of_the_first(runs, family, tmp
 def test_another_run_or_another_target_has_a_history_of_its_own(runs, family, tmp_path):
     one, other = FakeTarget("one:1"), FakeTarget("other:1")
     dirs = [
-        family.history(trial("one", tmp_path / run, target), target).run_dir
+        family.history(context("one", tmp_path / run, target), target).run_dir
         for run in ("first", "second")
         for target in (one, other)
     ]
@@ -80,5 +80,5 @@ def test_another_run_or_another_target_has_a_history_of_its_own(runs, family, tm
 def test_a_requirement_that_is_tried_again_runs_its_scripts_again(runs, family, tmp_path):
     target = FakeTarget()
     for _ in range(2):
-        family.history(trial("one", tmp_path, target), target)
+        family.history(context("one", tmp_path, target), target)
     assert len(runs.run_dirs) == 2

@@ -7,10 +7,10 @@ from collections import defaultdict
 
 import pytest
 
+from conformance.check_context import CheckContext
 from conformance.concurrent.fault_requirements import PROMISES
 from conformance.engine import seed_of
 from conformance.profiles import PROFILES
-from conformance.trial import Trial
 from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
 
@@ -34,7 +34,7 @@ def target(request, tmp_path_factory):
 def test_what_its_story_shows_is_lawful(family, target, tmp_path):
     profile = PROFILES["ci"]
     for promise in families[family]:
-        trial = Trial(
+        context = CheckContext(
             requirement_id=promise.id,
             targets=[target],
             seed=seed_of(SEED, family),
@@ -43,6 +43,6 @@ def test_what_its_story_shows_is_lawful(family, target, tmp_path):
             history_dirs={target.name: tmp_path / promise.id.replace("/", "-")},
             script_ran=lambda target, done, planned: None,
         )
-        finding = promise.requirement().check(trial)[target.name]
+        finding = promise.requirement().check(context)[target.name]
         assert (finding.verdict, finding.reason) == (Verdict.OK, ""), promise.id
         assert finding.scripts == 1

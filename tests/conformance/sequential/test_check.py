@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import strategies as st
 
+from conformance.check_context import CheckContext
 from conformance.sequential.check import judge, judges, sequential
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.session import NO_LEADER, Session
@@ -25,7 +26,6 @@ from conformance.sequential.steps import (
     Script,
 )
 from conformance.sequential.strategies import many, produces, script
-from conformance.trial import Trial
 from fixtures.clients.transport import SOCKETS
 from fixtures.targets.target import Node
 from linearizability.judgement import Verdict
@@ -38,7 +38,7 @@ READ_BACK = sequential(
 
 
 def check(requirement_check, targets, *, shrink_seconds=3.0, scripts_max=5):
-    trial = Trial(
+    context = CheckContext(
         requirement_id="area/words",
         targets=targets,
         seed=1,
@@ -47,7 +47,7 @@ def check(requirement_check, targets, *, shrink_seconds=3.0, scripts_max=5):
         history_dirs={},
         script_ran=lambda target, done, planned: None,
     )
-    return requirement_check(trial)
+    return requirement_check(context)
 
 
 def loses_last_record(_request, part):

@@ -1,40 +1,14 @@
-"""A script of the simulation: a cluster, its topics, clients with their steps, and a schedule of faults.
+"""Clients of a trial that go from step to step: producers, consumers and raw clients.
 
-A script is a plain value that prints as Python. Running it twice gives the same run, bit for bit.
-
-A run goes through phases: *steady* (`steady_ms`), *faulty* (until the last fault of the schedule is over), *healed*.
-Clients begin with the steady phase and go from step to step, whatever the phase; the healed phase begins once all of
-them are through, or have had their time. Afterwards fresh clients read everything back.
+They are state machines without IO (`chaos.simulation.clients`): the simulation drives them in virtual time, and
+`chaos.live.stepping` over sockets. A client begins with the steady phase and goes from step to step, whatever the
+phase; the healed phase begins once all clients are through, or their time is over.
 """
 
 from dataclasses import dataclass
 
-from chaos.faults import Node, Role, Timed
+from chaos.faults import Node
 from conformance.concurrent.moves import AsPython
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Cluster(AsPython):
-    """The nodes, 1 to `nodes`.
-
-    :param roles: of nodes that are not both broker and controller, by id: Kafka's `process.roles`.
-    :param properties: Kafka's, for every node, over those that are fit for trials.
-    """
-
-    nodes: int = 3
-    roles: tuple[tuple[int, str], ...] = ()
-    properties: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Topic(AsPython):
-    """A topic that is there when the clients begin. `properties` are Kafka's topic configurations."""
-
-    name: str = "a"
-    partitions: int = 1
-    replication_factor: int = 3
-    properties: tuple[tuple[str, str], ...] = ()
-
 
 # --- steps of any client
 
@@ -360,58 +334,4 @@ class RawClient(AsPython):
     first_sequence: int = 0
 
 
-Client = Producer | Consumer | RawClient
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Script(AsPython):
-    """One script.
-
-    :param seed: of whatever is left to chance: delays, elections, what a power cut leaves.
-    """
-
-    seed: int = 0
-    cluster: Cluster = Cluster()
-    topics: tuple[Topic, ...] = (Topic(),)
-    clients: tuple[Client, ...] = ()
-    schedule: tuple[Timed, ...] = ()
-    steady_ms: int = 1_000
-
-
-__all__ = [
-    "AddPartitions",
-    "AlterTopic",
-    "AskEnd",
-    "AskEpochEnd",
-    "AskMetadata",
-    "AskVersions",
-    "AwaitOutcomes",
-    "Client",
-    "Cluster",
-    "Commit",
-    "Consumer",
-    "ConsumerStep",
-    "CreateTopic",
-    "DeleteRecords",
-    "DeleteTopic",
-    "Describe",
-    "ElectPreferred",
-    "FetchOffsets",
-    "MovePartition",
-    "Node",
-    "Poll",
-    "Producer",
-    "ProducerStep",
-    "RawClient",
-    "RawStep",
-    "ReadAt",
-    "Rest",
-    "Role",
-    "Script",
-    "Seek",
-    "Send",
-    "SendNonsense",
-    "SendOnce",
-    "Timed",
-    "Topic",
-]
+SteppingClient = Producer | Consumer | RawClient

@@ -1,7 +1,7 @@
-"""One requirement before its targets: what a check is handed, and what it hands back.
+"""One requirement before its targets: the input of a check, and its result.
 
-A check is a function of a `Trial`. It generates scripts with Hypothesis from the trial's seed, runs each on every
-target, and returns one `Finding` per target. It opens connections through the trial and never keeps them.
+A check is a function of a `CheckContext`. It generates scripts with Hypothesis from its seed, runs each on all
+targets, and returns one `Finding` per target. It opens connections through the context and never keeps them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +23,8 @@ class Finding:
     expected: str = ""
     actual: str = ""
     program: str = ""
+    trial: str = ""
+    """The document of the script as a saved trial (`conformance.trial_document`), for a script that can be replayed."""
     flaky: bool = False
     judgement: Judgement | None = None
     differences: tuple[Difference, ...] = field(default=())
@@ -33,8 +35,8 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """The surroundings of one requirement's check."""
+class CheckContext:
+    """The context of one requirement's check."""
 
     requirement_id: str
     targets: Sequence[Target]
@@ -51,5 +53,5 @@ class Trial:
     """Report progress: target name, scripts done, scripts planned."""
 
 
-Check = Callable[[Trial], Mapping[str, Finding]]
+Check = Callable[[CheckContext], Mapping[str, Finding]]
 """Findings by target name."""

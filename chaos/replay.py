@@ -1,0 +1,179 @@
+"""A saved trial on any target: `replay`.
+
+A trial means the same on every target, but real time is not virtual time: roles and waits are resolved at injection, so
+a fault may find nothing to break. The result names such faults.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import chaos.targets  # noqa: F401  registers the simulation
+from chaos.faults import Timed
+from chaos.live_faults import LiveFault
+from chaos.simulation.seeding import seeded
+from chaos.trial.saved import SavedTrial
+from chaos.trial.trial import Trial
+from conformance.applicability import missing
+from conformance.concurrent.replay import judged_script
+from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
+from conformance.concurrent.saved import RequirementTrial
+from conformance.targets import starts_nodes
+from fixtures.targets.catalogue import parse_target
+from linearizability.history.saving import save as save_history
+from linearizability.judgement import Verdict
+
+SIMULATION: Final = "simulation"
+
+
+class TrialNotApplicableError(Exception):
+    """A target cannot run a trial. The message is one line that names what the target lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutEffect:
+    """A fault of the schedule that broke nothing, and why."""
+
+    timed: Timed
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The result of a replay.
+
+    :ivar history: run directory.
+    :ivar violations: names and texts.
+    :ivar notes: lines about the run for a person.
+    """
+
+    target: str
+    history: Path
+    verdict: Verdict
+    violations: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[str, ...] = ()
+    without_effect: tuple[WithoutEffect, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def replay(saved: SavedTrial, target: str, run_dir: Path) -> Replayed:
+    """Run a trial on a target, and judge the history, which stays in `run_dir`.
+
+    A defect of the saved trial is seeded into the simulation, and nowhere else.
+
+    Raises:
+        TrialNotApplicableError: the target cannot run it. Nothing was started.
+        TargetError: there is no such target, it did not start, or a control failed.
+        ScriptNotRunError: the topic was not created.
+    """
+    trial = saved.trial
+    if isinstance(trial, RequirementTrial):
+        return _replay_requirement(trial, target, run_dir)
+    if target == SIMULATION:
+        return _simulate(trial, saved.defect, run_dir)
+    return _replay_live(trial, target, run_dir)
+
+
+def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
+    from chaos.simulation.run import run  # with the whole broker
+
+    for timed in trial.schedule:
+        if isinstance(timed.fault, LiveFault):
+            raise TrialNotApplicableError(f"the simulation has no fault {timed.fault!r}; name a target of processes")
+    known, unknown = _known_properties(trial)
+    with seeded(defect):
+        outcome = run(known)
+    save_history(outcome.history, run_dir)
+    found = outcome.violation
+    return Replayed(
+        SIMULATION,
+        run_dir,
+        Verdict.OK if found is None else Verdict.VIOLATION,
+        () if found is None else ((found.name, found.text),),
+        without_effect=tuple(WithoutEffect(timed, "it found nothing to break") for timed in outcome.without_effect),
+        notes=(
+            f"{outcome.operations:,} operations, {outcome.virtual_ms / 1000:.1f} virtual seconds",
+            f"digest {outcome.digest}",
+            *([f"seeded defect: {defect}"] if defect else []),
+            *(f"property without effect: the reference broker has no {name}" for name in unknown),
+        ),
+    )
+
+
+def _known_properties(trial: Trial) -> tuple[Trial, tuple[str, ...]]:
+    """Return the trial with the broker properties that the reference broker has, and the names of the others."""
+    from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
+
+    known = tuple(each for each in trial.cluster.properties if each[0] in BROKER_CONFIG_KEYS)
+    unknown = tuple(name for name, _ in trial.cluster.properties if name not in BROKER_CONFIG_KEYS)
+    return replace(trial, cluster=replace(trial.cluster, properties=known)), unknown
+
+
+def _replay_live(trial: Trial, target: str, run_dir: Path) -> Replayed:
+    from chaos.live.failure import summary_of
+    from chaos.live.session import fitted, run_on
+
+    fitting = fitted(target, trial)
+    _check_topology(trial, target)
+    for fault, reason in fitting.refused.items():
+        raise TrialNotApplicableError(f"{target} cannot inject {fault!r}: {reason}")
+    report = run_on(target, trial, run_dir)
+    idle = [
+        WithoutEffect(each.timed, each.refused or "it found nothing to break")
+        for each in report.worked.injected
+        if not each.found
+    ]
+    return Replayed(
+        target,
+        run_dir,
+        report.verdict,
+        tuple((each.name, each.text) for each in report.violations),
+        report.unknown,
+        tuple(idle),
+        tuple(summary_of(report)),
+    )
+
+
+def _check_topology(trial: Trial, target: str) -> None:
+    """Raise `TrialNotApplicableError` for a cluster or topics that only the simulation has."""
+    if trial.cluster.roles:
+        raise TrialNotApplicableError(
+            f"{target} starts nodes that are both broker and controller; the trial has other roles (process.roles)"
+        )
+    if trial.topic.name in trial.deleted_topics:
+        raise TrialNotApplicableError(
+            f"on {target} recovery is judged by the topic {trial.topic.name}, which the trial deletes"
+        )
+
+
+def _replay_requirement(trial: RequirementTrial, target: str, run_dir: Path) -> Replayed:
+    requirement = next((each for each in CONCURRENT if each.id == trial.requirement), None)
+    if requirement is None:
+        raise TrialNotApplicableError(f"there is no concurrent requirement {trial.requirement} in this version")
+    cluster = parse_target(target, nodes=trial.nodes if starts_nodes(target) else None)
+    lacking = missing(
+        requirement, capabilities=cluster.capabilities, version=cluster.version, nodes=cluster.node_count or trial.nodes
+    )
+    if lacking is not None:
+        raise TrialNotApplicableError(f"{target} cannot run {requirement.id}: {lacking}")
+    result = judged_script(trial.script, requirement.id, cluster, run_dir)
+    return Replayed(
+        target,
+        run_dir,
+        result.verdict,
+        ((requirement.id, result.reason),) if result.verdict is Verdict.VIOLATION else (),
+        (result.reason,) if result.verdict is Verdict.UNKNOWN else (),
+    )
+
+
+def lines_of(replayed: Replayed) -> Sequence[str]:
+    """Return the result as lines for a person, the verdict first."""
+    return (
+        f"{replayed.target}: {replayed.verdict}",
+        *(f"violation {name}: {text}" for name, text in replayed.violations),
+        *(f"unknown: {reason}" for reason in replayed.unknown),
+        *(f"fault without effect: {each.timed!r}: {each.reason}" for each in replayed.without_effect),
+        *replayed.notes,
+        f"history: {replayed.history}",
+    )

@@ -1,0 +1,49 @@
+"""Saved trials: the JSON files that simulation, chaos and failed requirements leave, and `kafkatrial replay` runs."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.trial.trial import Trial
+from conformance.concurrent.saved import RequirementTrial
+from conformance.trial_document import trial_of
+from conformance.value_json import NotAValueError
+from linearizability.history.errors import HistoryError
+from linearizability.history.files import read_bounded
+
+
+class NotATrialError(Exception):
+    """A file is not a saved trial of this version. The message is one line, with the file's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTrial:
+    """A trial from a file.
+
+    :ivar name: of what was violated where it was found; empty if the file does not say so.
+    :ivar defect: seeded there into the reference broker; empty: none.
+    """
+
+    trial: Trial | RequirementTrial
+    name: str = ""
+    defect: str = ""
+
+
+def load_trial(file: Path) -> SavedTrial:
+    """Read a saved trial. Raises `NotATrialError`."""
+    try:
+        found: Any = json.loads(read_bounded(file))
+        trial = trial_of(found, Trial | RequirementTrial)
+        name, defect = (found.get(field) or "" for field in ("name", "defect"))
+        if not isinstance(name, str) or not isinstance(defect, str):
+            raise NotAValueError("name and defect of a saved trial are strings")
+        if isinstance(trial, Trial) and not trial.topics:
+            raise NotAValueError("a trial has at least one topic")
+    except HistoryError as error:  # with the file's name
+        raise NotATrialError(str(error)) from None
+    except (UnicodeDecodeError, json.JSONDecodeError):
+        raise NotATrialError(f"{file}: not a saved trial: it is not JSON") from None
+    except (ValueError, RecursionError) as error:
+        raise NotATrialError(f"{file}: {error}") from None
+    return SavedTrial(trial, name, defect)

@@ -1,0 +1,34 @@
+"""Trials as Python source, over several lines for a person to read."""
+
+from dataclasses import fields, is_dataclass
+from typing import Final
+
+from conformance.concurrent.moves import source_of
+
+_WIDTH: Final = 110
+_INDENT: Final = "    "
+
+
+def printed(value: object, *, used: int = 0, indent: str = "") -> str:
+    """The source of a value, of which `repr` is one long line: a long part has a line for each of its parts.
+
+    :param used: how many characters stand before it on its first line, or behind it on its last.
+    """
+    on_one_line = source_of(value)
+    if len(indent) + used + len(on_one_line) <= _WIDTH:
+        return on_one_line
+    inner = indent + _INDENT
+    if is_dataclass(value):
+        parts = [
+            f"{field.name}={printed(part, used=len(field.name) + 2, indent=inner)}"
+            for field in fields(value)
+            if (part := getattr(value, field.name)) != field.default
+        ]
+        opening, closing = f"{type(value).__name__}(", ")"
+    elif isinstance(value, tuple):
+        parts = [printed(part, used=1, indent=inner) for part in value]
+        opening, closing = "(", ")"
+    else:
+        return on_one_line
+    lines = "".join(f"{inner}{part},\n" for part in parts)
+    return f"{opening}\n{lines}{indent}{closing}"

@@ -1,0 +1,150 @@
+"""A trial: one cluster, its topics, the clients at work on them, and a schedule of faults.
+
+A trial is a plain value that prints as Python and has a stable JSON form (`chaos.trial.saved`). It means the same on
+every target: in virtual time (`chaos.simulation.run`) it gives the same run each time, bit for bit; on a started
+cluster (`chaos.live.run`) time passes by itself.
+
+A run goes through phases: *steady* (`steady_ms`), *faulty* (until the last fault of the schedule is over), *healed*.
+Afterwards fresh clients read everything back.
+"""
+
+from dataclasses import dataclass, replace
+
+from chaos.faults import Configure, Timed
+from chaos.trial.clients import Consumer, CreateTopic, DeleteTopic, Producer, RawClient, RawStep, SteppingClient
+from chaos.trial.workloads import (
+    Administrator,
+    Committer,
+    Keyed,
+    LeaderReader,
+    OneByOne,
+    Pipelined,
+    Retrying,
+    Tail,
+    Workload,
+)
+from conformance.concurrent.moves import AsPython
+
+CLIENTS_MS = 120_000
+"""How long clients with steps may continue after the last fault."""
+
+Client = (
+    Producer
+    | Consumer
+    | RawClient
+    | Pipelined
+    | OneByOne
+    | Retrying
+    | Keyed
+    | Tail
+    | LeaderReader
+    | Committer
+    | Administrator
+)
+"""With steps, or a workload."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cluster(AsPython):
+    """The nodes, 1 to `nodes`.
+
+    :param roles: Kafka's `process.roles`, by node id, of the nodes that are not both broker and controller.
+    :param properties: Kafka properties of every node; they override those that every trial has.
+    """
+
+    nodes: int = 3
+    roles: tuple[tuple[int, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Topic(AsPython):
+    """A topic that exists when the clients begin. `properties` are Kafka's topic configurations."""
+
+    name: str = "a"
+    partitions: int = 1
+    replication_factor: int = 3
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Trial(AsPython):
+    """One trial.
+
+    :param seed: of everything that is left to chance in virtual time: delays, elections, what a power cut leaves.
+    :param topics: roles of a replica, and faults of a partition, are about partition 0 of the first one.
+    :param healed_ms: time for which workloads continue once the cluster is in order again.
+    """
+
+    seed: int = 0
+    cluster: Cluster = Cluster()
+    topics: tuple[Topic, ...] = (Topic(),)
+    clients: tuple[Client, ...] = ()
+    schedule: tuple[Timed, ...] = ()
+    steady_ms: int = 1_000
+    healed_ms: int = 1_000
+
+    @property
+    def topic(self) -> Topic:
+        """The first topic."""
+        return self.topics[0]
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """Clients without steps."""
+        return tuple(each for each in self.clients if not isinstance(each, SteppingClient))
+
+    @property
+    def stepping(self) -> tuple[SteppingClient, ...]:
+        """Clients with steps."""
+        return tuple(each for each in self.clients if isinstance(each, SteppingClient))
+
+    @property
+    def raw_steps(self) -> tuple[RawStep, ...]:
+        """Steps of raw clients."""
+        return tuple(step for client in self.clients if isinstance(client, RawClient) for step in client.steps)
+
+    @property
+    def created_topics(self) -> tuple[CreateTopic, ...]:
+        """Steps that create topics."""
+        return tuple(step for step in self.raw_steps if isinstance(step, CreateTopic))
+
+    @property
+    def deleted_topics(self) -> frozenset[str]:
+        """Names of the topics that clients delete."""
+        return frozenset(step.topic for step in self.raw_steps if isinstance(step, DeleteTopic))
+
+    @property
+    def end_ms(self) -> int:
+        """When the last fault of the schedule is over, since the start of the faulty phase."""
+        return max((timed.at_ms + timed.for_ms for timed in self.schedule), default=0)
+
+    @property
+    def group(self) -> str | None:
+        """The first consumer group that a client commits to, or None."""
+        for client in self.clients:
+            if isinstance(client, Committer):
+                return client.group_of(self.topic.name)
+            if isinstance(client, Consumer) and client.group:
+                return client.group
+        return None
+
+    def under_load(self, times: int) -> "Trial":
+        """Return the same trial with that multiple of records in each batch of its workloads, except those of keys."""
+        clients = (
+            replace(each, records=each.records * times) if isinstance(each, Pipelined | OneByOne | Retrying) else each
+            for each in self.clients
+        )
+        return replace(self, clients=tuple(clients))
+
+    @property
+    def flushes_each_message(self) -> bool:
+        """Whether records of the first topic are durable once they are acknowledged, whatever loses power."""
+        changed = (timed.fault.name for timed in self.schedule if isinstance(timed.fault, Configure))
+        of_brokers = dict(self.cluster.properties).get("log.flush.interval.messages")
+        return dict(self.topic.properties).get("flush.messages", of_brokers) == "1" and "flush.messages" not in changed
+
+    @property
+    def may_replace_timestamps(self) -> bool:
+        """Whether a broker may replace timestamps of records, which their checksums then do not cover."""
+        return "LogAppendTime" in repr(self)

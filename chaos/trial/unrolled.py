@@ -1,0 +1,111 @@
+"""Workloads as clients with steps, for virtual time: as many steps as fit into the phases of their trial."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from chaos.trial.clients import (
+    AlterTopic,
+    AskEnd,
+    Commit,
+    Consumer,
+    CreateTopic,
+    DeleteTopic,
+    FetchOffsets,
+    Poll,
+    Producer,
+    RawClient,
+    Rest,
+    Send,
+    SendOnce,
+    SteppingClient,
+)
+from chaos.trial.trial import Topic, Trial
+from chaos.trial.workloads import (
+    DELIVERY_TIMEOUT_MS,
+    Administrator,
+    Committer,
+    Keyed,
+    LeaderReader,
+    OneByOne,
+    Pipelined,
+    Retrying,
+    Tail,
+    Workload,
+)
+
+_POLL_PAUSE_MS = 100
+
+
+def unrolled(trial: Trial) -> Trial:
+    """Return the trial with clients that have steps in place of its workloads."""
+    if not trial.workloads:
+        return trial
+    during_ms = trial.steady_ms + trial.end_ms + trial.healed_ms
+    clients: list[SteppingClient] = []
+    for client in trial.clients:
+        clients += [client] if isinstance(client, SteppingClient) else _clients(client, trial.topic, during_ms)
+    return replace(trial, clients=tuple(clients))
+
+
+def _clients(workload: Workload, topic: Topic, during_ms: int) -> Iterable[SteppingClient]:
+    partitions = range(topic.partitions)
+    match workload:
+        case Pipelined():
+            return [_pipelined(workload, topic, during_ms)]
+        case OneByOne():
+            return [_one_by_one(workload, topic.name, partition, during_ms) for partition in partitions]
+        case Retrying(in_flight_max, records, pause_ms):
+            batches = during_ms // pause_ms
+            return [
+                Producer(
+                    (Send(batches, records, pause_ms, topic.name, partition),),
+                    in_flight_max=in_flight_max,
+                    delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+                )
+                for partition in partitions
+            ]
+        case Keyed(keys, pause_ms):
+            sends = (Send(during_ms // pause_ms, 1, pause_ms, topic.name, each, keys=keys) for each in partitions)
+            return [Producer((send,), idempotent=False, in_flight_max=1) for send in sends]
+        case Tail():
+            places = tuple((topic.name, partition) for partition in partitions)
+            return [Consumer((Poll(during_ms // _POLL_PAUSE_MS, _POLL_PAUSE_MS),), places)]
+        case LeaderReader(pause_ms):
+            return _leader_readers(topic, pause_ms, during_ms // pause_ms)
+        case Committer(pause_ms):
+            once = (Poll(), Commit(), FetchOffsets(), Rest(pause_ms))
+            places = tuple((topic.name, partition) for partition in partitions)
+            return [Consumer(once * (during_ms // pause_ms), places, workload.group_of(topic.name))]
+        case Administrator(pause_ms):
+            return [RawClient(tuple(_administration(topic.name, pause_ms, during_ms // pause_ms)))]
+
+
+def _pipelined(workload: Pipelined, topic: Topic, during_ms: int) -> Producer:
+    places = (burst % topic.partitions for burst in range(during_ms // workload.pause_ms))
+    return Producer(
+        tuple(Send(1, workload.records, workload.pause_ms, topic.name, partition) for partition in places),
+        idempotent=workload.idempotent,
+        acks=workload.acks,
+        in_flight_max=workload.in_flight_max,
+        delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+    )
+
+
+def _one_by_one(workload: OneByOne, topic: str, partition: int, during_ms: int) -> RawClient:
+    send = SendOnce(workload.records, topic, partition, acks=workload.acks, idempotent=workload.idempotent)
+    return RawClient((send, Rest(workload.pause_ms)) * (during_ms // workload.pause_ms), timeout_ms=workload.timeout_ms)
+
+
+def _leader_readers(topic: Topic, pause_ms: int, times: int) -> Iterator[SteppingClient]:
+    for partition in range(topic.partitions):
+        yield Consumer((Poll(times, pause_ms),), ((topic.name, partition),))
+        yield RawClient((AskEnd(times, pause_ms, topic.name, partition),))
+
+
+def _administration(topic: str, pause_ms: int, times: int) -> Iterator[CreateTopic | AlterTopic | DeleteTopic | Rest]:
+    for number in range(1, times + 1):
+        name = f"{topic}-{number}"
+        yield CreateTopic(name, replication_factor=2)
+        yield AlterTopic("retention.ms", "86400000", name)
+        yield DeleteTopic(name)
+        yield Rest(pause_ms)

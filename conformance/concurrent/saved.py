@@ -1,0 +1,18 @@
+"""A concurrent script with the requirement that it is for: the trial that a failed requirement saves."""
+
+from dataclasses import dataclass
+
+from conformance.concurrent.moves import AsPython
+from conformance.concurrent.script import Script
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RequirementTrial(AsPython):
+    """A script, and by its requirement the post-condition of its history.
+
+    :param nodes: of the cluster for which the script was generated.
+    """
+
+    requirement: str
+    nodes: int
+    script: Script

@@ -1,0 +1,34 @@
+"""The document of a saved trial: a JSON object with the trial, its version, and facts about where it was found.
+
+`kafkatrial replay` reads every document of this form: a trial that a simulation, a chaos session or a failed
+requirement has saved runs on any target.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from conformance.value_json import NotAValueError, from_json, to_json
+
+VERSION: Final = 1
+"""Of the values that a trial consists of. A change that makes an older document mean something else raises it."""
+_VERSION: Final = "trial_version"
+_TRIAL: Final = "trial"
+
+
+def document(trial: object, facts: Mapping[str, object]) -> str:
+    """Return the document of a trial, as text."""
+    return json.dumps({_VERSION: VERSION, **facts, _TRIAL: to_json(trial)}, indent=1) + "\n"
+
+
+def trial_of(found: object, wanted: Any) -> Any:
+    """Return the trial of a document, which is of one of the wanted types.
+
+    Raises `NotAValueError`.
+    """
+    if not isinstance(found, Mapping) or _TRIAL not in found:
+        raise NotAValueError("not a saved trial: an object with the field trial is expected")
+    version = found.get(_VERSION)
+    if version != VERSION or type(version) is not int:
+        raise NotAValueError(f"a trial of version {version!r}; this kafkatrial reads version {VERSION}")
+    return from_json(wanted, found[_TRIAL])

@@ -1,0 +1,111 @@
+"""Plain values as JSON and back: dataclasses, tuples, members of enums, numbers, strings and None.
+
+A dataclass is an object with the name of its class as `type` and those fields that differ from their defaults; a member
+of an enum is its name. Reading follows the type hints of the fields and accepts nothing else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+Json: TypeAlias = Any
+_TYPE: Final = "type"
+_PRINTED_MAX: Final = 60
+
+
+class NotAValueError(ValueError):
+    """JSON that is not a value of the wanted type. The message is one line."""
+
+
+def to_json(value: object) -> Json:
+    """Return the JSON form of a value."""
+    if is_dataclass(value) and not isinstance(value, type):
+        given = ((field.name, getattr(value, field.name)) for field in fields(value) if field.init)
+        defaults = {field.name: field.default for field in fields(value)}
+        return {_TYPE: type(value).__name__} | {name: to_json(part) for name, part in given if part != defaults[name]}
+    if isinstance(value, tuple):
+        return [to_json(part) for part in value]
+    return value.name if isinstance(value, Enum) else value
+
+
+def from_json(wanted: Any, given: Json, at: str = "trial") -> Any:
+    """Return the value of a type that JSON stands for.
+
+    :param wanted: a type hint.
+    :param at: path of the value in its document, for messages.
+    :raises NotAValueError: it is none.
+    """
+    origin = get_origin(wanted)
+    if origin in {Union, UnionType}:
+        return _alternative(get_args(wanted), given, at)
+    if origin is tuple:
+        return _tuple(get_args(wanted), given, at)
+    if is_dataclass(wanted):
+        return _dataclass((wanted,), given, at)
+    if isinstance(wanted, type) and issubclass(wanted, Enum) and isinstance(given, str) and given in wanted.__members__:
+        return wanted[given]
+    if type(given) is wanted:
+        return given
+    raise _unexpected(given, at, getattr(wanted, "__name__", str(wanted)))
+
+
+def _alternative(types: tuple[Any, ...], given: Json, at: str) -> Any:
+    """Return a value of one of several types; a dataclass is found by its name."""
+    if isinstance(given, Mapping):
+        return _dataclass(tuple(filter(is_dataclass, types)), given, at)
+    for each in types:
+        try:
+            return from_json(each, given, at)
+        except NotAValueError:
+            continue
+    raise _unexpected(given, at, " or ".join("null" if each is NoneType else each.__name__ for each in types))
+
+
+def _tuple(types: tuple[Any, ...], given: Json, at: str) -> tuple[Any, ...]:
+    if not isinstance(given, list):
+        raise _unexpected(given, at, "array")
+    if types[1:] == (...,):
+        types = types[:1] * len(given)
+    if len(types) != len(given):
+        raise NotAValueError(f"{at}: {len(given)} elements, where {len(types)} are expected")
+    return tuple(
+        from_json(wanted, part, f"{at}[{index}]") for index, (wanted, part) in enumerate(zip(types, given, strict=True))
+    )
+
+
+def _dataclass(types: tuple[Any, ...], given: Json, at: str) -> Any:
+    named = {each.__name__: each for each in types}
+    if not isinstance(given, Mapping):
+        raise _unexpected(given, at, " or ".join(named))
+    wanted = named.get(str(given.get(_TYPE)))
+    if wanted is None:
+        raise NotAValueError(f"{at}: type {_printed(given.get(_TYPE))} is not one of {', '.join(named)}")
+    hints = _hints(wanted)
+    values: dict[str, Any] = {}
+    for name, part in given.items():
+        if name in hints:
+            values[name] = from_json(hints[name], part, f"{at}.{name}")
+        elif name != _TYPE:
+            raise NotAValueError(f"{at}: {wanted.__name__} has no field {_printed(name)}")
+    try:
+        return wanted(**values)
+    except TypeError as error:
+        raise NotAValueError(f"{at}: {error}") from None
+
+
+@cache
+def _hints(wanted: type) -> Mapping[str, Any]:
+    hints = get_type_hints(wanted)
+    return {field.name: hints[field.name] for field in fields(wanted)}
+
+
+def _unexpected(given: Json, at: str, wanted: str) -> NotAValueError:
+    return NotAValueError(f"{at}: {_printed(given)} is not of type {wanted}")
+
+
+def _printed(given: Json) -> str:
+    text = repr(given)
+    return text if len(text) <= _PRINTED_MAX else f"{text[:_PRINTED_MAX]}…"

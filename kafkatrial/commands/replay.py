@@ -1,0 +1,32 @@
+"""`kafkatrial replay`: one saved trial on one target."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kafkatrial.exit_codes import ExitCode
+
+
+def replay(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Saved trial: failure.json of simulate or chaos, trial.json of a failed requirement.",
+        ),
+    ],
+    target: Annotated[
+        str,
+        typer.Option(metavar="KIND[:VERSION]", help="Target to run it on: simulation, reference, apache-kafka, …"),
+    ] = "reference",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory for the history (default: .kafkatrial/replays/<time>-<target>)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> ExitCode:
+    """Run a saved trial on any target: a counterexample on real Kafka, a failure of chaos in the simulation."""
+    from kafkatrial.replaying import replay_file
+
+    return replay_file(file, target, out, as_json=as_json)

@@ -1,0 +1,177 @@
+"""Saved trials from the simulation, from chaos and from a requirement run on every target."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chaos.defects.saved import COUNTEREXAMPLES
+from chaos.faults import AddBroker, Kill, Role, StaleCopy, Timed
+from chaos.live.failure import FILE_NAME, Failure, save
+from chaos.replay import TrialNotApplicableError, lines_of, replay
+from chaos.simulation.clients import process
+from chaos.simulation.clients.asked import WrongAnswerError
+from chaos.trial import (
+    AwaitOutcomes,
+    Commit,
+    Consumer,
+    CreateTopic,
+    DeleteTopic,
+    OneByOne,
+    Pipelined,
+    Poll,
+    Producer,
+    RawClient,
+    Rest,
+    SendOnce,
+    Tail,
+    Topic,
+    Trial,
+)
+from chaos.trial import Send as StepSend
+from chaos.trial.saved import SavedTrial, load_trial
+from chaos.trial.trial import Cluster
+from conformance.concurrent.moves import Kill as KillMove
+from conformance.concurrent.moves import Restart
+from conformance.concurrent.moves import Role as MoveRole
+from conformance.concurrent.saved import RequirementTrial
+from conformance.concurrent.script import OneShotProducer, Script, Send, TopicSettings
+from conformance.trial_document import document
+from linearizability.history.reader import open_history
+from linearizability.history.validate import validate
+from linearizability.judgement import Verdict
+
+PROPERTIES = (("broker.heartbeat.interval.ms", "300"), ("broker.session.timeout.ms", "3000"))
+ROUND = Trial(
+    cluster=Cluster(properties=PROPERTIES),
+    topics=(Topic(partitions=2, properties=(("min.insync.replicas", "2"),)),),
+    clients=(Pipelined(), OneByOne(), Tail()),
+    schedule=(Timed(0, Kill(Role.LEADER), 1_000),),
+)
+OF_REQUIREMENT = RequirementTrial(
+    "produce/acknowledged-records-are-read-back",
+    3,
+    Script(
+        TopicSettings(replication_factor=3),
+        (OneShotProducer(steady=(Send(2),), healed=(Send(2),)),),
+        (KillMove(MoveRole.LAST_FOLLOWER), Restart(MoveRole.LAST_FOLLOWER)),
+    ),
+)
+OF_SIMULATION = "keep-the-log-under-a-snapshot"
+
+
+@pytest.fixture
+def saved_by(tmp_path):
+    """Return the file that each source of trials saves."""
+
+    def file_of(source) -> Path:
+        match source:
+            case "simulation":
+                return COUNTEREXAMPLES / f"{OF_SIMULATION}.json"
+            case "chaos":
+                save(tmp_path / "failure", Failure("reference", ROUND, "lost-write", "a record is lost"))
+                return tmp_path / "failure" / FILE_NAME
+            case _:
+                file = tmp_path / "trial.json"
+                file.write_text(document(OF_REQUIREMENT, {"name": OF_REQUIREMENT.requirement}))
+                return file
+
+    return file_of
+
+
+@pytest.mark.parametrize("source", ["simulation", "chaos", "requirement"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "simulation",
+        pytest.param("reference", marks=pytest.mark.slow),
+        pytest.param("apache-kafka:4.3.1", marks=[pytest.mark.slow, pytest.mark.java]),
+    ],
+)
+def test_a_saved_trial_runs_on_every_target(source, target, saved_by, tmp_path):
+    saved = replace(load_trial(saved_by(source)), defect="")
+    replayed = replay(saved, target, tmp_path / "run")
+    assert (replayed.verdict, replayed.violations, replayed.without_effect) == (Verdict.OK, (), ())
+    history = open_history(tmp_path / "run")
+    validate(history)
+    outcomes = [row["outcome"] for row in history.table("operations").to_pylist() if row["f"] == "produce"]
+    assert "ok" in outcomes
+
+
+def test_a_counterexample_violates_with_its_defect_in_the_simulation(saved_by, tmp_path):
+    file = saved_by("simulation")
+    replayed = replay(load_trial(file), "simulation", tmp_path / "run")
+    facts = json.loads(file.read_text())
+    assert replayed.verdict is Verdict.VIOLATION
+    assert [name for name, _ in replayed.violations] == [facts["name"]]
+    assert f"digest {facts['digest']}" in lines_of(replayed)
+
+
+@pytest.mark.slow
+def test_clients_with_steps_detect_a_defect_of_a_process(tmp_path):
+    saved = load_trial(COUNTEREXAMPLES / "answer-the-last-offset.json")
+    replayed = replay(saved, "defective:answer-the-last-offset", tmp_path / "run")
+    assert "divergent-offset" in [name for name, _ in replayed.violations]
+
+
+@pytest.mark.slow
+def test_topics_and_groups_of_clients_are_read_back_on_a_started_cluster(tmp_path):
+    steps = (CreateTopic("b", partitions=2), Rest(1_000), SendOnce(topic="b", partition=1))
+    trial = Trial(
+        topics=(Topic(), Topic("c")),
+        clients=(
+            RawClient(steps),
+            Producer((StepSend(3, topic="c"), AwaitOutcomes())),
+            Consumer((Rest(500), Poll(3), Commit()), group="g"),
+        ),
+    )
+    replayed = replay(SavedTrial(trial), "reference", tmp_path / "run")
+    assert (replayed.verdict, replayed.unknown) == (Verdict.OK, ())
+    history = open_history(tmp_path / "run")
+    assert {"a", "b", "c"} <= set(history.run.topics)
+    read = {(row["topic"], row["partition"]) for row in records_of(history, "read")}
+    assert {("b", 0), ("b", 1), ("c", 0)} <= read
+    assert {(row["topic"], row["partition"]) for row in records_of(history, "send")} <= read
+    assert "fetch_offsets" in {row["f"] for row in history.table("operations").to_pylist()}
+
+
+@pytest.mark.slow
+def test_a_wrong_answer_of_a_started_cluster_is_a_violation(tmp_path, monkeypatch):
+    def wrong(*_):
+        raise WrongAnswerError("no broker may give it")
+
+    monkeypatch.setattr(process, "check_answer", wrong)
+    topics = (Topic(replication_factor=1),)
+    trial = Trial(cluster=Cluster(nodes=1), topics=topics, clients=(RawClient((SendOnce(),)),))
+    replayed = replay(SavedTrial(trial), "reference", tmp_path / "run")
+    assert replayed.violations == (("wrong-answer", "no broker may give it"),)
+
+
+def records_of(history, direction):
+    return [row for row in history.table("records").to_pylist() if row["direction"] == direction]
+
+
+def test_the_result_names_a_fault_that_found_nothing_to_break(tmp_path):
+    trial = Trial(clients=(RawClient(steps=(SendOnce(),)),), schedule=(Timed(5, AddBroker(2)),))
+    replayed = replay(SavedTrial(trial), "simulation", tmp_path / "run")
+    (idle,) = replayed.without_effect
+    assert idle.timed == Timed(5, AddBroker(2))
+    assert any(line.startswith("fault without effect: Timed(at_ms=5, ") for line in lines_of(replayed))
+
+
+@pytest.mark.parametrize(
+    ("trial", "target", "reason"),
+    [
+        (Trial(schedule=(Timed(0, StaleCopy(Role.LEADER), 9),)), "simulation", "the simulation has no fault StaleCopy"),
+        (Trial(cluster=Cluster(roles=((1, "broker"),))), "reference", "process.roles"),
+        (Trial(clients=(RawClient(steps=(DeleteTopic("a"),)),)), "reference", "the topic a, which the trial deletes"),
+        (replace(OF_REQUIREMENT, requirement="produce/nothing"), "simulation", "no concurrent requirement"),
+        (replace(OF_REQUIREMENT, requirement="replication/isr-shrinks-and-heals", nodes=1), "simulation", "needs"),
+    ],
+)
+def test_a_target_that_cannot_run_a_trial_is_named_before_anything_starts(trial, target, reason, tmp_path):
+    with pytest.raises(TrialNotApplicableError, match=reason) as rejected:
+        replay(SavedTrial(trial), target, tmp_path / "run")
+    assert "\n" not in str(rejected.value)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,96 @@
+"""A saved trial comes back as it was, and a file that is not one is rejected in one line."""
+
+import json
+
+import pytest
+
+from chaos.defects.saved import COUNTEREXAMPLES
+from chaos.live.findings import FINDINGS
+from chaos.live.strategies import round_of
+from chaos.simulation.seeds import script_of
+from chaos.trial import Trial
+from chaos.trial.saved import NotATrialError, load_trial
+from conformance.concurrent.moves import AwaitIsr, Kill, Restart, Role
+from conformance.concurrent.saved import RequirementTrial
+from conformance.concurrent.script import MetadataWatcher, OneShotProducer, Script, Send, TopicSettings
+from conformance.trial_document import document
+
+SCRIPT = Script(
+    TopicSettings(replication_factor=3, properties=(("min.insync.replicas", "2"),)),
+    (OneShotProducer(steady=(Send(2),), faulty=(Send(3),)), MetadataWatcher(Role.FOLLOWER, cluster=True)),
+    (Kill(Role.LEADER), AwaitIsr(2), Restart(Role.LEADER)),
+)
+
+
+def loaded(tmp_path, text):
+    file = tmp_path / "trial.json"
+    file.write_text(text)
+    return load_trial(file)
+
+
+@pytest.mark.parametrize("made", [script_of, round_of], ids=["simulation", "chaos"])
+def test_trials_of_seeds_come_back(made, tmp_path):
+    for seed in range(40):
+        saved = loaded(tmp_path, document(made(seed), {"name": "lost-write", "defect": None}))
+        assert (saved.trial, saved.name, saved.defect) == (made(seed), "lost-write", "")
+
+
+def test_trials_of_findings_and_requirements_come_back(tmp_path):
+    of_requirement = RequirementTrial("durability/acknowledged-writes-survive", 3, SCRIPT)
+    for trial in (*(finding.round for finding in FINDINGS.values()), of_requirement):
+        assert loaded(tmp_path, document(trial, {})).trial == trial
+
+
+def test_every_saved_counterexample_is_a_saved_trial():
+    files = list(COUNTEREXAMPLES.glob("*.json"))
+    assert len(files) > 50
+    for file in files:
+        saved = load_trial(file)
+        assert saved.defect == file.stem
+        assert saved.name
+        assert document(saved.trial, {}) == document(load_trial(file).trial, {})
+
+
+def changed(**fields):
+    return json.dumps(json.loads(document(Trial(), {})) | fields)
+
+
+def of(**fields):
+    return changed(trial={"type": "Trial", **fields})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "it is not JSON"),
+        ("\x00", "it is not JSON"),
+        ("[]", "not a saved trial"),
+        ("{}", "not a saved trial"),
+        ("[" * 100_000, "recursion"),
+        (changed(trial_version=2), "version 2; this kafkatrial reads version 1"),
+        (changed(trial_version=True), "version True"),
+        (changed(trial=[]), "is not of type Trial"),
+        (changed(trial={"type": "Topic"}), "type 'Topic' is not one of Trial, RequirementTrial"),
+        (changed(defect=7), "name and defect"),
+        (of(topics=[]), "at least one topic"),
+        (of(nope=1), "Trial has no field 'nope'"),
+        (of(seed="1"), "trial.seed: '1' is not of type int"),
+        (of(seed=True), "trial.seed: True is not of type int"),
+        (of(clients={}), "trial.clients: {} is not of type array"),
+        (of(clients=[{"type": "Cut"}]), "trial.clients[0]: type 'Cut' is not one of Producer"),
+        (of(schedule=[{"type": "Timed", "at_ms": 1}]), "missing 1 required positional argument"),
+        (of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": "NOBODY"}}]), "int or Role"),
+        (of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": []}}]), "int or Role"),
+    ],
+)
+def test_what_is_not_a_trial_is_rejected_in_one_line(text, reason, tmp_path):
+    with pytest.raises(NotATrialError) as rejected:
+        loaded(tmp_path, text)
+    assert reason in str(rejected.value)
+    assert "trial.json" in str(rejected.value)
+    assert "\n" not in str(rejected.value)
+
+
+def test_a_file_that_does_not_exist_is_rejected_in_one_line(tmp_path):
+    with pytest.raises(NotATrialError, match=r"none\.json"):
+        load_trial(tmp_path / "none.json")

@@ -1,0 +1,62 @@
+"""`kafkatrial replay`: the result of a saved trial, and one line with exit code 4 for what is not one."""
+
+import json
+
+import pytest
+
+from chaos.defects.saved import COUNTEREXAMPLES
+from chaos.faults import Role, Timed
+from chaos.live_faults import StaleCopy
+from chaos.trial import Producer, Send, Trial
+from conformance.trial_document import document
+from kafkatrial.__main__ import exit_code
+from kafkatrial.exit_codes import ExitCode
+
+WITH_DEFECT = COUNTEREXAMPLES / "keep-the-log-under-a-snapshot.json"
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write(text):
+        file = tmp_path / "trial.json"
+        file.write_text(text)
+        return str(file)
+
+    return write
+
+
+def test_a_trial_that_holds_exits_0_and_leaves_its_history(saved, capsys):
+    file = saved(document(Trial(clients=(Producer(steps=(Send(),)),)), {}))
+    assert exit_code(["replay", file, "--target", "simulation", "--json"]) == ExitCode.OK
+    result = json.loads(capsys.readouterr().out)
+    assert (result["target"], result["verdict"], result["violations"]) == ("simulation", "ok", [])
+    assert exit_code(["check", result["history"]]) == ExitCode.OK
+
+
+def test_a_counterexample_exits_1_and_names_what_it_violates(saved, capsys):
+    assert exit_code(["replay", str(WITH_DEFECT), "--target", "simulation"]) == ExitCode.VIOLATION
+    facts = json.loads(WITH_DEFECT.read_text())
+    out = capsys.readouterr().out
+    assert out.startswith(f"simulation: violation\nviolation {facts['name']}: ")
+    assert f"seeded defect: {WITH_DEFECT.stem}" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "reason"),
+    [
+        ("no json", "simulation", "not a saved trial"),
+        ("{}", "simulation", "not a saved trial"),
+        (document(Trial(), {}).replace('"trial_version": 1', '"trial_version": 9'), "simulation", "version 9"),
+        (document(Trial(schedule=(Timed(0, StaleCopy(Role.LEADER), 9),)), {}), "simulation", "StaleCopy"),
+        (document(Trial(), {}), "nonsense", "nonsense"),
+        (document(Trial(), {}), "bootstrap:127.0.0.1:9092", "bootstrap"),
+    ],
+)
+def test_what_cannot_be_replayed_is_one_line_with_exit_code_4(saved, text, target, reason, capsys, tmp_path):
+    assert exit_code(["replay", saved(text), "--target", target]) == ExitCode.USAGE
+    error = capsys.readouterr().err
+    assert reason in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.glob(".kafkatrial/replays/*"))
