@@ -7,11 +7,17 @@
 | `nothing-piles-up`    | what waits in a node that is idle: requests, timers, effects, answers awaited; and at any   |
 |                       | time, what waits for a connection that is gone                                              |
 | `patient-channel`     | a node gives up who has to answer it only where that answer is late                         |
+| `ends-when-it-may`    | a node that leaves the quorum ends once another node leads that, or there is no other voter |
+|                       | (`KafkaRaftClient.pollShutdown`)                                                            |
+| `request-times-out`   | each request under way has a timer that is due when its time is over, or before             |
 """
 
 from reference_broker.core.connection import Channel, Disconnect, Effect
 from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.node import Node
+from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.states import NEVER_MS
+from reference_broker.core.runtime import Runtime
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 from reference_broker.simulation.machine import Machine
@@ -38,8 +44,10 @@ class HealthInvariants(Observer):
         channels._emit = noticed
 
     def quorum_changed(self, watched: Watched) -> None:
-        """At least once a second: nobody waits for a connection that is gone."""
+        """With each change of the quorum's state, and at least once a second."""
         assert watched.node is not None
+        _check_timeouts(watched, watched.node.runtime)
+        _check_end(watched, watched.quorum)
         lost = _lost(watched.machine, watched.node)
         if lost:
             detail = f"node {watched.node_id} keeps {lost} requests that wait for a connection that is gone"
@@ -50,6 +58,24 @@ class HealthInvariants(Observer):
         machine = watched.machine
         if machine.ended_by == "failed" and not _is_explained(machine):
             raise InvariantViolation("ends-without-fault", f"node {watched.node_id}: {machine.failed}")
+
+
+def _check_timeouts(watched: Watched, runtime: Runtime) -> None:
+    due_ms = {timer: at_ms for at_ms, _, timer in runtime.timers._heap if timer.action is not None}
+    for channel, under_way in runtime.channels._under_way.items():
+        timer, deadline_ms = runtime.channels._watches.get(channel), min(asked.deadline_ms for asked in under_way)
+        if timer is None or due_ms.get(timer, NEVER_MS) > deadline_ms:
+            request = f"node {watched.node_id}: the request to node {channel.node_id} ({channel.purpose})"
+            raise InvariantViolation("request-times-out", f"{request} is late at {deadline_ms} ms, and has no timer")
+
+
+def _check_end(watched: Watched, quorum: QuorumNode) -> None:
+    if not quorum.is_stopping or watched.machine._is_busy:
+        return
+    leader_id, others = quorum.state.leader_id, quorum.voters.others(watched.node_id)
+    if leader_id in others or not others:
+        detail = f"node {watched.node_id} leaves the quorum, which node {leader_id} leads, and runs on"
+        raise InvariantViolation("ends-when-it-may", detail)
 
 
 def _check_patience(watched: Watched, channel: Channel) -> None:

@@ -20,6 +20,7 @@ from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
 from reference_broker.core.quorum.answers import Answers
+from reference_broker.core.quorum.connections import Connections
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.states import Prospective, Unattached
 from reference_broker.core.replication import logs
@@ -88,6 +89,16 @@ def give_up_at_the_first_look(self, channel, now):
     del self._watches[channel]
     self._emit(Disconnect(channel))
     self.lost(channel, now)
+
+
+def look_once(original):
+    """Set no timer for the requests that were sent after the oldest one."""
+
+    def look(self, channel, now):
+        with patch.object(self, "_watch", nothing):
+            original(self, channel, now)
+
+    return look
 
 
 def ask_again_at_once(self, states, now):
@@ -176,6 +187,18 @@ BROKER_DEFECTS = (
         lambda self, end_offset, *_: self.end_offset == end_offset,
     ),
     Defect("patient-channel", Channels, "_look", give_up_at_the_first_look),
+    Defect(
+        "request-times-out",
+        Channels,
+        "_look",
+        look_once(Channels._look),
+        kinds=("kill", "isolate"),
+        faults=4,
+        faulty_ms=12_000,
+        seed=2,
+    ),
+    Defect("honest-request", Connections, "is_any_in_flight", property(lambda _: False), faults=0, faulty_ms=1_500),
+    Defect("ends-when-it-may", node.Node, "is_stopped", property(lambda self: self._is_stopped), kinds=("stop",)),
     Defect("silent-is-fenced", Duties, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
     Defect(
         "flushed-in-time",
