@@ -28,6 +28,7 @@ from chaos.simulation.script import (
     Topic,
 )
 from linearizability.history.validate import validate
+from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.replication.partition import Partition
 
 
@@ -141,3 +142,10 @@ def test_an_exception_of_the_broker_is_a_violation(monkeypatch: pytest.MonkeyPat
     assert outcome.violation is not None
     assert outcome.violation.name == "exception"
     assert "no such thing" in outcome.violation.text
+
+
+def test_a_node_that_does_not_end_when_all_are_shut_down_is_a_violation(monkeypatch):
+    monkeypatch.setattr(Lifecycle, "_end", lambda *_: None)
+    violation = run(Script()).violation
+    assert violation is not None
+    assert violation.name == "not-stopped"
