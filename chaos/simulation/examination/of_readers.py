@@ -22,6 +22,8 @@ from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.requests import fitted
 
 _BY_NAME: Final = (4, 7, 9, 11, 12)
+_LEADERS_ONLY: Final = (4, 10)
+"""Versions of Fetch by consumers that cannot read from followers (before KIP-392)."""
 _MAX_BYTES: Final = 1_000
 _TOPIC, _BROKER = 2, 4
 _GROUPS: Final = (
@@ -82,6 +84,24 @@ _OF_FETCHES: Final = [
     *(NONE, "OFFSET_OUT_OF_RANGE") * (len(_BY_NAME) - 1),
 ]
 """Version 4 has no error for the whole answer."""
+
+
+def _only_for_leaders(facts: Facts) -> Any:
+    """Return requests that only the leader may serve, with a leader epoch that is right, and without one."""
+    ends, epochs = schema_for_clients(ApiKey.LIST_OFFSETS), schema_for_clients(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+    deletions, topic = schema_for_clients(ApiKey.DELETE_RECORDS), facts.topic
+    return [
+        *(_fetch(facts, version, offset=0) for version in _LEADERS_ONLY),
+        *(
+            request
+            for epoch in (-1, facts.partition.leader_epoch)
+            for request in (
+                requests.list_offsets(ends, topic, 0, -1, leader_epoch=epoch),
+                requests.offset_for_leader_epoch(epochs, topic, 0, 0, current_leader_epoch=epoch),
+            )
+        ),
+        requests.delete_records(deletions, topic, 0, 0, timeout_ms=_TOPIC_MADE_MS),
+    ]
 
 
 def _old_ends(facts: Facts) -> Any:
@@ -146,6 +166,12 @@ def _versions(facts: Facts) -> Any:
 
 EXAMS: Final = (
     Exam("fetches that cannot be", Whom.LEADER, _fetches, always(*_OF_FETCHES)),
+    Exam(
+        "what only leaders serve",
+        Whom.FOLLOWER,
+        _only_for_leaders,
+        always("NOT_LEADER_OR_FOLLOWER", NONE, *("NOT_LEADER_OR_FOLLOWER",) * 6),
+    ),
     Exam("ends, for old clients", Whom.LEADER, _old_ends, always(*_OF_OLD_ENDS)),
     Exam("ids of producers", Whom.BROKER, _producer_ids, always(*(NONE,) * 4, *("INVALID_REQUEST",) * 2)),
     Exam("properties", Whom.BROKER, _properties, anything),

@@ -28,6 +28,7 @@ from chaos.simulation.script import (
     Topic,
 )
 from linearizability.history.validate import validate
+from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.replication.partition import Partition
 
@@ -142,6 +143,14 @@ def test_an_exception_of_the_broker_is_a_violation(monkeypatch: pytest.MonkeyPat
     assert outcome.violation is not None
     assert outcome.violation.name == "exception"
     assert "no such thing" in outcome.violation.text
+
+
+def test_stable_offsets_that_never_come_are_a_violation(monkeypatch):
+    monkeypatch.setattr(GroupCoordinator, "await_stable", lambda *_: None)
+    script = Script(clients=(Consumer(steps=(Commit(), FetchOffsets()), group="g"),))
+    violation = run(script).violation
+    assert violation is not None
+    assert violation.name == "not-converged"
 
 
 def test_a_node_that_does_not_end_when_all_are_shut_down_is_a_violation(monkeypatch):
