@@ -18,6 +18,7 @@ from reference_broker.core.node import Node
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.states import NEVER_MS
 from reference_broker.core.runtime import Runtime
+from reference_broker.simulation.invariants.due_times import due_times
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 from reference_broker.simulation.machine import Machine
@@ -61,9 +62,9 @@ class HealthInvariants(Observer):
 
 
 def _check_timeouts(watched: Watched, runtime: Runtime) -> None:
-    due_ms = {timer: at_ms for at_ms, _, timer in runtime.timers._heap if timer.action is not None}
+    due_ms = due_times(runtime.timers)
     for channel, under_way in runtime.channels._under_way.items():
-        timer, deadline_ms = runtime.channels._watches.get(channel), min(asked.deadline_ms for asked in under_way)
+        timer, deadline_ms = runtime.channels._watches.get(channel), min(each.deadline_ms for each in under_way)
         if timer is None or due_ms.get(timer, NEVER_MS) > deadline_ms:
             request = f"node {watched.node_id}: the request to node {channel.node_id} ({channel.purpose})"
             raise InvariantViolation("request-times-out", f"{request} is late at {deadline_ms} ms, and has no timer")

@@ -11,6 +11,7 @@ from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.duties import Duties
 from reference_broker.core.controller.heartbeats import Heartbeats
 from reference_broker.core.handlers import fetch
+from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.log import partition_log
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.segment import Segment
@@ -20,6 +21,7 @@ from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
 from reference_broker.core.quorum.answers import Answers
+from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.connections import Connections
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.states import Prospective, Unattached
@@ -99,6 +101,11 @@ def look_once(original):
             original(self, channel, now)
 
     return look
+
+
+def wait_like_the_last(self, request):
+    is_first = request.preferred_candidates[:1] == (self._node.local,)
+    return 0 if is_first else self._node.config.election_backoff_max_ms
 
 
 def ask_again_at_once(self, states, now):
@@ -199,6 +206,16 @@ BROKER_DEFECTS = (
     ),
     Defect("honest-request", Connections, "is_any_in_flight", property(lambda _: False), faults=0, faulty_ms=1_500),
     Defect("ends-when-it-may", node.Node, "is_stopped", property(lambda self: self._is_stopped), kinds=("stop",)),
+    Defect(
+        "leader-is-announced",
+        QuorumConfig,
+        "begin_quorum_epoch_timeout_ms",
+        property(lambda self: self.fetch_timeout_ms),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect("answer-of-quorum", Answers, "_succession_delay_ms", wait_like_the_last, kinds=("stop",)),
+    Defect("broker-reports", Lifecycle, "_failed", nothing, kinds=("isolate",)),
     Defect("silent-is-fenced", Duties, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
     Defect(
         "flushed-in-time",
