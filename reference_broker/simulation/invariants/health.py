@@ -9,11 +9,13 @@
 | `patient-channel`     | a node gives up who has to answer it only where that answer is late                         |
 | `ends-when-it-may`    | a node that leaves the quorum ends once another node leads that, or there is no other voter |
 |                       | (`KafkaRaftClient.pollShutdown`)                                                            |
+| `ready-is-running`    | a broker that is ready has learnt from the controller that it is not fenced                 |
+|                       | (`BrokerServer.startup`)                                                                    |
 | `request-times-out`   | each request under way has a timer that is due when its time is over, or before             |
 """
 
 from reference_broker.core.connection import Channel, Disconnect, Effect
-from reference_broker.core.lifecycle import RegistrationTimeoutError
+from reference_broker.core.lifecycle import BrokerState, RegistrationTimeoutError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.states import NEVER_MS
@@ -43,6 +45,14 @@ class HealthInvariants(Observer):
             emit(effect)
 
         channels._emit = noticed
+
+    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+        """A broker becomes ready by its metadata and by a response to its heartbeat, whichever comes last."""
+        node = watched.node
+        assert node is not None
+        if node.broker is not None and node.is_ready and node.broker.lifecycle.state is not BrokerState.RUNNING:
+            detail = f"node {watched.node_id} is ready, and its state is {node.broker.lifecycle.state.name}"
+            raise InvariantViolation("ready-is-running", detail)
 
     def quorum_changed(self, watched: Watched) -> None:
         """With each change of the quorum's state, and at least once a second."""

@@ -215,6 +215,7 @@ BROKER_DEFECTS = (
         faulty_ms=1_500,
     ),
     Defect("answer-of-quorum", Answers, "_succession_delay_ms", wait_like_the_last, kinds=("stop",)),
+    Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
     Defect("broker-reports", Lifecycle, "_failed", nothing, kinds=("isolate",)),
     Defect("silent-is-fenced", Duties, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
     Defect(
