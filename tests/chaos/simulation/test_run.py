@@ -145,6 +145,11 @@ def test_an_exception_of_the_broker_is_a_violation(monkeypatch: pytest.MonkeyPat
     assert "no such thing" in outcome.violation.text
 
 
+def test_a_broker_that_applies_large_metadata_in_pieces_is_not_blamed():
+    script = Script(topics=(Topic("a", 12, 3),), schedule=(Timed(100, Kill(Role.FOLLOWER), 300),))
+    assert run(script).violation is None
+
+
 def test_stable_offsets_that_never_come_are_a_violation(monkeypatch):
     monkeypatch.setattr(GroupCoordinator, "await_stable", lambda *_: None)
     script = Script(clients=(Consumer(steps=(Commit(), FetchOffsets()), group="g"),))
