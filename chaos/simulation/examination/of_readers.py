@@ -20,6 +20,7 @@ from chaos.simulation.examination.exam import (
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.requests import fitted
+from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 
 _BY_NAME: Final = (4, 7, 9, 11, 12)
 _LEADERS_ONLY: Final = (4, 10)
@@ -154,6 +155,19 @@ def _coordinators_of_groups(facts: Facts) -> Any:
     return [asked, Sleep(_TOPIC_MADE_MS), asked]
 
 
+def _offsets_without_coordinator(facts: Facts) -> Any:
+    """Return requests for a group before any broker is a coordinator: the topic of groups may not exist."""
+    fetched, committed = request_schema(ApiKey.OFFSET_FETCH, 9), request_schema(ApiKey.OFFSET_COMMIT, 9)
+    return [
+        requests.offset_fetch(fetched, "exam", {facts.topic: [0]}),
+        requests.offset_commit(committed, "exam", [(facts.topic, [(0, 0, -1)])]),
+    ]
+
+
+def _of_offsets_without_coordinator(facts: Facts) -> list[str]:
+    return [] if CONSUMER_OFFSETS_TOPIC in facts.image.topics else ["NOT_COORDINATOR"] * 2
+
+
 def _versions(facts: Facts) -> Any:
     found = []
     for version in range(5):
@@ -178,5 +192,6 @@ EXAMS: Final = (
     Exam("directories", Whom.BROKER, _directories, anything),
     Exam("coordinators of nothing", Whom.BROKER, _coordinators, always(*("INVALID_REQUEST",) * 5)),
     Exam("coordinators of groups", Whom.BROKER, _coordinators_of_groups, anything, unsettles=True),
+    Exam("offsets without a coordinator", Whom.BROKER, _offsets_without_coordinator, _of_offsets_without_coordinator),
     Exam("versions", Whom.BROKER, _versions, always(*(NONE,) * 5, *("INVALID_REQUEST",) * 3)),
 )

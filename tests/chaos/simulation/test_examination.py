@@ -71,6 +71,10 @@ def create_whatever_is_declined(broker, _request, names, now):
     broker.topic_creation.create([name for name in names if name not in broker.image.topics], now)
 
 
+def count_partitions_of_groups(coordinator, _group):
+    return len(coordinator._image().topics["__consumer_offsets"].partitions) - 1
+
+
 def append_to_an_empty_list(resource, change, now, original=configs._new_value):
     is_append = now == "" and change.operation is configs.Operation.APPEND
     return f",{change.value}" if is_append else original(resource, change, now)
@@ -115,6 +119,7 @@ MISTAKES = (
     ("in-sync replicas that cannot be", isr, "_check_eligible", nothing),
     ("places of new replicas", placement._Racks, "place", first_of_the_ring),
     ("places of new replicas", topics, "usable_brokers", as_if_all_were_here),
+    ("offsets without a coordinator", group_coordinator.GroupCoordinator, "partition_of", count_partitions_of_groups),
     ("coordinators of groups", group_coordinator, "java_hash", len),
     ("lists", configs, "_new_value", append_to_an_empty_list),
     ("places of replicas", assign_replicas_to_dirs, "partition_change", nothing),
