@@ -16,7 +16,7 @@ from reference_broker.simulation.disk import SimulatedDisk
 class Violation:
     """What a run has shown that must never be.
 
-    :ivar name: of an anomaly or an invariant; `exception`; `not-converged`; `not-housekept`.
+    :ivar name: of an anomaly or an invariant; `exception`; `not-converged`; `not-housekept`; `not-stopped`.
     :ivar text: a sentence for a person.
     :ivar at_ms: in virtual time; of what the history shows, when the first operation of the evidence was invoked.
     :ivar evidence: op_ids.

@@ -8,6 +8,7 @@
 5. *examined*: it is asked some of what it must refuse (`examination`).
 6. *drained*: a fresh consumer reads every partition to its end, the groups' offsets are fetched, disks are compared.
 7. *idle*: what brokers do now and then must have been done (`housekeeping`).
+8. *restarted*: all nodes are shut down at once, must end by themselves within `STOP_MS`, and converge again.
 
 After every event the invariants hold, or the run ends there; otherwise its history is judged as that of any run. An
 error that the core raises and that is no failure of a node's surroundings is a bug: the violation `exception`.
@@ -15,10 +16,11 @@ error that the core raises and that is no failure of a node's surroundings is a 
 
 import traceback
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from chaos.fault_rows import row
-from chaos.faults import Timed, Unregister
+from chaos.fault_rows import begun, row
+from chaos.faults import ShutDown, Timed, Unregister
 from chaos.simulation.clients.administration import Request
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.client import Surroundings
@@ -65,6 +67,8 @@ EXAM_MS = 90_000
 """In one exam nothing happens for more than a minute."""
 DRAIN_MS = 60_000
 REST_MS = 3 * PERIOD_MAX_MS
+STOP_MS = 15_000
+"""The last nodes to end wait for a quorum that is gone, and for a successor that does not come: a few seconds."""
 _LOOK_MS = 50
 _REST_LOOK_MS = 500
 _FIRST_CLIENT = 1
@@ -173,6 +177,8 @@ class _Run:
             self._drain()
             self._rest()
             self.invariants.check_idle()
+            self._restart()
+            self.invariants.check_everything()
         except _Failed as failed:
             return self._violation(failed.name, str(failed))
         except InvariantViolation as violation:
@@ -288,6 +294,20 @@ class _Run:
             if scheduler.now_ms >= end_ms:
                 raise _Failed("not-housekept", f"{REST_MS} ms of rest: {left}")
             scheduler.run(_REST_LOOK_MS)
+
+    def _restart(self) -> None:
+        """Shut all nodes down at once, so that the last ones cannot hand over, and start them again."""
+        cluster, scheduler = self.cluster, self.cluster.scheduler
+        with ExitStack() as rows:
+            for node_id, machine in cluster.machines.items():
+                rows.enter_context(begun(self.recorder, ShutDown(node_id), str(node_id)))
+                machine.shut_down()
+            if not scheduler.run_until(lambda: not cluster.nodes, end_ms=scheduler.now_ms + STOP_MS):
+                detail = f"{STOP_MS} ms after all nodes were shut down, {sorted(cluster.nodes)} still run"
+                raise _Failed("not-stopped", detail)
+            for node_id in cluster.machines:
+                cluster.start(node_id)
+        self._await_order("after all nodes were shut down and started again")
 
     # What phases are made of
 

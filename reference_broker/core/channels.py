@@ -9,7 +9,7 @@ Rules of this file:
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,12 @@ class Channels:
     def in_flight(self) -> int:
         """The number of requests without a response."""
         return sum(map(len, self._under_way.values()))
+
+    def deadlines(self) -> Iterator[tuple[Channel, int, int | None]]:
+        """Return each channel with requests in flight, the earliest deadline of these, and when its timer is due."""
+        for channel, under_way in self._under_way.items():
+            timer = self._watches.get(channel)
+            yield channel, min(asked.deadline_ms for asked in under_way), None if timer is None else timer.due_ms
 
     def ask(self, channel: Channel, request: Any, then: Then, *, timeout_ms: int, now: Now) -> None:
         """Send a request (kio's entity; its class says API and version)."""

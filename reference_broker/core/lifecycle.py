@@ -128,6 +128,16 @@ class Lifecycle:
         self._registration_limit: Timer | None = None
         self._last_refusal = "no controller has answered"
 
+    @property
+    def is_request_in_flight(self) -> bool:
+        """Whether a registration or a heartbeat waits for its response."""
+        return self._is_asking
+
+    @property
+    def next_request_ms(self) -> int | None:
+        """When the next registration or heartbeat is sent; null if none is scheduled."""
+        return None if self._next is None else self._next.due_ms
+
     # What the broker wants
 
     def limit_registration(self, now: Now) -> None:

@@ -14,9 +14,15 @@ _CANCELLED_MIN = 256
 
 @dataclass(slots=True, eq=False)
 class Timer:
-    """One action that waits for its moment; null once it was done or cancelled."""
+    """One action that is due at a time; null once it was done or cancelled."""
 
+    at_ms: int
     action: Action | None
+
+    @property
+    def due_ms(self) -> int | None:
+        """The time at which the action is due; null once it was done or cancelled."""
+        return None if self.action is None else self.at_ms
 
 
 class Timers:
@@ -32,7 +38,7 @@ class Timers:
 
     def set(self, at_ms: int, action: Action) -> Timer:
         """Do this then."""
-        timer = Timer(action)
+        timer = Timer(at_ms, action)
         heapq.heappush(self._heap, (at_ms, next(self._sequence), timer))
         return timer
 

@@ -98,7 +98,7 @@ class Machine:
         self._trace = trace
         self._addresses = addresses
         self._random = random
-        self._is_busy = False
+        self.is_busy = False
         self._events: deque[Event] = deque()
         self._unsent: list[Effect] = []
         self._incoming: dict[Connection, _Incoming] = {}
@@ -165,7 +165,7 @@ class Machine:
         self._trace.add(self._scheduler.now_ms, kind, self.place)
         self.node = None
         self.ended_by = kind
-        self.is_paused = self._is_busy = self.is_stopping = False
+        self.is_paused = self.is_busy = self.is_stopping = False
         self._events.clear()
         self._unsent.clear()
         self._incoming.clear()
@@ -224,7 +224,7 @@ class Machine:
 
     def _work(self) -> None:
         """Let the node see what waits, as long as it can."""
-        while self._events and not self.is_paused and not self._is_busy and self.node is not None:
+        while self._events and not self.is_paused and not self.is_busy and self.node is not None:
             event = self._events.popleft()
             try:
                 event(self.node, self.now)
@@ -240,24 +240,24 @@ class Machine:
         self._unsent += node.take_effects()
         delay_ms = self.disk.take_delay_ms()
         if delay_ms:
-            self._is_busy = True
+            self.is_busy = True
             self._scheduler.after(delay_ms, partial(self._end_of_flush, self.incarnation))
         else:
             self._carry_out()
-        if self.is_stopping and node.is_stopped and not self._is_busy:
+        if self.is_stopping and node.is_stopped and not self.is_busy:
             self._finish(node)
             return
         self._set_timer(node)
         self._watched()
 
     def _end_of_flush(self, incarnation: int) -> None:
-        if self.incarnation == incarnation and self._is_busy:
-            self._is_busy = False
+        if self.incarnation == incarnation and self.is_busy:
+            self.is_busy = False
             self._go_on(incarnation)
 
     def _go_on(self, incarnation: int) -> None:
         """After a pause, or a flush."""
-        if self.incarnation == incarnation and self.node is not None and not self.is_paused and not self._is_busy:
+        if self.incarnation == incarnation and self.node is not None and not self.is_paused and not self.is_busy:
             self._settle(self.node)
             self._work()
 

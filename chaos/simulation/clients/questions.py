@@ -6,7 +6,7 @@ its arguments, and only its correlation id is written anew. The messages are tho
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, lru_cache
 from types import ModuleType
@@ -169,11 +169,11 @@ def offset_commit(group: str, offsets: tuple[tuple[str, int, int, int], ...]) ->
 
 @lru_cache(_REMEMBERED)
 def offset_fetch(group: str, partitions: tuple[tuple[str, int], ...]) -> Question:
-    """An OffsetFetch of one group by name."""
+    """An OffsetFetch of one group by name, of stable offsets, as every Java consumer sends it (KIP-447)."""
     schema = request_schema(ApiKey.OFFSET_FETCH, newest(ApiKey.OFFSET_FETCH, 9))
     names = dict.fromkeys(topic for topic, _ in partitions)
     by_topic = {name: [partition for topic, partition in partitions if topic == name] for name in names}
-    return question_of(requests.offset_fetch(schema, group, by_topic))
+    return question_of(replace(requests.offset_fetch(schema, group, by_topic), require_stable=True))
 
 
 def administer(api_key: ApiKey, make: Callable[[ModuleType], Any]) -> Question:

@@ -33,6 +33,8 @@ class Whom(Enum):
     BROKER = auto()
     LEADER = auto()
     """The broker that leads partition 0 of the topic."""
+    FOLLOWER = auto()
+    """Another replica of that partition, where there is one."""
     CONTROLLER = auto()
     """The active one."""
     STANDBY = auto()
@@ -89,6 +91,9 @@ class Facts:
                 return self.broker
             case Whom.LEADER:
                 return self.partition.leader
+            case Whom.FOLLOWER:
+                followers = (node_id for node_id in self.partition.isr if node_id != self.partition.leader)
+                return next(followers, None)
             case Whom.CONTROLLER:
                 return self.controller
             case Whom.STANDBY:

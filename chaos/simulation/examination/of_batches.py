@@ -30,8 +30,9 @@ def _sent(facts: Facts, data: bytes, *, acks: int = 1, topic_id: UUID | None = N
 
 def _batch(facts: Facts, **given: Any) -> bytes:
     """A batch of one record of this moment, but for what is given."""
+    count = given.pop("record_count", None)
     record = replace(_SMALL, timestamp_ms=given.pop("timestamp_ms", facts.wall_ms), key=given.pop("key", _SMALL.key))
-    return encode_batch(RecordBatch((record,), **given))
+    return encode_batch(RecordBatch((record,), **given), record_count=count)
 
 
 def _with_magic(data: bytes, magic: int) -> bytes:
@@ -55,6 +56,7 @@ def _cases(facts: Facts) -> list[tuple[str, Any]]:
         ("INVALID_RECORD", _sent(facts, whole * 2)),
         ("INVALID_RECORD", _sent(facts, _batch(facts, control=True))),
         ("INVALID_RECORD", _sent(facts, _batch(facts, last_offset_delta=1))),
+        ("INVALID_RECORD", _sent(facts, _batch(facts, last_offset_delta=1, record_count=2))),
         ("INVALID_RECORD", _sent(facts, _batch(facts, producer_id=2**40, producer_epoch=0))),
     ]
     if _keeps_time(facts):

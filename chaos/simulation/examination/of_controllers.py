@@ -169,22 +169,32 @@ def _of_proposals(facts: Facts) -> list[str]:
 
 
 def _places(facts: Facts) -> Any:
+    """Return assignments to directories; the last one is wrong, and the broker assigns its replica again.
+
+    An only replica is left out: without a directory of its broker it loses the leadership, as in Kafka.
+    """
     schema, broker = schema_for_nodes(_ASSIGNMENT), facts.image.brokers[facts.broker]
 
-    def asked(topic_id: UUID, index: int) -> Any:
+    def asked(topic_id: UUID, index: int, directory_id: UUID | None = broker.log_dirs[0]) -> Any:
         partition = schema.PartitionData(partition_index=index)
         topic = schema.TopicData(topic_id=topic_id, partitions=(partition,))
-        directory = schema.DirectoryData(id_=broker.log_dirs[0], topics=(topic,))
+        directory = schema.DirectoryData(id_=directory_id, topics=(topic,))
         claim = {"broker_id": broker.broker_id, "broker_epoch": broker.broker_epoch}
         return schema.AssignReplicasToDirsRequest(**claim, directories=(directory,))
 
     known = facts.image.topics[facts.topic].topic_id
-    return [asked(STRANGER, 0), asked(known, 99), asked(known, 0)]
+    wrong = [asked(known, 0, STRANGER)] if _has_several_in_sync(facts) else []
+    return [asked(STRANGER, 0), asked(known, 99), asked(known, 0), *wrong]
 
 
 def _of_places(facts: Facts) -> list[str]:
     last = NONE if facts.broker in facts.partition.replicas else "NOT_LEADER_OR_FOLLOWER"
-    return [NONE, "UNKNOWN_TOPIC_ID", NONE, "UNKNOWN_TOPIC_OR_PARTITION", NONE, last]
+    known = [NONE, last] * (1 + _has_several_in_sync(facts))
+    return [NONE, "UNKNOWN_TOPIC_ID", NONE, "UNKNOWN_TOPIC_OR_PARTITION", *known]
+
+
+def _has_several_in_sync(facts: Facts) -> bool:
+    return len(facts.partition.isr) > 1
 
 
 def _placements(facts: Facts) -> Any:
@@ -270,7 +280,7 @@ EXAMS: Final = (
     Exam("registrations", Whom.CONTROLLER, _registrations, always(*_OF_REGISTRATIONS)),
     Exam("in-sync replicas that cannot be", Whom.CONTROLLER, _proposals, _of_proposals),
     Exam("places of new replicas", Whom.CONTROLLER, _placements, anything, unsettles=True),
-    Exam("places of replicas", Whom.CONTROLLER, _places, _of_places),
+    Exam("places of replicas", Whom.CONTROLLER, _places, _of_places, unsettles=True),
     Exam("settings, of a controller itself", Whom.CONTROLLER, _settings, _of_settings),
     Exam(
         "controllers",

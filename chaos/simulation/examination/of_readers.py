@@ -20,8 +20,11 @@ from chaos.simulation.examination.exam import (
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.requests import fitted
+from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 
 _BY_NAME: Final = (4, 7, 9, 11, 12)
+_LEADERS_ONLY: Final = (4, 10)
+"""Versions of Fetch by consumers that cannot read from followers (before KIP-392)."""
 _MAX_BYTES: Final = 1_000
 _TOPIC, _BROKER = 2, 4
 _GROUPS: Final = (
@@ -84,6 +87,24 @@ _OF_FETCHES: Final = [
 """Version 4 has no error for the whole answer."""
 
 
+def _only_for_leaders(facts: Facts) -> Any:
+    """Return requests that only the leader may serve, with a leader epoch that is right, and without one."""
+    ends, epochs = schema_for_clients(ApiKey.LIST_OFFSETS), schema_for_clients(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+    deletions, topic = schema_for_clients(ApiKey.DELETE_RECORDS), facts.topic
+    return [
+        *(_fetch(facts, version, offset=0) for version in _LEADERS_ONLY),
+        *(
+            request
+            for epoch in (-1, facts.partition.leader_epoch)
+            for request in (
+                requests.list_offsets(ends, topic, 0, -1, leader_epoch=epoch),
+                requests.offset_for_leader_epoch(epochs, topic, 0, 0, current_leader_epoch=epoch),
+            )
+        ),
+        requests.delete_records(deletions, topic, 0, 0, timeout_ms=_TOPIC_MADE_MS),
+    ]
+
+
 def _old_ends(facts: Facts) -> Any:
     return [
         requests.list_offsets(request_schema(ApiKey.LIST_OFFSETS, version), facts.topic, 0, timestamp)
@@ -134,6 +155,19 @@ def _coordinators_of_groups(facts: Facts) -> Any:
     return [asked, Sleep(_TOPIC_MADE_MS), asked]
 
 
+def _offsets_without_coordinator(facts: Facts) -> Any:
+    """Return requests for a group before any broker is a coordinator: the topic of groups may not exist."""
+    fetched, committed = request_schema(ApiKey.OFFSET_FETCH, 9), request_schema(ApiKey.OFFSET_COMMIT, 9)
+    return [
+        requests.offset_fetch(fetched, "exam", {facts.topic: [0]}),
+        requests.offset_commit(committed, "exam", [(facts.topic, [(0, 0, -1)])]),
+    ]
+
+
+def _of_offsets_without_coordinator(facts: Facts) -> list[str]:
+    return [] if CONSUMER_OFFSETS_TOPIC in facts.image.topics else ["NOT_COORDINATOR"] * 2
+
+
 def _versions(facts: Facts) -> Any:
     found = []
     for version in range(5):
@@ -146,11 +180,18 @@ def _versions(facts: Facts) -> Any:
 
 EXAMS: Final = (
     Exam("fetches that cannot be", Whom.LEADER, _fetches, always(*_OF_FETCHES)),
+    Exam(
+        "what only leaders serve",
+        Whom.FOLLOWER,
+        _only_for_leaders,
+        always("NOT_LEADER_OR_FOLLOWER", NONE, *("NOT_LEADER_OR_FOLLOWER",) * 6),
+    ),
     Exam("ends, for old clients", Whom.LEADER, _old_ends, always(*_OF_OLD_ENDS)),
     Exam("ids of producers", Whom.BROKER, _producer_ids, always(*(NONE,) * 4, *("INVALID_REQUEST",) * 2)),
     Exam("properties", Whom.BROKER, _properties, anything),
     Exam("directories", Whom.BROKER, _directories, anything),
     Exam("coordinators of nothing", Whom.BROKER, _coordinators, always(*("INVALID_REQUEST",) * 5)),
     Exam("coordinators of groups", Whom.BROKER, _coordinators_of_groups, anything, unsettles=True),
+    Exam("offsets without a coordinator", Whom.BROKER, _offsets_without_coordinator, _of_offsets_without_coordinator),
     Exam("versions", Whom.BROKER, _versions, always(*(NONE,) * 5, *("INVALID_REQUEST",) * 3)),
 )

@@ -27,6 +27,8 @@ from fixtures.clients.requests import fitted
 _TIMEOUT: Final = timedelta(seconds=2)
 _LONG_MS: Final = 65_000
 """Longer than Kafka's longest time-outs of a minute."""
+_RECORDS_MAX: Final = 10_000
+"""Kafka's `MAX_RECORDS_PER_USER_OP`."""
 
 
 # --- topics
@@ -72,6 +74,18 @@ _OF_NUMBERS: Final = [
     *("INVALID_REPLICATION_FACTOR",) * 3,
     *(NONE,) * 2,
 ]
+
+
+def _excessive_numbers(facts: Facts) -> Any:
+    """Return requests for too many partitions, which are rejected as a whole, even if they are only validated."""
+    topics, partitions = schema_for_clients(ApiKey.CREATE_TOPICS), schema_for_clients(ApiKey.CREATE_PARTITIONS)
+    count = len(facts.image.topics[facts.topic].partitions) + _RECORDS_MAX + 1
+    topic = partitions.CreatePartitionsTopic(name=facts.topic, count=count, assignments=None)
+    return [
+        _creations(_topic(topics, "n0", _RECORDS_MAX + 1)),
+        _creations(_topic(topics, "n0", -5), _topic(topics, "n1", _RECORDS_MAX + 1)),
+        partitions.CreatePartitionsRequest(topics=(topic,), timeout=_TIMEOUT, validate_only=True),
+    ]
 
 
 def _assigned(schema: ModuleType, name: str, *assignments: tuple[int, tuple[int, ...]], **numbers: int) -> Any:
@@ -389,4 +403,5 @@ EXAMS: Final = (
         _created_by_metadata_errors,
         unsettles=True,
     ),
+    Exam("too many partitions", Whom.BROKER, _excessive_numbers, always(*("POLICY_VIOLATION",) * 4)),
 )

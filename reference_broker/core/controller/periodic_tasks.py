@@ -5,8 +5,8 @@
 | fence brokers that were not heard of    | `broker.session.timeout.ms` after the last heartbeat                  |
 | let first replicas lead again           | every `leader.imbalance.check.interval.seconds`, if                   |
 |                                         | `auto.leader.rebalance.enable`                                        |
-| elect uncleanly where that is permitted | at the start, every `unclean.leader.election.interval.ms`, and when   |
-|                                         | a setting permits it                                                  |
+| elect uncleanly where that is permitted | every `unclean.leader.election.interval.ms`, and when a setting       |
+|                                         | permits it                                                            |
 | write a NoOpRecord (KIP-835)            | every `metadata.max.idle.interval.ms`, if that is not 0               |
 """
 
@@ -55,7 +55,6 @@ class PeriodicTasks:
         """The controller has become active."""
         controller = self._controller
         configuration = controller.runtime.configuration
-        self._write(controller.elections.unclean(), now)
         self._every(
             "unclean", configuration.integer("unclean.leader.election.interval.ms"), controller.elections.unclean, now
         )

@@ -53,6 +53,11 @@ class Connections:
         return any(connection.request_id is not None for connection in self._by_voter.values())
 
     @property
+    def in_flight(self) -> tuple[Request, ...]:
+        """The requests without a response."""
+        return tuple(connection.request for connection in self._by_voter.values() if connection.request is not None)
+
+    @property
     def deadline_ms(self) -> int | None:
         """When the next voter becomes ready without having answered."""
         return min([connection.deadline_ms for connection in self._by_voter.values()], default=None)

@@ -16,6 +16,8 @@ module has what brokers ask of it, `topic_decisions` what administrators ask.
 |                     | that leads nothing may shut down at once (KIP-631)                                            |
 | AllocateProducerIds | the block begins where the last one ended                                                     |
 | UnregisterBroker    | the broker is gone                                                                            |
+| AssignReplicasTo-   | each partition has one result; without an error the broker's replica is then in the directory |
+| Dirs                | of the request, and with one there is no such replica (KIP-858)                               |
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +35,7 @@ from reference_broker.simulation.invariants.watch import Watched
 _ANY_EPOCH: Final = -1
 _RECOVERING: Final = 1
 _ALTER_PARTITION: Final = 56
-_REGISTRATION, _HEARTBEAT, _UNREGISTRATION, _ALLOCATION = 62, 63, 64, 67
+_REGISTRATION, _HEARTBEAT, _UNREGISTRATION, _ALLOCATION, _ASSIGNMENT = 62, 63, 64, 67, 73
 
 
 def check_decision(watched: Watched, event: RequestDecided) -> None:
@@ -132,6 +134,29 @@ def _of_allocation(decision: Decision) -> Iterator[Claim]:
     yield "the end", said.producer_id_start + said.producer_id_len, decision.after.next_producer_id
 
 
+def _of_assignment(decision: Decision) -> Iterator[Claim]:
+    broker_id = decision.asked.broker_id
+    yield from _check_registered(decision.before, decision.asked)
+    results = [
+        (part.partition_index, part.error_code)
+        for directory in decision.response.directories
+        for topic in directory.topics
+        for part in topic.partitions
+    ]
+    replicas = [
+        (directory.id_, topic.topic_id, part.partition_index)
+        for directory in decision.asked.directories
+        for topic in directory.topics
+        for part in topic.partitions
+    ]
+    yield "partitions", [index for index, _ in results], [index for *_, index in replicas]
+    for (directory_id, topic_id, index), (_, code) in zip(replicas, results, strict=True):
+        partition = decision.after.partition_by_id(topic_id, index)
+        known = {} if partition is None else dict(zip(partition.replicas, partition.directories, strict=True))
+        where = f"{topic_id}-{index}: directory of replica {broker_id}"
+        yield where, known.get(broker_id), directory_id if code is ErrorCode.none else None
+
+
 # --- in-sync replicas
 
 
@@ -223,4 +248,5 @@ _CLAIMS: Final[dict[int, Callable[[Decision], Iterator[Claim]]]] = {
     _HEARTBEAT: _of_heartbeat,
     _UNREGISTRATION: _of_unregistration,
     _ALLOCATION: _of_allocation,
+    _ASSIGNMENT: _of_assignment,
 }

@@ -62,7 +62,7 @@ class FilesInvariants(Observer):
                 raise InvariantViolation("snapshots-kept", f"node {watched.node_id} has {here}, and no longer {gone}")
             self._snapshots[watched.node_id] = list(here)
 
-    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+    def metadata_applied(self, watched: Watched) -> None:
         """See the table."""
         assert watched.node is not None
         if watched.node.broker is not None and watched.node.is_serving:

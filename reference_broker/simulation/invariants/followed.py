@@ -8,7 +8,7 @@
 | `settings-follow`   | the settings of a log, its topic's and its broker's, are those of the metadata                |
 | `fetches-follow`    | a broker fetches exactly what it follows, from who leads it                                   |
 
-Held whenever a node has applied metadata: what it does with them it does at once.
+Checked whenever a broker has applied the metadata to all its replicas, which takes several events after a large change.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from reference_broker.simulation.invariants.watch import Observer, Watched
 class FollowedInvariants(Observer):
     """An observer of a watch."""
 
-    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+    def metadata_applied(self, watched: Watched) -> None:
         """See the table."""
         check_followed(watched)
 

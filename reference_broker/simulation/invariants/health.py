@@ -7,10 +7,17 @@
 | `nothing-piles-up`    | what waits in a node that is idle: requests, timers, effects, answers awaited; and at any   |
 |                       | time, what waits for a connection that is gone                                              |
 | `patient-channel`     | a node gives up who has to answer it only where that answer is late                         |
+| `ends-when-it-may`    | a node that leaves the quorum ends once another node leads that, or there is no other voter |
+|                       | (`KafkaRaftClient.pollShutdown`)                                                            |
+| `ready-is-running`    | a broker that is ready has learnt from the controller that it is not fenced                 |
+|                       | (`BrokerServer.startup`)                                                                    |
+| `request-times-out`   | each request under way has a timer that is due when its time is over, or before             |
 """
 
-from reference_broker.core.lifecycle import RegistrationTimeoutError
+from reference_broker.core.channels import Channels
+from reference_broker.core.lifecycle import BrokerState, RegistrationTimeoutError
 from reference_broker.core.node import Node
+from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.tracer import ChannelDisconnected
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
@@ -24,9 +31,19 @@ _UNDER_WAY_MAX = 100
 class HealthInvariants(Observer):
     """An observer of a watch."""
 
+    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+        """A broker becomes ready by its metadata and by a response to its heartbeat, whichever comes last."""
+        node = watched.node
+        assert node is not None
+        if node.broker is not None and node.is_ready and node.broker.lifecycle.state is not BrokerState.RUNNING:
+            detail = f"node {watched.node_id} is ready, and its state is {node.broker.lifecycle.state.name}"
+            raise InvariantViolation("ready-is-running", detail)
+
     def quorum_changed(self, watched: Watched) -> None:
-        """At least once a second: nobody waits for a connection that is gone."""
+        """With each change of the quorum's state, and at least once a second."""
         assert watched.node is not None
+        _check_timeouts(watched, watched.node.runtime.channels)
+        _check_end(watched, watched.quorum)
         lost = _lost(watched.machine, watched.node)
         if lost:
             detail = f"node {watched.node_id} keeps {lost} requests that wait for a connection that is gone"
@@ -45,6 +62,22 @@ def check_patience(watched: Watched, event: ChannelDisconnected) -> None:
     if left_ms > 0:
         peer = f"node {event.channel.node_id}, which has {left_ms} ms left to respond"
         raise InvariantViolation("patient-channel", f"node {watched.node_id} disconnects from {peer}")
+
+
+def _check_timeouts(watched: Watched, channels: Channels) -> None:
+    for channel, deadline_ms, timer_ms in channels.deadlines():
+        if timer_ms is None or timer_ms > deadline_ms:
+            request = f"node {watched.node_id}: the request to node {channel.node_id} ({channel.purpose})"
+            raise InvariantViolation("request-times-out", f"{request} is late at {deadline_ms} ms, and has no timer")
+
+
+def _check_end(watched: Watched, quorum: QuorumNode) -> None:
+    if not quorum.is_stopping or watched.machine.is_busy:
+        return
+    leader_id, others = quorum.state.leader_id, quorum.voters.others(watched.node_id)
+    if leader_id in others or not others:
+        detail = f"node {watched.node_id} leaves the quorum, which node {leader_id} leads, and does not end"
+        raise InvariantViolation("ends-when-it-may", detail)
 
 
 def _is_explained(machine: Machine) -> bool:

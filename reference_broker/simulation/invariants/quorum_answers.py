@@ -135,14 +135,18 @@ def _of_epoch_change(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]
 
 
 def _of_successor(quorum: QuorumNode, wish: Any, now_ms: int) -> Iterator[Claim]:
-    """Who followed the leader that goes: the first successor stands at once, each other one later."""
+    """The first successor stands at once, each other one waits twice as long as the one before it.
+
+    Kafka's `strictExponentialElectionBackoffMs`.
+    """
     state = quorum.state
     if isinstance(state, Follower) and (state.leader_id, state.epoch) == (wish.leader_id, wish.leader_epoch):
-        first = next(iter(getattr(wish, "preferred_candidates", ())), None)
-        is_first = first is not None and first.candidate_id == quorum.local.id
+        candidates = [each.candidate_id for each in getattr(wish, "preferred_candidates", ())]
+        own = quorum.local.id
+        behind = len(candidates) - candidates.index(own) if own in candidates else 0
         waits_ms = state.fetch_deadline_ms - now_ms
-        yield "waits for who goes", waits_ms <= quorum.config.election_backoff_max_ms, True
-        yield "goes first", waits_ms <= 0, is_first
+        yield "waits for its turn at most", waits_ms <= quorum.config.election_backoff_max_ms >> behind, True
+        yield "goes first", waits_ms <= 0, own in candidates[:1]
 
 
 def _of_voter(watched: Watched, asked: Any, wish: Any, code: ErrorCode) -> Iterator[Claim]:

@@ -11,8 +11,9 @@ that makes the message. This module has what the nodes of the quorum ask each ot
 | BeginQuorumEpoch | Leader              | its epoch, and where it is                                               |
 | EndQuorumEpoch   | Resigned            | the epoch that it led, all other voters as candidates, once each         |
 | Fetch            | all but a Leader    | its epoch, the end of its log, the epoch of its last record, its high    |
-|                  |                     | watermark; nothing of records while a snapshot is fetched                |
-| FetchSnapshot    | Follower that was   | the snapshot, and what is there of it                                    |
+|                  |                     | watermark; nothing of records while a snapshot is fetched; no fetch is   |
+|                  |                     | under way, of records or of a snapshot                                   |
+| FetchSnapshot    | Follower that was   | the snapshot, and what is there of it; no fetch is under way             |
 |                  | told of a snapshot  |                                                                          |
 
 Source: KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166.
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from reference_broker.core.connection import Channel
+from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest
 from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.states import Candidate, Follower, Leader, Prospective, Resigned
 from reference_broker.core.tracer import RequestSent
@@ -118,6 +120,7 @@ def _of_fetch(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]
     yield from _addressed(watched, channel, asked)
     quorum, partition = watched.quorum, asked.topics[0].partitions[0]
     state = quorum.state
+    yield "fetches under way", _fetches_under_way(quorum), 1
     yield "a leader's own fetch", isinstance(state, Leader), False
     if isinstance(state, Follower):
         yield "records while a snapshot is fetched", state.snapshot_id, None
@@ -136,6 +139,7 @@ def _of_fetch(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]
 def _of_fetch_snapshot(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
     yield from _addressed(watched, channel, asked)
     state, partition = watched.quorum.state, asked.topics[0].partitions[0]
+    yield "fetches under way", _fetches_under_way(watched.quorum), 1
     is_told = isinstance(state, Follower) and state.snapshot_id is not None
     yield "told of a snapshot", is_told, True
     assert isinstance(state, Follower)
@@ -147,6 +151,11 @@ def _of_fetch_snapshot(watched: Watched, channel: Channel, asked: Any) -> Iterat
     said = partition.snapshot_id.end_offset, partition.snapshot_id.epoch
     yield "snapshot_id", said, (state.snapshot_id.offset, state.snapshot_id.epoch)
     yield "position", partition.position, len(state.snapshot)
+
+
+def _fetches_under_way(quorum: QuorumNode) -> int:
+    """The number of voters from which this node, in its present state, waits for a response to a fetch."""
+    return sum(isinstance(request, FetchRequest | FetchSnapshotRequest) for request in quorum.connections.in_flight)
 
 
 def _directory_id(watched: Watched) -> Any:

@@ -9,6 +9,10 @@
 | `silent-is-fenced`    | an active controller fences a broker that is down, and was not heard of, for                |
 |                       | `broker.session.timeout.ms`                                                                 |
 | `flushed-in-time`     | what `flush.ms` asks to be durable is, a period of `log.flush.scheduler.interval.ms` later  |
+| `leader-is-announced` | a leader of the quorum looks every half of `controller.quorum.fetch.timeout.ms` for voters  |
+|                       | that do not fetch, and that BeginQuorumEpoch is for (`LeaderState`)                         |
+| `broker-reports`      | a broker waits for a response of the controller, or sends it a request within               |
+|                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
 
 A node that was away itself, paused or with a slow disk, has the time again from when it was back.
 """
@@ -16,8 +20,11 @@ A node that was away itself, paused or with a slow disk, has the time again from
 from collections import defaultdict
 
 from reference_broker.core.configuration.key import LONG_MAX
+from reference_broker.core.lifecycle import BrokerState, Lifecycle
 from reference_broker.core.node import Node
-from reference_broker.core.replication.follower_progress import NEVER_MS
+from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.states import NEVER_MS, Leader
+from reference_broker.core.replication.follower_progress import NEVER_MS as NEVER_CAUGHT_UP_MS
 from reference_broker.core.replication.isr import IsrPhase, IsrState
 from reference_broker.core.tracer import ResponseSent
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -96,10 +103,12 @@ class TimelinessInvariants(Observer):
         node = watched.node
         assert node is not None
         if node.broker is not None:
+            _check_reports(watched, node, node.broker.lifecycle)
             for replica in watched.open:
                 self._check_isr(watched, node, replica)
                 self._check_flush(watched, node, replica)
         self._check_sessions(watched, node)
+        _check_announcement(watched, node.quorum)
 
     def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
         """Whether a node has had so much time, by its own clock, and since it was back."""
@@ -139,7 +148,7 @@ class TimelinessInvariants(Observer):
         followers = replica.partition.followers
         lag_max_ms = watched.node.runtime.configuration.integer("replica.lag.time.max.ms")
         for node_id in sorted(wish.isr - wish.proposed):
-            lag_ms = watched.machine.now.monotonic_ms - replica.caught_up_ms.get(node_id, NEVER_MS)
+            lag_ms = watched.machine.now.monotonic_ms - replica.caught_up_ms.get(node_id, NEVER_CAUGHT_UP_MS)
             if node_id in followers and followers[node_id].end_offset == replica.end_offset:
                 detail = f"{replica}: {node_id} is to leave the ISR, and has all that there is"
                 raise InvariantViolation("leaves-isr-lagging", detail)
@@ -176,3 +185,21 @@ class TimelinessInvariants(Observer):
             if self._is_over(watched, max(known[1], down_ms, heard_ms), session_ms):
                 detail = f"broker {broker.broker_id} is down since {down_ms}, and not fenced by node {watched.node_id}"
                 raise InvariantViolation("silent-is-fenced", detail)
+
+
+def _check_announcement(watched: Watched, quorum: QuorumNode) -> None:
+    if isinstance(quorum.state, Leader):
+        left_ms = quorum.state.leadership.begin_quorum_epoch_deadline_ms - watched.machine.now.monotonic_ms
+        if left_ms > quorum.config.fetch_timeout_ms // 2:
+            detail = f"node {watched.node_id} looks for voters that do not fetch in {left_ms} ms"
+            raise InvariantViolation("leader-is-announced", detail)
+
+
+def _check_reports(watched: Watched, node: Node, lifecycle: Lifecycle) -> None:
+    if lifecycle.state in {BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN} or lifecycle.is_request_in_flight:
+        return
+    next_ms = lifecycle.next_request_ms
+    left_ms = (NEVER_MS if next_ms is None else next_ms) - watched.machine.now.monotonic_ms
+    if left_ms > node.runtime.configuration.integer("broker.session.timeout.ms"):
+        detail = f"node {watched.node_id} sends its next request to the controller in {left_ms} ms"
+        raise InvariantViolation("broker-reports", detail)

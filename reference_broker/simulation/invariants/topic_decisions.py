@@ -308,6 +308,7 @@ def _of_list(config: Any, before: str | None, after: str) -> Iterator[Claim]:
         kept = {part for part in before.split(",") if part}
         yield f"{config.name}: the rest", set(parts) - said - {""}, kept - said
     yield f"{config.name}: parts once each", len(set(parts)), len(parts)
+    yield f"{config.name}: an empty part", "" in parts and after != "", False
 
 
 CLAIMS: Final[dict[int, Callable[[Decision], Iterator[Claim]]]] = {

@@ -104,6 +104,9 @@ class Observer:
     def metadata_advanced(self, watched: "Watched", from_offset: int) -> None:
         """A node has applied metadata behind this offset."""
 
+    def metadata_applied(self, watched: "Watched") -> None:
+        """A broker has applied the metadata to all its replicas, be it in pieces."""
+
     def opened(self, watched: "Watched", replica: Replica, log: LogChange) -> None:
         """A replica's log was opened: a new one, or after a restart, with what has become of it meanwhile."""
 
@@ -136,6 +139,8 @@ class Watched:
     quorum_high_watermark: int = -1
     quorum_looked_ms: int = 0
     metadata_offset: int = -1
+    is_applying: bool = False
+    """Whether its broker had not applied the metadata to all its replicas at the last look."""
     event_ms: int = -1
     resumed_ms: int = -1
     """When it last had its first event for long: it was paused, or its disk was slow."""
@@ -211,11 +216,7 @@ class Watch:
             for observer in self.observers:
                 observer.started(watched)
         self._look_at_quorum(watched, node.quorum)
-        offset = node.metadata.offset
-        if offset != watched.metadata_offset:
-            before, watched.metadata_offset = watched.metadata_offset, offset
-            for observer in self.observers:
-                observer.metadata_advanced(watched, before)
+        if self._look_at_metadata(watched, node):
             self._find_replicas(watched, node)
             self._look_at_all(watched)
         elif len(watched.open) <= ALL_AT_ONCE_MAX:
@@ -233,7 +234,7 @@ class Watch:
         for replica in watched.open:
             replica.partition, replica.is_leader = None, False
         watched.node, watched.open, watched.by_name = None, [], {}
-        watched.quorum_state, watched.metadata_offset = None, -1
+        watched.quorum_state, watched.metadata_offset, watched.is_applying = None, -1, False
 
     def _look_at_quorum(self, watched: Watched, quorum: QuorumNode) -> None:
         end_offset = quorum.log.partition_log.segments[-1].end_offset
@@ -248,6 +249,20 @@ class Watch:
             watched.quorum_state, watched.quorum_end_offset = quorum.state, end_offset
             watched.quorum_high_watermark = quorum.high_watermark
             watched.quorum_looked_ms = self._scheduler.now_ms
+
+    def _look_at_metadata(self, watched: Watched, node: Node) -> bool:
+        """Whether the metadata of a node, or what its broker has applied of it, may have changed."""
+        before, watched.metadata_offset = watched.metadata_offset, node.metadata.offset
+        if watched.metadata_offset != before:
+            for observer in self.observers:
+                observer.metadata_advanced(watched, before)
+        elif not watched.is_applying:
+            return False
+        watched.is_applying = node.broker is not None and node.broker.replicas.has_unapplied_metadata
+        if not watched.is_applying:
+            for observer in self.observers:
+                observer.metadata_applied(watched)
+        return True
 
     # Replicas
 

@@ -17,6 +17,7 @@ from reference_broker.core.controller.handlers import (
     assign_replicas_to_dirs,
     broker_heartbeat,
     create_partitions,
+    create_topics,
 )
 from reference_broker.core.handlers import (
     delete_records,
@@ -26,6 +27,7 @@ from reference_broker.core.handlers import (
     init_producer_id,
     list_offsets,
     metadata,
+    offset_for_leader_epoch,
 )
 from reference_broker.core.handlers.endpoint_type import EndpointType
 from reference_broker.core.log import append_validation
@@ -69,12 +71,28 @@ def create_whatever_is_declined(broker, _request, names, now):
     broker.topic_creation.create([name for name in names if name not in broker.image.topics], now)
 
 
+def count_partitions_of_groups(coordinator, _group):
+    return len(coordinator._image().topics["__consumer_offsets"].partitions) - 1
+
+
+def append_to_an_empty_list(resource, change, now, original=configs._new_value):
+    is_append = now == "" and change.operation is configs.Operation.APPEND
+    return f",{change.value}" if is_append else original(resource, change, now)
+
+
+def check_the_epoch_alone(partition, asked):
+    return partition.check_leader_epoch(asked.current_leader_epoch)
+
+
 MISTAKES = (
     ("what is told after a long while", lifecycle.Lifecycle, "_lift_registration_limit", nothing),
     ("ids of producers", init_producer_id, "_refusal", lambda request, _: as_if_it_were_fine(request)),
     ("names of topics", topics, "illegal_topic_name", nothing),
     ("topics that Metadata creates", metadata, "_create_missing", nothing),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
+    ("too many partitions", create_topics, "_count_partitions", lambda *_: 0),
+    ("too many partitions", create_partitions, "_count_new", lambda *_: 0),
+    ("what only leaders serve", offset_for_leader_epoch, "_check", check_the_epoch_alone),
     ("replicas of new topics", topics, "check_assignment", nothing),
     ("settings of new topics", topics, "validate_topic_overrides", lambda *_: {}),
     ("partitions that cannot be added", create_partitions, "add_partitions", lambda *_: []),
@@ -83,6 +101,7 @@ MISTAKES = (
     ("records that cannot be deleted", delete_records, "_refuse", no_error),
     ("epochs and ends", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
     ("batches", append_validation, "_check_header", nothing),
+    ("batches", append_validation, "_check_count", lambda *_: iter(())),
     ("a batch of long ago", append_validation, "_has_doubtful_timestamp", lambda *_: False),
     ("ends, for old clients", list_offsets, "_FIRST_VERSION", {}),
     ("settings of brokers", forward_alter_configs, "_check_broker", nothing),
@@ -100,7 +119,10 @@ MISTAKES = (
     ("in-sync replicas that cannot be", isr, "_check_eligible", nothing),
     ("places of new replicas", placement._Racks, "place", first_of_the_ring),
     ("places of new replicas", topics, "usable_brokers", as_if_all_were_here),
+    ("offsets without a coordinator", group_coordinator.GroupCoordinator, "partition_of", count_partitions_of_groups),
     ("coordinators of groups", group_coordinator, "java_hash", len),
+    ("lists", configs, "_new_value", append_to_an_empty_list),
+    ("places of replicas", assign_replicas_to_dirs, "partition_change", nothing),
     ("places of replicas", assign_replicas_to_dirs, "_assign", lambda *_: (ErrorCode.none, None)),
     ("settings, of a controller itself", configs, "_check_existence", nothing),
     ("controllers", describe_controllers, "EndpointType", type("Both", (), {"CONTROLLER": EndpointType.BROKER})),

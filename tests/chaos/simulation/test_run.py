@@ -28,6 +28,8 @@ from chaos.trial import (
     Trial,
 )
 from linearizability.history.validate import validate
+from reference_broker.core.group_coordinator import GroupCoordinator
+from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.replication.partition import Partition
 
 
@@ -141,3 +143,23 @@ def test_an_exception_of_the_broker_is_a_violation(monkeypatch: pytest.MonkeyPat
     assert outcome.violation is not None
     assert outcome.violation.name == "exception"
     assert "no such thing" in outcome.violation.text
+
+
+def test_a_broker_that_applies_large_metadata_in_pieces_is_not_blamed():
+    trial = Trial(topics=(Topic("a", 12, 3),), schedule=(Timed(100, Kill(Role.FOLLOWER), 300),))
+    assert run(trial).violation is None
+
+
+def test_stable_offsets_that_never_come_are_a_violation(monkeypatch):
+    monkeypatch.setattr(GroupCoordinator, "await_stable", lambda *_: None)
+    trial = Trial(clients=(Consumer(steps=(Commit(), FetchOffsets()), group="g"),))
+    violation = run(trial).violation
+    assert violation is not None
+    assert violation.name == "not-converged"
+
+
+def test_a_node_that_does_not_end_when_all_are_shut_down_is_a_violation(monkeypatch):
+    monkeypatch.setattr(Lifecycle, "_end", lambda *_: None)
+    violation = run(Trial()).violation
+    assert violation is not None
+    assert violation.name == "not-stopped"

@@ -69,12 +69,18 @@ def test_a_broker_that_comes_leads_where_it_is_permitted():
     assert controller.told("orders") == "123/3/3"
 
 
-def test_a_new_controller_elects_what_the_old_one_had_not():
+def test_a_new_controller_elects_what_the_old_one_had_not_after_an_interval():
+    """`PeriodicTaskControlManager.activate` begins each periodic task with its delay."""
     controller = ScriptedController()
     controller.serve(2)
     controller.create("orders", "12", isr="1", leader=-1)
-    controller.runtime.configuration = type(controller.runtime.configuration)({UNCLEAN: "true"})
+    controller.runtime.configuration = type(controller.runtime.configuration)(
+        {UNCLEAN: "true", "unclean.leader.election.interval.ms": "1000"}
+    )
     controller.fail_over()
+    controller.advance(999)
+    assert controller.told("orders") == "12/1/-"
+    controller.advance(1)
     assert controller.told("orders") == "12/2/2"
 
 

@@ -10,6 +10,7 @@ from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.heartbeats import Heartbeats
 from reference_broker.core.controller.periodic_tasks import PeriodicTasks
 from reference_broker.core.handlers import fetch
+from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.log import partition_log
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.segment import Segment
@@ -19,6 +20,8 @@ from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
 from reference_broker.core.quorum.answers import Answers
+from reference_broker.core.quorum.configuration import QuorumConfig
+from reference_broker.core.quorum.connections import Connections
 from reference_broker.core.quorum.quorum_state import QuorumState
 from reference_broker.core.quorum.states import Prospective, Unattached
 from reference_broker.core.replication import logs
@@ -87,6 +90,21 @@ def give_up_at_the_first_look(self, channel, now):
     del self._watches[channel]
     self._disconnect(channel)
     self.lost(channel, now)
+
+
+def look_once(original):
+    """Set no timer for the requests that were sent after the oldest one."""
+
+    def look(self, channel, now):
+        with patch.object(self, "_watch", nothing):
+            original(self, channel, now)
+
+    return look
+
+
+def wait_like_the_last(self, request):
+    is_first = request.preferred_candidates[:1] == (self._node.local,)
+    return 0 if is_first else self._node.config.election_backoff_max_ms
 
 
 def ask_again_at_once(self, states, now):
@@ -175,6 +193,29 @@ BROKER_DEFECTS = (
         lambda self, end_offset, *_: self.end_offset == end_offset,
     ),
     Defect("patient-channel", Channels, "_look", give_up_at_the_first_look),
+    Defect(
+        "request-times-out",
+        Channels,
+        "_look",
+        look_once(Channels._look),
+        kinds=("kill", "isolate"),
+        faults=4,
+        faulty_ms=12_000,
+        seed=2,
+    ),
+    Defect("honest-request", Connections, "is_any_in_flight", property(lambda _: False), faults=0, faulty_ms=1_500),
+    Defect("ends-when-it-may", node.Node, "is_stopped", property(lambda self: self._is_stopped), kinds=("stop",)),
+    Defect(
+        "leader-is-announced",
+        QuorumConfig,
+        "begin_quorum_epoch_timeout_ms",
+        property(lambda self: self.fetch_timeout_ms),
+        faults=0,
+        faulty_ms=1_500,
+    ),
+    Defect("answer-of-quorum", Answers, "_succession_delay_ms", wait_like_the_last, kinds=("stop",)),
+    Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
+    Defect("broker-reports", Lifecycle, "_failed", nothing, kinds=("isolate",)),
     Defect("silent-is-fenced", PeriodicTasks, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
     Defect(
         "flushed-in-time",

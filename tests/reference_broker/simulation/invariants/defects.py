@@ -294,7 +294,7 @@ DEFECTS = (
         Partition,
         "_role_in",
         _always_leader,
-        unseen_by=((FollowedInvariants, "metadata_advanced"),),
+        unseen_by=((FollowedInvariants, "metadata_applied"),),
     ),
     Defect(
         "epochs-only-grow",

@@ -50,7 +50,7 @@ def test_a_log_that_strayed_is_seen():
     watched.node.runtime.disk.make_directory("ghosts-0")
     watched.node.runtime.disk.replace("ghosts-0/partition.metadata", b"version: 0")
     with pytest.raises(InvariantViolation, match="no-stray-logs"):
-        FilesInvariants().metadata_advanced(watched, 0)
+        FilesInvariants().metadata_applied(watched)
 
 
 def rested(properties: dict[str, str]) -> str | None:
