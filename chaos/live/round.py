@@ -107,6 +107,8 @@ class Round(AsPython):
     """One round.
 
     :param seed: what it was drawn from; it decides nothing else.
+    :param waits_for_recovery: whether the times of the schedule stand still where no fault is in force, from the end of
+        the last one until the cluster is in order again, however long the machine takes for that.
     """
 
     seed: int = 0
@@ -116,6 +118,7 @@ class Round(AsPython):
     schedule: tuple[Timed, ...] = ()
     steady_ms: int = 2_000
     healed_ms: int = 1_000
+    waits_for_recovery: bool = False
 
     @property
     def group(self) -> str | None:
