@@ -80,6 +80,8 @@ class Injector:
     :param seed: of what is left to chance: what a power cut leaves.
     :param cancelled: once it is set, all is healed, and the call returns.
     :param flushes_each_message: the topic's records are durable once they are acknowledged.
+    :param recover: waits until the cluster is in order, or its time for that is over. It is called before each fault
+        that begins while no other is in force, and the schedule stands still meanwhile. Null: no waits.
     """
 
     target: BreakableTarget
@@ -91,6 +93,7 @@ class Injector:
     cancelled: Event
     told: Callable[[Injected], None] = lambda _: None
     flushes_each_message: bool = False
+    recover: Callable[[], object] | None = None
     injected: list[Injected] = field(default_factory=list)
     nodes: Nodes = field(init=False)
     _founders: int = field(init=False)
@@ -113,10 +116,14 @@ class Injector:
         start_s = clock.monotonic() + self.steady_ms / 1000
         heals: dict[int, ExitStack] = {}
         for at_ms, _, number, is_end in sorted(self._moments()):
+            if self.recover is not None and self.injected and not heals:
+                waits_s = clock.monotonic()
+                self.recover()
+                start_s += clock.monotonic() - waits_s
             if self.cancelled.wait(max(0.0, start_s + at_ms / 1000 - clock.monotonic())):
                 return
             if is_end:
-                heals[number].close()
+                heals.pop(number).close()
             else:
                 heals[number] = all_over.enter_context(ExitStack())
                 self._inject(self.schedule[number], heals[number])

@@ -1,8 +1,12 @@
 """Raw idempotent producer with several requests in flight; it retries as Java's `Sender` and `TransactionManager` do.
 
 One partition, one connection to its leader. All batches that are not acknowledged are sent in order, and sent again in
-order on the next connection when that one is lost. OUT_OF_ORDER_SEQUENCE_NUMBER for the first of them bumps the
-producer epoch, and all of them are numbered from 0 again (KIP-360).
+order on the next connection when that one is lost. OUT_OF_ORDER_SEQUENCE_NUMBER for one of them bumps the producer
+epoch, and those that are left are numbered from 0 again (KIP-360).
+
+The epoch is bumped once the leader has acknowledged or rejected each batch in flight. Java's producer bumps it at once:
+a batch whose response is lost after that is sent again in the new epoch to the leader that has just appended it. So a
+duplicate of this producer needs a leader that has restarted.
 """
 
 from dataclasses import dataclass
@@ -80,18 +84,26 @@ class RetryingProducer:
         self._connection.forget()
 
     def _produce(self, client: RecordedRawClient) -> bool:
-        """Send all batches in flight once; whether the node accepted all of them."""
+        """Send all batches in flight once; whether the node acknowledged all of them."""
         if self._identity is None:
             _, self._identity = client.init_producer_id()
             if self._identity is None:
                 return False
         while len(self._unacknowledged) < self._workload.in_flight_max:
             self._unacknowledged.append(self._new_batch(self._identity))
+        forgotten = False
         try:
-            sent = [self._send(client, batch) for batch in self._unacknowledged]
-            return all(self._receive(client, correlation_id) for correlation_id in sent)
+            sent = [(batch, self._send(client, batch)) for batch in self._unacknowledged]
+            for batch, correlation_id in sent:
+                error = self._receive(client, batch, correlation_id)
+                if error not in (*_APPENDED, _FORGOTTEN):
+                    return False  # the later responses are for batches that are sent again
+                forgotten |= error == _FORGOTTEN
         except RawClientError:
             return False
+        if forgotten:
+            self._bump_epoch()
+        return not forgotten
 
     def _new_batch(self, identity: ProducerIdentity) -> _Batch:
         records = self._records.some(self._workload.records)
@@ -130,20 +142,16 @@ class RetryingProducer:
             requests.produce(schema, topic, self._partition, data, acks=-1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id)
         )
 
-    def _receive(self, client: RecordedRawClient, correlation_id: int) -> bool:
-        """Receive the response to the first unacknowledged batch; whether the batch is in the log."""
+    def _receive(self, client: RecordedRawClient, batch: _Batch, correlation_id: int) -> str | None:
+        """Receive the response to a batch, which is acknowledged if it is in the log; return the error."""
         response = client.client.receive(correlation_id, 2 * _TIMEOUT_MS / 1000)
         (of_partition,) = response.responses[0].partition_responses
         error = error_name(of_partition.error_code)
         if error in _APPENDED:
-            batch = self._unacknowledged.pop(0)
+            self._unacknowledged.remove(batch)
             base_offset = int(of_partition.base_offset)
             self._complete(batch, Outcome.OK, None, base_offset=base_offset if base_offset >= 0 else None)
-            return True
-        if error == _FORGOTTEN:
-            self._bump_epoch()
-        client.client.close()  # the later responses are for batches that are sent again
-        return False
+        return error
 
     def _bump_epoch(self) -> None:
         assert self._identity is not None

@@ -119,6 +119,7 @@ class _Healing:
             self._cancelled,
             told,
             trial.flushes_each_message,
+            self._recover if trial.waits_for_recovery else None,
         )
         self.bound_s = Schedule(Settings({}, target.cluster_properties, ())).allowed_ns / 1e9
         self.recovery_s: float | None = None
@@ -147,7 +148,13 @@ class _Healing:
 
     def _suffer_and_recover(self) -> None:
         self.injector()
+        self._recover()
+        self._cancelled.wait(self._round.healed_ms / 1000)
+
+    def _recover(self) -> None:
+        """Wait until the cluster is in order, or its time for that is over."""
         clock = self._surroundings.target.transport
+        self.recovery_s = None
         self._healed_s, healed_ns = clock.monotonic(), clock.monotonic_ns()
         may_be_unregistered = any(isinstance(timed.fault, Unregister) for timed in self._round.schedule)
         while not self._cancelled.is_set() and self.left_s > 0:
@@ -159,7 +166,6 @@ class _Healing:
                 break
             self._cancelled.wait(PERIOD_S)
             self.injector.nodes.start_all()  # a node may end by its disk a moment after that is well again
-        self._cancelled.wait(self._round.healed_ms / 1000)
 
 
 def _settings(topic: Topic) -> TopicSettings:

@@ -74,6 +74,8 @@ class Trial(AsPython):
     :param seed: of everything that is left to chance in virtual time: delays, elections, what a power cut leaves.
     :param topics: roles of a replica, and faults of a partition, are about partition 0 of the first one.
     :param healed_ms: time for which workloads continue once the cluster is in order again.
+    :param waits_for_recovery: on started clusters, the times of the schedule stand still where no fault is in force,
+        from the end of the last one until the cluster is in order again, however long the machine takes for that.
     """
 
     seed: int = 0
@@ -83,6 +85,7 @@ class Trial(AsPython):
     schedule: tuple[Timed, ...] = ()
     steady_ms: int = 1_000
     healed_ms: int = 1_000
+    waits_for_recovery: bool = False
 
     @property
     def topic(self) -> Topic:

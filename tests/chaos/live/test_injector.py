@@ -194,13 +194,15 @@ def view():
 
 @pytest.fixture
 def inject(clock, target, view):
-    def inject(*schedule, cancelled_at_s=None, flushes=False):
+    def inject(*schedule, cancelled_at_s=None, flushes=False, recover=None):
         recorder = Recorder(clock)
         surroundings = SimpleNamespace(
             target=target, recorder=recorder, topic="a", raw_client=lambda *_, **__: Administered(target)
         )
         cancelled = Cancelled(clock, cancelled_at_s)
-        injector = Injector(target, surroundings, view, schedule, 1_000, 0, cancelled, flushes_each_message=flushes)
+        injector = Injector(
+            target, surroundings, view, schedule, 1_000, 0, cancelled, flushes_each_message=flushes, recover=recover
+        )
         injector()
         return SimpleNamespace(
             rows=recorder.rows,
@@ -217,6 +219,15 @@ def test_a_fault_begins_after_the_steady_phase_and_ends_in_time(inject, target):
     assert target.done == [(1.5, "kill", 1), (2.0, "pause", 2), (2.1, "resume", 2), (3.5, "launch", 1)]
     assert ran.rows == [("pause", "2", None, 2.0, 2.1), ("kill", "1", None, 1.5, 3.5)]
     assert ran.found == [True, True]
+
+
+def test_schedule_stands_still_until_the_cluster_has_recovered_where_no_fault_is_in_force(inject, target, clock):
+    inject(
+        *(Timed(0, Kill(1), 1_000), Timed(500, Kill(2), 1_000), Timed(2_000, Kill(3), 100), Timed(2_600, Kill(1), 100)),
+        recover=lambda: clock.sleep(7),
+    )
+    killed = [each for each in target.done if each[1] == "kill"]
+    assert killed == [(1.0, "kill", 1), (1.5, "kill", 2), (10.0, "kill", 3), (17.6, "kill", 1)]
 
 
 def test_a_node_that_several_faults_keep_down_starts_when_the_last_is_over(inject, target):

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from linearizability.cache import move_into_cache
-from reports.spark.archive import archive_options, archive_path, make_archive
+from reports.spark.archive import archive_options, make_archive, spark_archive
 
 pytestmark = pytest.mark.spark
 
@@ -57,7 +57,7 @@ def test_java_that_is_too_old_is_named(tmp_path):
 
 def test_archive_of_classes_is_used_once_it_is_there_and_is_another_s_for_another_java(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    path = archive_path()
+    path = spark_archive().path
     assert archive_options() == []
     path.parent.mkdir(parents=True)
     path.write_bytes(b"put there by something else")
@@ -68,16 +68,16 @@ def test_archive_of_classes_is_used_once_it_is_there_and_is_another_s_for_anothe
     assert f'"-XX:SharedArchiveFile={path}"' in archive_options()
     assert make_archive() == path
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert archive_path() != path
+    assert spark_archive().path != path
 
 
 def test_settings_of_the_user_win_the_log_lies_where_it_was_wanted_and_a_broken_archive_is_passed_over(
     tmp_path, monkeypatch
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    archive_path().parent.mkdir(parents=True)
+    spark_archive().path.parent.mkdir(parents=True)
     (tmp_path / "draft").write_bytes(b"no archive")
-    move_into_cache(tmp_path / "draft", archive_path())
+    move_into_cache(tmp_path / "draft", spark_archive().path)
     (tmp_path / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 3\nspark.app.name theirs\n")
     log = tmp_path / "spark.log"
     program = f"""with spark_session("local[1]", {{"spark.app.name": "given"}}, Path({str(log)!r})) as spark:

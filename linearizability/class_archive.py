@@ -1,0 +1,66 @@
+"""Archives of the classes that a JVM loads (AppCDS, JEP 350): mapped when it starts, not read from jars and verified.
+
+An archive is made once, by a JVM that runs what later ones run and then ends. It lies in the user's cache, and belongs
+to one Java and one set of jars. One that is missing or was changed since is not passed to a JVM, and a JVM ignores one
+that does not fit its class path: without an archive a start is slower, and nothing else.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from linearizability.cache import cache_directory, move_into_cache, rejection_reason
+
+_QUIET: Final = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
+"""A class that cannot be archived, or an archive that does not fit, costs time and needs no warning."""
+
+
+class ClassArchiveError(Exception):
+    """The archive could not be made. The message is one line with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassArchive:
+    """The place of an archive, which need not exist yet."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, name: str, java: Path, jars: Sequence[Path]) -> Self:
+        """Return the archive of these jars for this Java. A jar or a Java that was replaced in place has another one.
+
+        :raises OSError: a jar does not exist.
+        """
+        java = java.resolve()
+        files = [java, *jars] if java.exists() else jars
+        stats = [(file, file.stat()) for file in files]
+        identity = "\n".join(f"{file} {stat.st_size} {stat.st_mtime_ns}" for file, stat in stats)
+        digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        return cls(cache_directory() / "classes" / f"{name}-{digest}.jsa")
+
+    def options(self) -> tuple[str, ...]:
+        """Return the JVM's options that use the archive; none if it does not exist or was changed."""
+        return () if rejection_reason(self.path) else (f"-XX:SharedArchiveFile={self.path}", *_QUIET)
+
+    def make(self, run: Callable[[Sequence[str]], str]) -> Path:
+        """Make the archive unless it exists.
+
+        :param run: runs a JVM with these options until it ends, and returns the last line that it wrote.
+        :raises ClassArchiveError: the JVM wrote no archive, or the cache cannot be written.
+        """
+        if not rejection_reason(self.path):
+            return self.path
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self.path.parent, prefix=".draft-") as folder:
+                draft = Path(folder) / self.path.name
+                line = run((f"-XX:ArchiveClassesAtExit={draft}", *_QUIET))
+                if not draft.is_file():
+                    raise ClassArchiveError(line or "the JVM wrote none")
+                move_into_cache(draft, self.path)
+        except OSError as error:
+            raise ClassArchiveError(f"{error.filename}: cannot be used: {error.strerror}") from None
+        return self.path
