@@ -7,7 +7,7 @@ import pytest
 
 from chaos.live.records import Records
 from chaos.live.retrying import RetryingProducer
-from chaos.live.round import Retrying
+from chaos.trial import Retrying
 from fixtures.clients.answers import ProducerIdentity
 from fixtures.clients.raw import RawClientError
 
