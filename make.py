@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TextIO
 
 from fixtures.targets.install import DEFAULT_KAFKA_VERSION, install
@@ -173,10 +174,14 @@ def running_beside(commands: Sequence[Sequence[str]]) -> Iterator[None]:
     """
     for command in commands:
         say(f"{shlex.join(command)}, beside the next step")
+    is_over = Event()
     with tempfile.TemporaryFile("w+", errors="replace") as output, ThreadPoolExecutor(1) as pool:
-        beside = pool.submit(_run_held_back, commands, output)
+        beside = pool.submit(_run_held_back, commands, output, is_over)
         try:
             yield
+        except BaseException:
+            is_over.set()
+            raise
         finally:
             code = beside.result()
             output.seek(0)
@@ -186,9 +191,11 @@ def running_beside(commands: Sequence[Sequence[str]]) -> Iterator[None]:
         raise Stop(code)
 
 
-def _run_held_back(commands: Sequence[Sequence[str]], output: TextIO) -> int:
-    """Run commands up to the first that fails; return its exit code, or 0."""
+def _run_held_back(commands: Sequence[Sequence[str]], output: TextIO, is_over: Event) -> int:
+    """Run commands up to the first that fails, and none once `is_over` is set; return its exit code, or 0."""
     for command in commands:
+        if is_over.is_set():
+            break
         if code := _run(command, output):
             return code
     return 0

@@ -12,6 +12,7 @@ from typing import Final
 import chaos.targets  # noqa: F401  registers the simulation
 from chaos.faults import Timed
 from chaos.live_faults import LiveFault
+from chaos.simulation.computing_time import EndlessTrialError, bounded
 from chaos.simulation.seeding import seeded
 from chaos.trial.saved import SavedTrial
 from chaos.trial.trial import Trial
@@ -25,6 +26,8 @@ from linearizability.history.saving import save as save_history
 from linearizability.judgement import Verdict
 
 SIMULATION: Final = "simulation"
+COMPUTING_MAX_S: Final = 600.0
+"""Of a trial in virtual time; those of seeds take seconds."""
 
 
 class TrialNotApplicableError(Exception):
@@ -77,20 +80,27 @@ def replay(saved: SavedTrial, target: str, run_dir: Path) -> Replayed:
 
 def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
     from chaos.simulation.run import run  # with the whole broker
+    from chaos.simulation.work import ENDLESS
 
     for timed in trial.schedule:
         if isinstance(timed.fault, LiveFault):
             raise TrialNotApplicableError(f"the simulation has no fault {timed.fault!r}; name a target of processes")
     known, unknown = _known_properties(trial)
-    with seeded(defect):
-        outcome = run(known)
+    try:
+        with seeded(defect), bounded(COMPUTING_MAX_S):
+            outcome = run(known)
+    except EndlessTrialError:
+        endless = ENDLESS, f"the trial has not ended after {COMPUTING_MAX_S:.0f} s of computing"
+        return Replayed(SIMULATION, run_dir, Verdict.VIOLATION, (endless,))
     save_history(outcome.history, run_dir)
     found = outcome.violation
+    undecided = Verdict.UNKNOWN if outcome.unknown else Verdict.OK
     return Replayed(
         SIMULATION,
         run_dir,
-        Verdict.OK if found is None else Verdict.VIOLATION,
+        undecided if found is None else Verdict.VIOLATION,
         () if found is None else ((found.name, found.text),),
+        outcome.unknown if found is None else (),
         without_effect=tuple(WithoutEffect(timed, "it found nothing to break") for timed in outcome.without_effect),
         notes=(
             f"{outcome.operations:,} operations, {outcome.virtual_ms / 1000:.1f} virtual seconds",

@@ -10,19 +10,18 @@ not make a hole of what is slow.
 """
 
 import itertools
-import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import ClassVar, Final
 
 from chaos.defects.defect import Defect
 from chaos.defects.registry import defect as defect_of
 from chaos.defects.saved import saved_counterexample
 from chaos.simulation.campaign_events import SeedRan
+from chaos.simulation.computing_time import EndlessTrialError, bounded
 from chaos.simulation.judge import Violation
 from chaos.simulation.run import run
 from chaos.simulation.seeds import script_of
@@ -244,12 +243,12 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
 def violation_of(trial: Trial, defect: Defect | None = None) -> Violation | None:
     """What a trial violates, with a defect or on the clean broker. One that does not end is `endless`."""
     try:
-        with _bounded(SCRIPT_SECONDS_MAX):
+        with bounded(SCRIPT_SECONDS_MAX):
             if defect is None:
                 return run(trial).violation
             with defect.seeded():
                 return run(trial).violation
-    except _Endless:
+    except EndlessTrialError:
         return Violation(ENDLESS, f"the trial has not ended after {SCRIPT_SECONDS_MAX:.0f} s of computing", 0)
 
 
@@ -280,23 +279,3 @@ def _breach(requirement: str) -> str | None:
         except TargetError as error:
             return str(error)
     return None
-
-
-class _Endless(BaseException):
-    """Leaves a trial that goes on for ever; no `Exception`, so that nothing on the way takes it for a bug's."""
-
-
-@contextmanager
-def _bounded(seconds: float) -> Iterator[None]:
-    """Raise `_Endless` once the process has computed so long. Main thread only."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise _Endless
-
-    before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)

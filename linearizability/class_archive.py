@@ -62,5 +62,6 @@ class ClassArchive:
                     raise ClassArchiveError(line or "the JVM wrote none")
                 move_into_cache(draft, self.path)
         except OSError as error:
-            raise ClassArchiveError(f"{error.filename}: cannot be used: {error.strerror}") from None
+            place = error.filename or self.path.parent
+            raise ClassArchiveError(f"{place}: cannot be used: {error.strerror or error}") from None
         return self.path

@@ -48,6 +48,7 @@ class Worked:
     :ivar unwritten: partitions that took no record after that, within the bound.
     :ivar unhealed: faults that still hold after healing.
     :ivar of_clients: what clients with steps have found to be wrong while they ran.
+    :ivar unfinished: what clients with steps did not do in time, so that the history may lack it.
     """
 
     injected: tuple[Injected, ...] = ()
@@ -59,6 +60,7 @@ class Worked:
     unwritten: tuple[int, ...] = ()
     unhealed: tuple[str, ...] = ()
     of_clients: tuple[Violation, ...] = ()
+    unfinished: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,8 @@ class Report:
     def unknown(self) -> tuple[str, ...]:
         """What could not be decided, a line each."""
         open_ones = (each for each in self.judgement.anomalies if each.verdict is Verdict.UNKNOWN and each.count)
-        return (*(f"{each.name} ({each.count})" for each in open_ones), *self.judgement.reasons)
+        undecided = (f"{each.name} ({each.count})" for each in open_ones)
+        return (*undecided, *self.judgement.reasons, *self.worked.unfinished)
 
     @property
     def acknowledged(self) -> int:

@@ -61,7 +61,7 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lamb
             watch.start()
             watching.callback(watch.stop)
             healing = _Healing(target, surroundings, watch.view, trial, told)
-            stepping = SteppingClients(surroundings, trial, watch.view.node)
+            stepping = SteppingClients(surroundings, trial, watch.view.node, lambda: healing.is_over)
             _work(target, surroundings, trial, healing, stepping)
             worked_s = clock.monotonic()
             surroundings = replace(surroundings, replicas=_replicas(watch.view, surroundings))
@@ -85,6 +85,7 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lamb
             unwritten=unwritten,
             unhealed=unhealed(target),
             of_clients=tuple(stepping.violations),
+            unfinished=tuple(stepping.unfinished),
         )
     history = open_history(run_dir)
     validate(history)
@@ -129,6 +130,11 @@ class _Healing:
     def left_s(self) -> float:
         """Of the time that the cluster has to recover in, once all is healed; below zero where that is over."""
         return self._healed_s + self.bound_s - self._surroundings.target.transport.monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the schedule is over, healed, and the cluster in order again, as far as it came in time."""
+        return self._over.is_set()
 
     def await_hold(self) -> None:
         """Nothing holds from the beginning."""

@@ -38,24 +38,34 @@ class SteppingClients:
     """The clients with steps of a trial, as one actor.
 
     :param node: returns the node that has a role now.
-    :ivar violations: responses that no broker may give, and clients that are not through in time.
+    :param is_healed: whether the faulty phase is over, after which the clients have a bounded time.
+    :ivar violations: responses that no broker may give, and partitions that accept no record after the faults.
+    :ivar unfinished: what did not happen in time, a line each: on a slow machine that is no violation of a broker.
     """
 
     is_writer = True
 
-    def __init__(self, surroundings: Surroundings, trial: Trial, node: Callable[[Node], int | None]) -> None:
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        trial: Trial,
+        node: Callable[[Node], int | None],
+        is_healed: Callable[[], bool],
+    ) -> None:
         self._surroundings = surroundings
         self._trial = trial
         self._node = node
+        self._is_healed = is_healed
         self.violations: list[Violation] = []
+        self.unfinished: list[str] = []
+        self._processes: list[Process] = []
+        """Those of the present run, with connections that may be open."""
 
     def act(self, phase: Phase, over: Event) -> None:
         """Run all clients from their first step to their last, or until `over` is set."""
-        within_ms = self._trial.steady_ms + self._trial.end_ms + CLIENTS_MS
-        unfinished = asyncio.run(self._run(self._started, within_ms, over.is_set))
-        if unfinished:
-            text = f"clients {unfinished} are not through {CLIENTS_MS} ms after the last fault"
-            self.violations.append(Violation("not-converged", text))
+        late = asyncio.run(self._run(self._started, CLIENTS_MS, over.is_set, self._is_healed))
+        if late:
+            self.unfinished.append(f"clients {late} have steps left {CLIENTS_MS} ms after the last fault")
 
     def read_back(self) -> None:
         """Write a record to every partition of all topics but the first, and read them and group offsets back.
@@ -63,30 +73,55 @@ class SteppingClients:
         What is not read in time shows in the history as unseen.
         """
         if len(self._trial.topics) > 1 or self._trial.created_topics or self._groups:
-            asyncio.run(self._run(self._reading_back, _READ_BACK_MS, lambda: False))
+            late = asyncio.run(self._run(self._reading_back, _READ_BACK_MS, lambda: False, lambda: True))
+            if late:
+                self.unfinished.append(f"topics and group offsets are not read back in {_READ_BACK_MS} ms")
 
     def close(self) -> None:
         """Nothing is left open: a run closes its connections."""
 
     async def _run(
-        self, start: Callable[[SocketEnvironment], Sequence[Process]], within_ms: int, is_over: Callable[[], bool]
+        self,
+        start: Callable[[SocketEnvironment], Sequence[Process]],
+        within_ms: int,
+        is_over: Callable[[], bool],
+        is_counted: Callable[[], bool],
     ) -> list[int]:
-        """Run processes; returns the numbers of those that are not through when the time is over."""
+        """Run processes; return the numbers of those that are still running when their time is over.
+
+        The time counts from the moment at which `is_counted` is true.
+        """
         target = self._surroundings.target
         environment = SocketEnvironment(asyncio.get_running_loop(), lambda: addresses_of(tuple(target.nodes)))
-        processes = start(environment)
-        late: list[int] = []
-        while (busy := [process.number for process in processes if not process.is_done]) and not late:
-            if is_over() or environment.failure is not None:
-                break
-            if environment.scheduler.now_ms > within_ms:
-                late = busy
-            await asyncio.sleep(_LOOK_S)
-        for process in processes:
-            process.close()
+        try:
+            late = await self._finished(start(environment), environment, within_ms, is_over, is_counted)
+        finally:
+            for process in self._processes:
+                process.close()
+            self._processes.clear()
         if environment.failure is not None:
             self._note(environment.failure)
         return late
+
+    async def _finished(
+        self,
+        processes: Sequence[Process],
+        environment: SocketEnvironment,
+        within_ms: int,
+        is_over: Callable[[], bool],
+        is_counted: Callable[[], bool],
+    ) -> list[int]:
+        """Wait until all processes are done; see `_run`."""
+        counted_ms: int | None = None
+        while busy := [process.number for process in processes if not process.is_done]:
+            if is_over() or environment.failure is not None:
+                break
+            if counted_ms is None and is_counted():
+                counted_ms = environment.scheduler.now_ms
+            if counted_ms is not None and environment.scheduler.now_ms - counted_ms > within_ms:
+                return busy
+            await asyncio.sleep(_LOOK_S)
+        return []
 
     def _note(self, error: Exception) -> None:
         """Keep a broker's violation; any other error is a bug of the client and raised."""
@@ -122,10 +157,13 @@ class SteppingClients:
         if places:
             writing = self._process(environment)
             sends = tuple(Send(topic=topic, partition=partition, keys=1) for topic, partition in places)
-            Producer(writing, surroundings, ProducerSteps(steps=sends, idempotent=False)).run()
+            producer = Producer(writing, surroundings, ProducerSteps(steps=sends, idempotent=False))
+            producer.run()
             while not writing.is_done:
                 yield Sleep(_AGAIN_MS)
-            writing.close()
+            if producer.refused:
+                text = f"a write to {producer.refused[0]} is not accepted after the faults"
+                self.violations.append(Violation("not-recovered", text))
             yield from Consumer(process, surroundings, ConsumerSteps(partitions=tuple(places))).drain()
         for group in self._groups:
             reader = Consumer(process, surroundings, ConsumerSteps(group=group.group, partitions=group.partitions))
@@ -144,7 +182,8 @@ class SteppingClients:
     # What it runs in
 
     def _process(self, environment: SocketEnvironment) -> Process:
-        return Process(next(self._surroundings.processes), environment)
+        self._processes.append(Process(next(self._surroundings.processes), environment))
+        return self._processes[-1]
 
     def _of(self, environment: SocketEnvironment) -> client.Surroundings:
         target = self._surroundings.target

@@ -28,9 +28,15 @@ class Violation:
     evidence: tuple[int, ...] = ()
 
 
-def judge(history: History) -> Violation | None:
-    """The worst anomaly of a history that is a violation; null where there is none."""
-    judgement: Judgement = judge_history(history)
+def judge(history: History) -> tuple[Violation | None, tuple[str, ...]]:
+    """Return the worst violation of a history, or null, and the reasons why anything else of it is unknown."""
+    judgement = judge_history(history)
+    undecided = (each for each in judgement.anomalies if each.verdict is Verdict.UNKNOWN and each.count)
+    unknown = (*(f"{each.name} ({each.count})" for each in undecided), *judgement.reasons)
+    return _worst(history, judgement), unknown
+
+
+def _worst(history: History, judgement: Judgement) -> Violation | None:
     for anomaly in in_report_order(judgement.anomalies):
         if anomaly.verdict is Verdict.VIOLATION:
             evidence = anomaly.evidence[0] if anomaly.evidence else None

@@ -85,6 +85,7 @@ class Outcome:
     :ivar coverage: how often each state and transition was reached.
     :ivar violation: null where all is as it must be.
     :ivar without_effect: faults that found nothing to break.
+    :ivar unknown: reasons why the history is not judged in full; empty where it is, or where something is violated.
     """
 
     digest: str
@@ -95,6 +96,7 @@ class Outcome:
     violation: Violation | None
     history: History
     without_effect: tuple[Timed, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 class _Failed(Exception):  # noqa: N818 - a verdict, no error of the program
@@ -114,9 +116,10 @@ def run(trial: Trial, *, record: Record | None = None) -> Outcome:
     if record is not None:
         Narrator(record, lambda: live.cluster.scheduler.now_ms).subscribe(live.invariants.watch)
     violation = live.violation()
+    unknown: tuple[str, ...] = ()
     history = live.take_history()
     if violation is None:
-        violation = judge(history)
+        violation, unknown = judge(history)
     cluster = live.cluster
     return Outcome(
         digest=cluster.trace.digest,
@@ -127,6 +130,7 @@ def run(trial: Trial, *, record: Record | None = None) -> Outcome:
         violation=violation,
         history=history,
         without_effect=tuple(live.without_effect),
+        unknown=unknown,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chaos.trial.limits import check_limits
 from chaos.trial.trial import Trial
 from conformance.concurrent.saved import RequirementTrial
 from conformance.trial_document import trial_of
@@ -40,6 +41,8 @@ def load_trial(file: Path) -> SavedTrial:
             raise NotAValueError("name and defect of a saved trial are strings")
         if isinstance(trial, Trial) and not trial.topics:
             raise NotAValueError("a trial has at least one topic")
+        if isinstance(trial, Trial):
+            check_limits(trial)
     except HistoryError as error:  # with the file's name
         raise NotATrialError(str(error)) from None
     except (UnicodeDecodeError, json.JSONDecodeError):

@@ -157,6 +157,7 @@ class Process:
         self._environment = environment
         self._connections: dict[tuple[int, str], _Connection] = {}
         self._running = 0
+        self._is_closed = False
 
     @property
     def scheduler(self) -> Timers:
@@ -174,10 +175,12 @@ class Process:
         self.scheduler.after(0, lambda: self._go_on(behaviour, None))
 
     def close(self) -> None:
-        """End its connections."""
-        for connection in self._connections.values():
-            connection.close()
+        """End its connections. Whatever a lost response makes it do next opens no connection."""
+        self._is_closed = True
+        connections = tuple(self._connections.values())
         self._connections.clear()
+        for connection in connections:
+            connection.close()
 
     def _go_on(self, behaviour: Behaviour, sent: Answer | None) -> None:
         try:
@@ -186,6 +189,9 @@ class Process:
             self._running -= 1
             return
         match wanted:
+            case Ask() if self._is_closed:
+                self._running -= 1
+                behaviour.close()
             case Ask():
                 self._connection(wanted.node, wanted.listener).ask(wanted, partial(self._go_on, behaviour))
             case Sleep(duration_ms):

@@ -94,3 +94,29 @@ def test_what_is_not_a_trial_is_rejected_in_one_line(text, reason, tmp_path):
 def test_a_file_that_does_not_exist_is_rejected_in_one_line(tmp_path):
     with pytest.raises(NotATrialError, match=r"none\.json"):
         load_trial(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("trial", "place"),
+    [
+        ({"healed_ms": 10**12}, "trial.healed_ms"),
+        ({"steady_ms": -1}, "trial.steady_ms"),
+        ({"topics": [{"type": "Topic", "partitions": 0}]}, "trial.topics[0].partitions"),
+        ({"cluster": {"type": "Cluster", "nodes": 0}}, "trial.cluster.nodes"),
+        ({"clients": [{"type": "OneByOne", "pause_ms": 0}]}, "trial.clients[0].pause_ms"),
+        (
+            {"schedule": [{"type": "Timed", "at_ms": 5, "for_ms": -5, "fault": {"type": "Kill", "node": 1}}]},
+            "trial.schedule[0].for_ms",
+        ),
+        (
+            {"clients": [{"type": "Producer", "steps": [{"type": "Send", "batches": 10**6}]}]},
+            "the clients of a trial have at most 100000 steps",
+        ),
+        ({"steady_ms": 3_000_000, "healed_ms": 3_000_000}, "the phases of a trial last at most 3600000 ms together"),
+    ],
+)
+def test_numbers_that_no_run_can_use_are_rejected_in_one_line(tmp_path, trial, place):
+    with pytest.raises(NotATrialError) as rejected:
+        loaded(tmp_path, of(**trial))
+    assert place in str(rejected.value)
+    assert "\n" not in str(rejected.value)

@@ -1,0 +1,26 @@
+"""Bound on the processor time of one simulated trial: an event that never ends would hang its process."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class EndlessTrialError(BaseException):
+    """The time is over. No `Exception`, so that nothing on the way takes it for an error of the broker."""
+
+
+@contextmanager
+def bounded(seconds: float) -> Iterator[None]:
+    """Raise `EndlessTrialError` once the process has computed for that time. Main thread only."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise EndlessTrialError
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
