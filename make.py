@@ -35,8 +35,8 @@ OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() 
 KFAKE = "docs/examples/kfake"
 CHAOS = "power-cut"
 """The findings that CI shows; the others, and generated rounds, are part of `make nightly`."""
-IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0))}", "--dist=loadfile")
-"""One process for each core: half of the tests wait for clusters. A file's clusters are started once."""
+IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loadfile")
+"""One process more than cores: half of the tests wait for clusters. A file's clusters are started once."""
 SLOWEST = "--durations=30"
 
 

@@ -19,12 +19,12 @@ APART_MS = 7_000
 ROLLING = tuple(Timed((node - 1) * APART_MS, ShutDown(node), 2_500) for node in (1, 2, 3))
 
 
-def trial(*schedule, workloads=LOAD, **properties):
+def trial(*schedule, clients=LOAD, **properties):
     topic = Topic(partitions=3, properties=tuple({"min.insync.replicas": "2", **properties}.items()))
     return Trial(
         cluster=Cluster(properties=SOON_MISSED),
         topics=(topic,),
-        clients=workloads,
+        clients=clients,
         schedule=schedule,
         steady_ms=STEADY_MS,
     )

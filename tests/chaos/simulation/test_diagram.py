@@ -62,7 +62,8 @@ def test_only_what_matters_is_shown_and_it_is_said_how_much_is_not(recorded, dia
 def test_the_fault_the_node_that_is_down_and_the_election_are_there(diagram):
     (fault,) = diagram.faults
     assert "Kill" in fault.text
-    (down,) = diagram.downs
+    down, *at_the_end = sorted(diagram.downs, key=lambda each: each.begin)
+    assert len(at_the_end) == 3  # a run ends with a shutdown of all nodes
     assert fault.begin < down.begin < fault.end < down.end
     assert any("leads a-0 in epoch 1" in mark.text for mark in diagram.marks)
     assert [mark.kind for mark in diagram.marks][-1] is Happening.VIOLATION
