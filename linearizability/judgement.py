@@ -62,6 +62,12 @@ class Judgement:
             return Verdict.VIOLATION
         return Verdict.UNKNOWN if Verdict.UNKNOWN in found or self.reasons else Verdict.OK
 
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """What could not be decided, a line each: anomalies with their counts, then the reasons."""
+        anomalies = (each for each in self.anomalies if each.verdict is Verdict.UNKNOWN and each.count)
+        return (*(f"{each.name} ({each.count})" for each in anomalies), *self.reasons)
+
     def as_json(self) -> dict[str, object]:
         """The object of `check --json`: violations first, then unknown, then permitted, each by name."""
         return {

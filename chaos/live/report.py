@@ -123,9 +123,7 @@ class Report:
     @property
     def unknown(self) -> tuple[str, ...]:
         """What could not be decided, a line each."""
-        open_ones = (each for each in self.judgement.anomalies if each.verdict is Verdict.UNKNOWN and each.count)
-        undecided = (f"{each.name} ({each.count})" for each in open_ones)
-        return (*undecided, *self.judgement.reasons, *self.worked.unfinished)
+        return (*self.judgement.undecided, *self.worked.unfinished)
 
     @property
     def acknowledged(self) -> int:

@@ -31,9 +31,7 @@ class Violation:
 def judge(history: History) -> tuple[Violation | None, tuple[str, ...]]:
     """Return the worst violation of a history, or null, and the reasons why anything else of it is unknown."""
     judgement = judge_history(history)
-    undecided = (each for each in judgement.anomalies if each.verdict is Verdict.UNKNOWN and each.count)
-    unknown = (*(f"{each.name} ({each.count})" for each in undecided), *judgement.reasons)
-    return _worst(history, judgement), unknown
+    return _worst(history, judgement), judgement.undecided
 
 
 def _worst(history: History, judgement: Judgement) -> Violation | None:
