@@ -89,9 +89,8 @@ def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
     try:
         with seeded(defect), bounded(COMPUTING_MAX_S):
             outcome = run(known)
-    except EndlessTrialError:
-        endless = ENDLESS, f"the trial has not ended after {COMPUTING_MAX_S:.0f} s of computing"
-        return Replayed(SIMULATION, run_dir, Verdict.VIOLATION, (endless,))
+    except EndlessTrialError as error:
+        return Replayed(SIMULATION, run_dir, Verdict.VIOLATION, ((ENDLESS, str(error)),))
     save_history(outcome.history, run_dir)
     found = outcome.violation
     undecided = Verdict.UNKNOWN if outcome.unknown else Verdict.OK

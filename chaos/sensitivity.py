@@ -248,8 +248,8 @@ def violation_of(trial: Trial, defect: Defect | None = None) -> Violation | None
                 return run(trial).violation
             with defect.seeded():
                 return run(trial).violation
-    except EndlessTrialError:
-        return Violation(ENDLESS, f"the trial has not ended after {SCRIPT_SECONDS_MAX:.0f} s of computing", 0)
+    except EndlessTrialError as error:
+        return Violation(ENDLESS, str(error), 0)
 
 
 def broken_requirement(defect: Defect, requirements: list[str]) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class EndlessTrialError(BaseException):
-    """The time is over. No `Exception`, so that nothing on the way takes it for an error of the broker."""
+    """The time is over, as the message says. No `Exception`, so that nothing takes it for an error of the broker."""
 
 
 @contextmanager
@@ -15,7 +15,7 @@ def bounded(seconds: float) -> Iterator[None]:
     """Raise `EndlessTrialError` once the process has computed for that time. Main thread only."""
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise EndlessTrialError
+        raise EndlessTrialError(f"the trial has not ended after {seconds:.0f} s of computing")
 
     before = signal.signal(signal.SIGPROF, end)
     signal.setitimer(signal.ITIMER_PROF, seconds)
