@@ -21,7 +21,7 @@ from chaos.simulation.clients.answers import check_answer
 from chaos.simulation.clients.questions import Question
 from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
 from fixtures.clients.raw import MalformedResponse
-from reference_broker.simulation.cluster import CLIENT
+from reference_broker.core.connection import DEFAULT_LISTENER
 
 _LENGTH_BYTES = 4
 _CORRELATION_ID = struct.Struct(">i")
@@ -102,7 +102,7 @@ class Ask:
     node: int
     question: Question
     timeout_ms: int
-    listener: str = CLIENT
+    listener: str = DEFAULT_LISTENER
 
 
 @dataclass(frozen=True, slots=True)
