@@ -68,26 +68,30 @@ def check_sizes(history: History) -> None:
 
     Only a sample of keys is compared here; that no row repeats another is checked later.
     """
-    for name, key in (("operations", ("op_id",)), ("records", ("op_id", "direction", "seq"))):
-        sample, first_row = RepeatSample(len(key)), 0
-        for table in history.batches(name, key) if history.count(name) > SAMPLE_ROWS else ():
-            columns = [_key_column(table, column) for column in key]
-            if (repeat := sample.find_repeat(first_row, *columns)) is not None:
-                keys = {"op_id": int(columns[0][repeat[1] - first_row])}
-                raise broken_row(name, repeat[1], keys, f"row {repeat[0]} has the same {_KEY_NAMES[name]}")
-            first_row += table.num_rows
-    for name in _KEYLESS_TABLES:
-        sample, first_row = RepeatSample(1, COPIES_MAX), 0
-        for table in history.batches(name) if history.count(name) > SAMPLE_ROWS else ():
-            if (repeat := sample.find_repeat(first_row, row_hashes(table))) is not None:
-                raise broken_row(name, repeat[1], {}, f"more than {COPIES_MAX} rows are equal to row {repeat[0]}")
-            first_row += table.num_rows
+    for name in SCHEMAS:
+        if name != "faults" and history.count(name) > SAMPLE_ROWS:
+            _check_repeats(history, name)
     if (faults := history.count("faults")) > FAULTS_MAX:
         raise broken_row("faults", FAULTS_MAX, {}, f"a history has at most {FAULTS_MAX} faults, this one {faults}")
 
 
-_KEYLESS_TABLES: Final = tuple(name for name in SCHEMAS if name not in {"operations", "records", "faults"})
+_KEYS: Final = {"operations": ("op_id",), "records": ("op_id", "direction", "seq")}
 _KEY_NAMES: Final = {"operations": "op_id", "records": "op_id, direction and seq"}
+
+
+def _check_repeats(history: History, name: str) -> None:
+    """Reject a large table with two rows of the same key, or, where it has no key, with many equal rows."""
+    key = _KEYS.get(name)
+    sample, first_row = RepeatSample(1, COPIES_MAX) if key is None else RepeatSample(len(key)), 0
+    for table in history.batches(name, key):
+        columns = [row_hashes(table)] if key is None else [_key_column(table, column) for column in key]
+        if (repeat := sample.find_repeat(first_row, *columns)) is not None:
+            earlier, later = repeat
+            if key is None:
+                raise broken_row(name, later, {}, f"more than {COPIES_MAX} rows are equal to row {earlier}")
+            keys = {"op_id": int(columns[0][later - first_row])}
+            raise broken_row(name, later, keys, f"row {earlier} has the same {_KEY_NAMES[name]}")
+        first_row += table.num_rows
 
 
 def _key_column(table: pa.Table, name: str) -> Numbers:
