@@ -191,10 +191,9 @@ class Replicas:
 
     def _apply_latest(self, key: tuple[UUID, int], now: Now) -> None:
         """Apply the image's record of a replica, unless the image has none for this broker any more."""
-        topic = self._image().topics_by_id.get(key[0])
-        record = None if topic is None else topic.partitions.get(key[1])
-        if topic is not None and record is not None and self._context.node_id in record.replicas:
-            self._apply(topic, record, now)
+        record = self._assignment(*key)
+        if record is not None:
+            self._apply(self._image().topics_by_id[key[0]], record, now)
 
     def _touched(self, delta: MetadataDelta) -> Iterable[Partition]:
         """Replicas here that a change may have taken away."""
@@ -208,9 +207,12 @@ class Replicas:
         ]
 
     def _is_assigned(self, partition: Partition) -> bool:
-        topic = self._image().topics_by_id.get(partition.topic_id)
-        record = None if topic is None else topic.partitions.get(partition.index)
-        return record is not None and self._context.node_id in record.replicas
+        return self._assignment(partition.topic_id, partition.index) is not None
+
+    def _assignment(self, topic_id: UUID, index: int) -> PartitionRecord | None:
+        """Return the image's record of a partition that has a replica here, or null."""
+        record = self._image().partition_by_id(topic_id, index)
+        return record if record is not None and self._context.node_id in record.replicas else None
 
     def _assigned(self, delta: MetadataDelta) -> list[tuple[TopicImage, PartitionRecord]]:
         """What has changed of the partitions that have a replica here."""
