@@ -8,7 +8,7 @@ Rules of this file:
 - Whatever happens, Ctrl-C too, all is healed: `__call__` ends with every fault over and every node started.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -79,7 +79,7 @@ class Injector:
     :param steady_ms: before the schedule begins.
     :param seed: of what is left to chance: what a power cut leaves.
     :param cancelled: once it is set, all is healed, and the call returns.
-    :param flushes_each_message: the topic's records are durable once they are acknowledged.
+    :param flushed_topics: those whose records are durable once they are acknowledged.
     :param recover: waits until the cluster is in order, or its time for that is over. It is called before each fault
         that begins while no other is in force, and the schedule stands still meanwhile. Null: no waits.
     """
@@ -92,7 +92,7 @@ class Injector:
     seed: int
     cancelled: Event
     told: Callable[[Injected], None] = lambda _: None
-    flushes_each_message: bool = False
+    flushed_topics: Collection[str] = ()
     recover: Callable[[], object] | None = None
     injected: list[Injected] = field(default_factory=list)
     nodes: Nodes = field(init=False)
@@ -100,7 +100,7 @@ class Injector:
     _administration: Administration = field(init=False)
 
     def __post_init__(self) -> None:
-        self.nodes = Nodes(self.target, self.surroundings, self.view, self.seed, self.flushes_each_message)
+        self.nodes = Nodes(self.target, self.surroundings, self.view, self.seed, self.flushed_topics)
         self._founders = len(self.nodes.ids)
         self._administration = Administration(self.surroundings, self.cancelled)
 

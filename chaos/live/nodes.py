@@ -3,14 +3,14 @@
 Rules of this file:
 - A node that several faults keep down starts when the last of them is over, and the rows of all of them end then. A
   node that its disk has ended is started when that fault is over.
-- A last in-sync replica that starts again after it has lost content is written down as an unclean election: without
-  KIP-966 it leads again, whatever it lost.
+- A last in-sync replica, of any topic, that starts again after it has lost content is recorded as an unclean election:
+  without KIP-966 it leads again, whatever it lost.
 """
 
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +41,7 @@ from chaos.faults import (
     Upgrade,
     Wipe,
 )
-from chaos.live.watch import PartitionSeen, View
+from chaos.live.watch import PartitionSeen, TopicPartition, View
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.disk.faults import DiskError as Refusal
 from fixtures.disk.faults import DiskFault, DiskOperation, Unflushed
@@ -65,7 +65,6 @@ _OPERATIONS: Final = {
     Operation.TRUNCATE: DiskOperation.TRUNCATE,
     Operation.DELETE: DiskOperation.DELETE,
 }
-_LOSING: Final = frozenset({Damage.REPLICA, Damage.CHECKPOINTS})
 
 
 class BreakableNodes(SupervisedTarget, DiskedTarget, ClockedTarget, LimitedTarget, LogDirectories, Protocol):
@@ -87,28 +86,30 @@ class Nodes:
     """The nodes of one cluster, and what holds them down.
 
     :param seed: of what a power cut leaves.
-    :param flushes_each_message: whether a power cut takes nothing that was acknowledged.
+    :param flushed_topics: those of which a power cut takes nothing that was acknowledged.
     """
 
     target: BreakableNodes
     surroundings: Surroundings
     view: View
     seed: int
-    flushes_each_message: bool = False
+    flushed_topics: Collection[str] = ()
     deaths: dict[int, str] = field(default_factory=dict)
     """Nodes that ended by themselves though nothing broke their disks, and what they said last."""
     _holds: Counter[int] = field(default_factory=Counter)
     _paused: set[int] = field(default_factory=set)
     _rows: dict[int, ExitStack] = field(default_factory=dict)
-    _lossy: dict[int, int] = field(default_factory=dict)
-    """Nodes that have lost content, until they have been in a full ISR again that was asked for after this time."""
+    _lossy: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Topics and nodes that have lost content of them, with the time of the node's next start."""
+    _whole_ns: dict[TopicPartition, int] = field(default_factory=dict)
+    """When the newest request was sent whose response showed a full ISR; earlier starts have caught up by that time."""
     _spoilt: set[int] = field(default_factory=set)
     """Nodes whose disks were ever broken: they may end by themselves."""
-    _forfeited: set[tuple[int, int]] = field(default_factory=set)
+    _forfeited: set[tuple[TopicPartition, int, int]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.view.changed = self._note_election
+        self.view.on_change = self._note_election
 
     @property
     def ids(self) -> list[int]:
@@ -168,8 +169,16 @@ class Nodes:
                 case CutShort(files=files, per_mille=per_mille):
                     cut_short(directories, topic, files, per_mille)
 
-        loses = not isinstance(fault, DamageDisk) or fault.what in _LOSING
-        return self.keep_down(fault, node, self.target.processes.kill, spoil, loses=loses)
+        return self.keep_down(fault, node, self.target.processes.kill, spoil, self._spoilt_topics(fault))
+
+    def _spoilt_topics(self, fault: Wipe | DamageDisk | FlipBit | CutShort) -> Collection[str]:
+        """Return the topics of which a fault takes content; only some faults change other topics than the first."""
+        match fault:
+            case Wipe() | DamageDisk(what=Damage.CHECKPOINTS):
+                return self.view.topics
+            case DamageDisk(what=Damage.INDEXES | Damage.SNAPSHOTS | Damage.TORN_TAIL):
+                return ()
+        return (self.surroundings.topic,)
 
     def _hamper(self, fault: Starve | LimitMemory | ClockJump | ClockDrift, node: int) -> Heal:
         """A node goes on with less, or with another clock."""
@@ -193,12 +202,11 @@ class Nodes:
         node: int,
         end: Callable[[int], object],
         then: Callable[[], object] | None = None,
-        *,
-        loses: bool = False,
+        lost: Collection[str] = (),
     ) -> Heal:
         """End a node, then do something to its disk, and let nothing start it before this is over.
 
-        :param loses: whether `then` takes content.
+        :param lost: the topics of which `then` takes content.
         """
         self._rows.setdefault(node, ExitStack()).push(self._row(fault, node))
         self._holds[node] += 1
@@ -211,8 +219,7 @@ class Nodes:
             self._spoilt.add(node)
             with suppress(OSError):  # a disk that fails lets nobody else change it either
                 then()
-        if loses:
-            self._note_loss(node)
+        self._note_loss(node, lost)
         return lambda: self._let_up(node)
 
     def _let_up(self, node: int) -> None:
@@ -351,40 +358,39 @@ class Nodes:
         self.target.processes.kill(node)
         with suppress(OSError):
             put_back(self._directories(node), self.surroundings.topic, copies)
-        self._note_loss(node)
+        self._note_loss(node, (self.surroundings.topic,))
 
     # --- what was lost
 
     def _note_power_loss(self, node: int) -> None:
-        if not self.flushes_each_message:
-            self._note_loss(node)
+        self._note_loss(node, [topic for topic in self.view.topics if topic not in self.flushed_topics])
 
-    def _note_loss(self, node: int) -> None:
+    def _note_loss(self, node: int, topics: Collection[str]) -> None:
         with self._lock:
-            self._lossy[node] = NEVER_NS
+            self._lossy |= {(topic, node): NEVER_NS for topic in topics}
         self._forfeit_if_alone(node)
 
     def _note_start(self, node: int) -> None:
+        now_ns = self.surroundings.recorder.now_ns()
         with self._lock:
-            if node in self._lossy:
-                self._lossy[node] = self.surroundings.recorder.now_ns()
+            self._lossy |= {key: now_ns for key in self._lossy if key[1] == node}
 
     def _forfeit_if_alone(self, node: int) -> None:
-        for seen in self.view.partitions.values():
-            self._note_election(seen, node)
+        for place, seen in self.view.partitions.items():
+            if seen.isr == (node,):
+                self._note_election(place, seen)
 
-    def _note_election(self, seen: PartitionSeen, node: int | None = None) -> None:
-        """The last in-sync replica of a partition has lost content, or a new answer says that such a one is the last.
-
-        :param node: look at this one only.
-        """
+    def _note_election(self, place: TopicPartition, seen: PartitionSeen) -> None:
+        """Record an unclean election if the last in-sync replica of a partition has lost content."""
         with self._lock:
-            if seen.is_whole and node is None:
-                self._lossy = {lossy: since_ns for lossy, since_ns in self._lossy.items() if since_ns >= seen.at_ns}
-            if len(seen.isr) != 1 or seen.isr[0] not in self._lossy:
+            if seen.is_whole:
+                self._whole_ns[place] = seen.at_ns
+            if len(seen.isr) != 1:
                 return
-            key = (seen.epoch, seen.isr[0])
-            if key in self._forfeited:
+            (node,) = seen.isr
+            started_ns = self._lossy.get((place.topic, node))
+            key = (place, seen.epoch, node)
+            if started_ns is None or started_ns < self._whole_ns.get(place, 0) or key in self._forfeited:
                 return
             self._forfeited.add(key)
-        row(self.surroundings.recorder, "election", LAST_HAS_LOST, self.surroundings.topic).close()
+        row(self.surroundings.recorder, "election", LAST_HAS_LOST, place.topic).close()

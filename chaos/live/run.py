@@ -7,7 +7,7 @@ it, and the whole history is judged. A cluster that does not recover has failed 
 any longer. What a late UnregisterBroker may have taken out is started again half-way through that time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +15,9 @@ from pathlib import Path
 from chaos.faults import Unregister
 from chaos.live.clients import clients_of, write_ends
 from chaos.live.injector import BreakableTarget, Injected, Injector
-from chaos.live.report import Report, Worked, is_compacted, report_of
+from chaos.live.report import Report, Worked, report_of
 from chaos.live.stepping import SteppingClients
-from chaos.live.watch import PERIOD_S, View, Watch
+from chaos.live.watch import PERIOD_S, PartitionSeen, View, Watch
 from chaos.trial import Topic, Trial
 from conformance.concurrent.actors import Actor
 from conformance.concurrent.replica_reads import record_replicas
@@ -57,7 +57,7 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lamb
             surroundings.recorder.topic(step.topic, dict(step.properties))
         began_s = clock.monotonic()
         with ExitStack() as watching:
-            watch = Watch(surroundings, trial.group)
+            watch = Watch(surroundings, _watched_topics(trial), trial.group)
             watch.start()
             watching.callback(watch.stop)
             healing = _Healing(target, surroundings, watch.view, trial, told)
@@ -71,7 +71,8 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lamb
                 left_s = max(_WRITE_ENDS_MIN_S, healing.left_s)
                 unwritten = write_ends(surroundings, timestamp_kept=kept, timeout_s=left_s)
             if is_in_order := healing.recovery_s is not None and not unwritten:
-                run.drain(surroundings, _settled(settings, watch.view), admin)
+                seen = watch.view.partitions_of(trial.topic.name)
+                run.drain(surroundings, _settled(settings, seen), admin)
                 stepping.read_back()
         if is_in_order:
             record_replicas(surroundings)
@@ -119,7 +120,7 @@ class _Healing:
             trial.seed,
             self._cancelled,
             told,
-            trial.flushes_each_message,
+            trial.flushed_topics,
             self._recover if trial.waits_for_recovery else None,
         )
         self.bound_s = Schedule(Settings({}, target.cluster_properties, ())).allowed_ns / 1e9
@@ -167,7 +168,7 @@ class _Healing:
             if may_be_unregistered and self.left_s < self.bound_s / 2:
                 self.injector.nodes.start_anew()
                 may_be_unregistered = False
-            if self._view.is_whole(self._round.topic.partitions, self._nodes, healed_ns):
+            if self._view.is_whole(self._nodes, healed_ns):
                 self.recovery_s = clock.monotonic() - self._healed_s
                 break
             self._cancelled.wait(PERIOD_S)
@@ -176,6 +177,12 @@ class _Healing:
 
 def _settings(topic: Topic) -> TopicSettings:
     return TopicSettings(topic.partitions, topic.replication_factor, topic.properties)
+
+
+def _watched_topics(trial: Trial) -> dict[str, int]:
+    """Return the least number of partitions of every topic that stays: 0 of one that a client may not have created."""
+    existing = {topic.name: topic.partitions for topic in trial.topics}
+    return {name: existing.get(name, 0) for name in trial.topic_names if name not in trial.deleted_topics}
 
 
 def _work(
@@ -195,7 +202,7 @@ def _work(
 
 def _replicas(view: View, surroundings: Surroundings) -> dict[int, Replicas]:
     """Return the leader and the replicas of each partition now: clients may have moved and added some."""
-    seen = view.partitions
+    seen = view.partitions_of(surroundings.topic)
     return {
         **surroundings.replicas,
         **{
@@ -206,21 +213,19 @@ def _replicas(view: View, surroundings: Surroundings) -> dict[int, Replicas]:
     }
 
 
-def _settled(settings: TopicSettings, view: View) -> TopicSettings:
+def _settled(settings: TopicSettings, seen: Mapping[int, PartitionSeen]) -> TopicSettings:
     """Return the number of partitions now, and that of replicas of the partition with the fewest."""
     return replace(
         settings,
-        partitions=max(settings.partitions, len(view.partitions)),
-        replication_factor=min(
-            (len(seen.replicas) for seen in view.partitions.values()), default=settings.replication_factor
-        ),
+        partitions=max(settings.partitions, len(seen)),
+        replication_factor=min((len(each.replicas) for each in seen.values()), default=settings.replication_factor),
     )
 
 
 def _divergences(target: LiveTarget, trial: Trial) -> Sequence[Divergence]:
-    """Of the trial's own topic, unless it is compacted: compaction changes replicas independently."""
-    if is_compacted(trial) or Capability.LOG_DIRECTORIES not in target.capabilities:
+    """Of the trial's topics that are not compacted: compaction changes replicas independently."""
+    if Capability.LOG_DIRECTORIES not in target.capabilities:
         return ()
     directories = {str(node.id): target.log_directories(node.id)[0] for node in target.nodes}
-    prefix = f"{trial.topic.name}-"
-    return [each for each in find_divergences(directories) if each.partition.startswith(prefix)]
+    compared = set(_watched_topics(trial)) - trial.compacted_topics
+    return [each for each in find_divergences(directories) if each.partition.rpartition("-")[0] in compared]

@@ -1,18 +1,19 @@
-"""What a cluster says of itself while it is broken: every node is asked again and again, and the newest answer counts.
+"""Watch of a cluster's metadata: periodic Metadata, DescribeQuorum and FindCoordinator requests to every node.
 
-The answers are rows of the history like anybody's: who led when, with which ISR, and who the voters are is what the
-checkers know of availability, of recovery and of how long a promise holds. Here they also tell who plays a role at the
-moment of an injection.
+The newest response counts. All topics of a trial are watched. The responses are rows of the history like any client's:
+the checkers learn from them which node led when, with which ISR, and which nodes are voters. Here they also resolve
+roles at the moment of an injection, and show whether the cluster has recovered.
 
-Of two answers the one of the higher leader epoch is newer. Within an epoch the leader's own word counts for a while
-above what others have heard, since ISRs change without it.
+Of two responses the one of the higher leader epoch is newer. Within an epoch, a response of the leader itself takes
+precedence for a while over those of other nodes, because ISRs change without a new epoch.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from chaos.faults import Node, Role
 from conformance.concurrent.surroundings import Surroundings
@@ -21,16 +22,23 @@ from fixtures.clients.recorded_group import RecordedGroupClient
 from fixtures.clients.stage import Event, Task
 
 PERIOD_S: Final = 0.2
-"""Between two questions to a node."""
-_ANSWER_TIMEOUT_S: Final = 2.0
-"""A node that is paused or cut off is waited for no longer."""
-_LEADERS_WORD_NS: Final = 1_000_000_000
-"""How long what a leader has said of its ISR counts above what others say."""
+"""Between two requests of a kind to a node."""
+_RESPONSE_TIMEOUT_S: Final = 2.0
+"""Of a request to a node that may be paused or cut off."""
+_LEADER_PRECEDENCE_NS: Final = 1_000_000_000
+"""For how long a leader's own response takes precedence over those of other nodes."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSeen:
-    """A partition, by the newest answer. `leader` is -1 where there is none."""
+    """A partition, by the newest response. `leader` is -1 where there is none."""
 
     leader: int
     epoch: int
@@ -47,7 +55,7 @@ class PartitionSeen:
 
 @dataclass(frozen=True, slots=True)
 class QuorumSeen:
-    """The controller quorum, by the newest answer."""
+    """The controller quorum, by the newest response."""
 
     leader: int
     epoch: int
@@ -55,52 +63,67 @@ class QuorumSeen:
 
 
 class View:
-    """The newest answers about one topic, from any thread."""
+    """The newest responses about some topics, for use from any thread.
 
-    def __init__(self) -> None:
+    :param topics: the least number of partitions of each; 0 for a topic that may not exist. Roles of replicas are those
+        of partition 0 of the first one.
+    :ivar on_change: is called with every newer response about a partition.
+    """
+
+    def __init__(self, topics: Mapping[str, int]) -> None:
         self._lock = threading.Lock()
-        self._partitions: dict[int, PartitionSeen] = {}
+        self._partitions_min = dict(topics)
+        self._partitions: dict[TopicPartition, PartitionSeen] = {}
         self._quorum: QuorumSeen | None = None
         self._coordinator: int | None = None
-        self._heard_ns: dict[int, int] = {}
-        self.changed: Callable[[PartitionSeen], None] = lambda _: None
-        """Told of every newer answer about a partition."""
+        self._responded_ns: dict[int, int] = {}
+        self.on_change: Callable[[TopicPartition, PartitionSeen], None] = lambda *_: None
 
     @property
-    def partitions(self) -> Mapping[int, PartitionSeen]:
-        """By number, those that anybody has told of."""
+    def topics(self) -> tuple[str, ...]:
+        """Names of the watched topics."""
+        return tuple(self._partitions_min)
+
+    @property
+    def partitions(self) -> Mapping[TopicPartition, PartitionSeen]:
+        """All partitions that a response has named."""
         with self._lock:
             return dict(self._partitions)
 
-    def heard(self, node: int, asked_ns: int) -> None:
-        """A node has answered what it was asked then."""
-        self._heard_ns[node] = asked_ns
+    def partitions_of(self, topic: str) -> Mapping[int, PartitionSeen]:
+        """Return the partitions of one topic, by number."""
+        return {place.partition: seen for place, seen in self.partitions.items() if place.topic == topic}
 
-    def tell(self, partition: int, seen: PartitionSeen) -> None:
-        """Somebody has answered."""
+    def update_node(self, node: int, asked_ns: int) -> None:
+        """Note that a node has responded to a request that was sent at that time."""
+        self._responded_ns[node] = asked_ns
+
+    def update(self, place: TopicPartition, seen: PartitionSeen) -> None:
+        """Take what a response says of a partition, if it is newer."""
         with self._lock:
-            known = self._partitions.get(partition)
+            known = self._partitions.get(place)
             if known is not None and not _is_newer(seen, known):
                 return
-            self._partitions[partition] = seen
-        self.changed(seen)
+            self._partitions[place] = seen
+        self.on_change(place, seen)
 
-    def tell_quorum(self, seen: QuorumSeen) -> None:
-        """Somebody has answered."""
+    def update_quorum(self, seen: QuorumSeen) -> None:
+        """Take what a response says of the quorum, if it is newer."""
         with self._lock:
             if self._quorum is None or (seen.epoch, seen.leader) >= (self._quorum.epoch, self._quorum.leader):
                 self._quorum = seen
 
-    def tell_coordinator(self, node: int) -> None:
-        """Somebody has answered who coordinates the group of the round."""
+    def update_coordinator(self, node: int) -> None:
+        """Take a node as the coordinator of the trial's group."""
         self._coordinator = node
 
     def node(self, name: Node) -> int | None:
-        """Who plays a role by now; null where nobody does. An id is itself."""
+        """Return the node that has a role now, or None. An id is itself."""
         if isinstance(name, int):
             return name
         with self._lock:
-            first, quorum = self._partitions.get(0), self._quorum
+            first = next((self._partitions.get(TopicPartition(topic, 0)) for topic in self._partitions_min), None)
+            quorum = self._quorum
         leader = None if first is None or first.leader < 0 else first.leader
         controller = None if quorum is None or quorum.leader < 0 else quorum.leader
         match name:
@@ -119,30 +142,36 @@ class View:
             case _:
                 return None
 
-    def is_whole(self, partitions: int, nodes: Iterable[int], since_ns: int) -> bool:
-        """Whether all nodes have responded to requests sent since, and at least `partitions` are whole by one.
+    def is_whole(self, nodes: Iterable[int], since_ns: int) -> bool:
+        """Whether the cluster is in order, by responses to requests that were sent after a time.
 
-        A cluster that has forgotten the topic answers, too.
+        Every node has responded, every topic has its partitions at least, and each partition, an added one included,
+        has a leader and a full ISR. A cluster that has lost a topic responds, too, but names no partition of it.
         """
-        seen = self.partitions.values()
-        heard = all(self._heard_ns.get(node, since_ns) > since_ns for node in nodes)
-        return heard and len(seen) >= partitions and all(each.is_whole and each.at_ns > since_ns for each in seen)
+        found = self.partitions
+        counts = Counter(place.topic for place in found)
+        return (
+            all(self._responded_ns.get(node, since_ns) > since_ns for node in nodes)
+            and all(counts[topic] >= least for topic, least in self._partitions_min.items())
+            and all(each.is_whole and each.at_ns > since_ns for each in found.values())
+        )
 
 
 def _is_newer(seen: PartitionSeen, known: PartitionSeen) -> bool:
     if seen.epoch != known.epoch:
         return seen.epoch > known.epoch
-    return seen.by_leader or not known.by_leader or seen.at_ns > known.at_ns + _LEADERS_WORD_NS
+    return seen.by_leader or not known.by_leader or seen.at_ns > known.at_ns + _LEADER_PRECEDENCE_NS
 
 
 class Watch:
-    """Asks every node, each from a task of its own, until it is over.
+    """Sends the requests, to each node from a task of its own, from `start` to `stop`.
 
-    :param group: whose coordinator to ask for; where null none is looked for, so that none comes to be.
+    :param topics: see `View`.
+    :param group: its coordinator is looked up; None: of no group, so that no coordinator loads one.
     """
 
-    def __init__(self, surroundings: Surroundings, group: str | None = None) -> None:
-        self.view = View()
+    def __init__(self, surroundings: Surroundings, topics: Mapping[str, int], group: str | None = None) -> None:
+        self.view = View(topics)
         self._surroundings = surroundings
         self._group = group
         self._over: Event = surroundings.target.stage.event()
@@ -151,7 +180,7 @@ class Watch:
     def start(self) -> None:
         """Begin."""
         for node in self._surroundings.target.nodes:
-            self._tasks.append(self._surroundings.target.stage.start(lambda node=node.id: self._ask(node)))  # type: ignore[misc]
+            self._tasks.append(self._surroundings.target.stage.start(lambda node=node.id: self._watch(node)))  # type: ignore[misc]
 
     def stop(self) -> None:
         """End, and raise what a task has raised."""
@@ -159,24 +188,24 @@ class Watch:
         for task in self._tasks:
             task.result()
 
-    def _ask(self, node: int) -> None:
-        client = self._surroundings.raw_client(node, timeout_s=_ANSWER_TIMEOUT_S)
+    def _watch(self, node: int) -> None:
+        client = self._surroundings.raw_client(node, timeout_s=_RESPONSE_TIMEOUT_S)
         of_groups = RecordedGroupClient(
             client.client, client.recorder, client.process, topic_ids=client.topic_ids, node=node
         )
         with closing(client.client):
             while not self._over.is_set():
-                self._ask_about_topic(node, client)
-                self._ask_about_quorum(client)
-                self._ask_about_group(of_groups)
+                self._request_metadata(node, client)
+                self._describe_quorum(client)
+                self._find_coordinator(of_groups)
                 self._over.wait(PERIOD_S)
 
-    def _ask_about_topic(self, node: int, client: RecordedAdminClient) -> None:
+    def _request_metadata(self, node: int, client: RecordedAdminClient) -> None:
         asked_ns = self._surroundings.recorder.now_ns()
-        response: Any = client.metadata([self._surroundings.topic]).response
-        if response is not None:
-            self.view.heard(node, asked_ns)
-        for of_topic in () if response is None else response.topics:
+        response: Any = client.metadata(self.view.topics).response
+        if response is None:
+            return
+        for of_topic in response.topics:
             for each in of_topic.partitions:
                 leader = int(each.leader_id)
                 seen = PartitionSeen(
@@ -187,17 +216,18 @@ class Watch:
                     by_leader=leader == node,
                     at_ns=asked_ns,
                 )
-                self.view.tell(int(each.partition_index), seen)
+                self.view.update(TopicPartition(of_topic.name, int(each.partition_index)), seen)
+        self.view.update_node(node, asked_ns)
 
-    def _ask_about_quorum(self, client: RecordedAdminClient) -> None:
+    def _describe_quorum(self, client: RecordedAdminClient) -> None:
         answer = client.describe_quorum()
         for of_topic in answer.response.topics if answer.error is None else ():
             for each in of_topic.partitions:
                 if not each.error_code:
                     voters = tuple(int(voter.replica_id) for voter in each.current_voters)
-                    self.view.tell_quorum(QuorumSeen(int(each.leader_id), int(each.leader_epoch), voters))
+                    self.view.update_quorum(QuorumSeen(int(each.leader_id), int(each.leader_epoch), voters))
 
-    def _ask_about_group(self, client: RecordedGroupClient) -> None:
+    def _find_coordinator(self, client: RecordedGroupClient) -> None:
         coordinator = None if self._group is None else client.find_coordinator(self._group)
         if coordinator is not None:
-            self.view.tell_coordinator(coordinator)
+            self.view.update_coordinator(coordinator)

@@ -8,10 +8,21 @@ A run goes through phases: *steady* (`steady_ms`), *faulty* (until the last faul
 Afterwards fresh clients read everything back.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
-from chaos.faults import Configure, Timed
-from chaos.trial.clients import Consumer, CreateTopic, DeleteTopic, Producer, RawClient, RawStep, SteppingClient
+from chaos.faults import Configure, RestartWith, Timed
+from chaos.trial.clients import (
+    AlterTopic,
+    Consumer,
+    CreateTopic,
+    DeleteTopic,
+    Producer,
+    RawClient,
+    RawStep,
+    SteppingClient,
+)
 from chaos.trial.workloads import (
     Administrator,
     Committer,
@@ -27,6 +38,12 @@ from conformance.concurrent.moves import AsPython
 
 CLIENTS_MS = 120_000
 """How long clients with steps may continue after the last fault."""
+_BROKER_PROPERTIES: Final[Mapping[str, str]] = {
+    "cleanup.policy": "log.cleanup.policy",
+    "flush.messages": "log.flush.interval.messages",
+    "message.timestamp.type": "log.message.timestamp.type",
+}
+"""Broker properties that are the defaults of topics' properties."""
 
 Client = (
     Producer
@@ -141,13 +158,45 @@ class Trial(AsPython):
         return replace(self, clients=tuple(clients))
 
     @property
-    def flushes_each_message(self) -> bool:
-        """Whether records of the first topic are durable once they are acknowledged, whatever loses power."""
-        changed = (timed.fault.name for timed in self.schedule if isinstance(timed.fault, Configure))
-        of_brokers = dict(self.cluster.properties).get("log.flush.interval.messages")
-        return dict(self.topic.properties).get("flush.messages", of_brokers) == "1" and "flush.messages" not in changed
+    def flushed_topics(self) -> frozenset[str]:
+        """Names of the topics whose records are durable once they are acknowledged, whatever loses power."""
+        return frozenset(name for name in self.topic_names if set(self.values_of(name, "flush.messages")) == {"1"})
+
+    @property
+    def compacted_topics(self) -> frozenset[str]:
+        """Names of the topics that may drop records for newer ones of their keys."""
+        return frozenset(
+            name
+            for name in self.topic_names
+            if any("compact" in (value or "") for value in self.values_of(name, "cleanup.policy"))
+        )
 
     @property
     def may_replace_timestamps(self) -> bool:
         """Whether a broker may replace timestamps of records, which their checksums then do not cover."""
-        return "LogAppendTime" in repr(self)
+        return any("LogAppendTime" in self.values_of(name, "message.timestamp.type") for name in self.topic_names)
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """Names of all topics, those that clients create included."""
+        return tuple(dict.fromkeys(name for name, _ in self._created))
+
+    @property
+    def _created(self) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+        """The name and the properties with which each topic begins."""
+        yield from ((topic.name, topic.properties) for topic in self.topics)
+        yield from ((step.topic, step.properties) for step in self.created_topics)
+
+    def values_of(self, topic: str, name: str) -> Iterator[str | None]:
+        """Yield each value that a topic's property has at some time. None is Kafka's default."""
+        default = dict(self.cluster.properties).get(_BROKER_PROPERTIES[name])
+        yield from (dict(properties).get(name, default) for each, properties in self._created if each == topic)
+        for timed in self.schedule:
+            match timed.fault:
+                case Configure() as fault if fault.name == name and topic == self.topic.name:
+                    yield from (fault.value, default)
+                case RestartWith() as fault if fault.name == _BROKER_PROPERTIES[name]:
+                    yield fault.value
+        for step in self.raw_steps:
+            if isinstance(step, AlterTopic) and (step.topic, step.name) == (topic, name):
+                yield step.value

@@ -11,6 +11,7 @@ from chaos.faults import (
     Configure,
     Cut,
     CutShort,
+    DamageDisk,
     Held,
     HoldRequests,
     Isolate,
@@ -32,9 +33,12 @@ from chaos.faults import (
     Wipe,
 )
 from chaos.live.injector import Injector
-from chaos.live.watch import PartitionSeen, View
+from chaos.live.watch import PartitionSeen, TopicPartition, View
+from fixtures.faults.damage import Damage
 from fixtures.targets.controls import Barrier, Direction, LinkCondition
 from fixtures.targets.target import TargetError
+
+A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
 class Clock:
@@ -187,21 +191,21 @@ def target(clock, tmp_path):
 
 @pytest.fixture
 def view():
-    view = View()
-    view.tell(0, PartitionSeen(1, 5, (1, 2, 3), (1, 2, 3), by_leader=True, at_ns=0))
+    view = View({"a": 1})
+    view.update(A0, PartitionSeen(1, 5, (1, 2, 3), (1, 2, 3), by_leader=True, at_ns=0))
     return view
 
 
 @pytest.fixture
 def inject(clock, target, view):
-    def inject(*schedule, cancelled_at_s=None, flushes=False, recover=None):
+    def inject(*schedule, cancelled_at_s=None, flushed=(), recover=None, view=view):
         recorder = Recorder(clock)
         surroundings = SimpleNamespace(
             target=target, recorder=recorder, topic="a", raw_client=lambda *_, **__: Administered(target)
         )
         cancelled = Cancelled(clock, cancelled_at_s)
         injector = Injector(
-            target, surroundings, view, schedule, 1_000, 0, cancelled, flushes_each_message=flushes, recover=recover
+            target, surroundings, view, schedule, 1_000, 0, cancelled, flushed_topics=flushed, recover=recover
         )
         injector()
         return SimpleNamespace(
@@ -264,7 +268,7 @@ def test_a_disk_that_fails_is_not_damaged_further(inject, target, monkeypatch):
 
 def test_who_is_in_no_isr_is_started_anew(inject, target, view):
     ran = inject(Timed(0, Unregister(2), 1_000))
-    view.tell(0, PartitionSeen(1, 6, (1, 3), (1, 2, 3), by_leader=True, at_ns=0))
+    view.update(A0, PartitionSeen(1, 6, (1, 3), (1, 2, 3), by_leader=True, at_ns=0))
     ran.nodes.start_anew()
     assert target.done[-2:] == [(2.0, "kill", 2), (2.0, "launch", 2)]
     assert ran.rows[-1][:2] == ("kill", "2")
@@ -315,15 +319,45 @@ def test_a_node_that_ended_by_itself_is_told_and_started(inject, target):
 
 @pytest.mark.parametrize(("isr", "forfeits"), [((1,), True), ((1, 2), False), ((2,), False)])
 def test_a_last_in_sync_replica_that_lost_content_forfeits_the_promise(inject, view, isr, forfeits):
-    view.tell(0, PartitionSeen(1, 6, isr, (1, 2, 3), by_leader=True, at_ns=1))
+    view.update(A0, PartitionSeen(1, 6, isr, (1, 2, 3), by_leader=True, at_ns=1))
     ran = inject(Timed(0, Wipe(1), 500))
     assert any(row[0] == "election" and "unclean" in row[2] for row in ran.rows) is forfeits
 
 
-@pytest.mark.parametrize(("flushes", "forfeits"), [(False, True), (True, False)])
-def test_a_power_cut_takes_nothing_from_a_topic_that_flushes_each_message(inject, view, flushes, forfeits):
-    view.tell(0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
-    ran = inject(Timed(0, PowerCut((1,)), 500), flushes=flushes)
+@pytest.mark.parametrize(
+    ("fault", "forfeited"),
+    [
+        (PowerCut((1,)), ["b"]),
+        (Wipe(1), ["b"]),
+        (DamageDisk(1, Damage.CHECKPOINTS), ["b"]),
+        (DamageDisk(1, Damage.REPLICA), []),
+        (DamageDisk(1, Damage.INDEXES), []),
+        (CutShort(1), []),
+    ],
+)
+def test_every_topic_that_lost_content_forfeits_the_promise(inject, target, fault, forfeited):
+    view = View({"a": 1, "b": 1})
+    view.update(A0, PartitionSeen(2, 6, (1, 2, 3), (1, 2, 3), by_leader=True, at_ns=1))
+    view.update(B0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
+    ran = inject(Timed(0, fault, 500), view=view)
+    assert [row[1] for row in ran.rows if row[0] == "election"] == forfeited
+
+
+@pytest.mark.parametrize(("whole", "forfeited"), [(A0, ["b"]), (B0, [])])
+def test_a_full_isr_of_one_partition_says_nothing_of_another(inject, clock, whole, forfeited):
+    view = View({"a": 1, "b": 1})
+    ran = inject(Timed(0, Wipe(1), 500), view=view)
+    clock.sleep(1)
+    view.update(whole, PartitionSeen(2, 6, (1, 2, 3), (1, 2, 3), by_leader=True, at_ns=int(clock.now_s * 1e9)))
+    clock.sleep(1)
+    view.update(B0, PartitionSeen(1, 7, (1,), (1, 2, 3), by_leader=True, at_ns=int(clock.now_s * 1e9)))
+    assert [row[1] for row in ran.rows if row[0] == "election"] == forfeited
+
+
+@pytest.mark.parametrize(("flushed", "forfeits"), [((), True), (("b",), True), (("a",), False)])
+def test_a_power_cut_takes_nothing_from_a_topic_that_flushes_each_message(inject, view, flushed, forfeits):
+    view.update(A0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
+    ran = inject(Timed(0, PowerCut((1,)), 500), flushed=flushed)
     assert any(row[0] == "election" for row in ran.rows) is forfeits
 
 
@@ -388,7 +422,7 @@ def test_a_stale_copy_is_what_the_disk_held_when_it_was_made(inject, target, vie
     def read(copy):
         return (copy / "a-0" / "0.log").read_text()
 
-    view.tell(0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
+    view.update(A0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
     ran = inject(Timed(0, StaleCopy(1), 500))
     assert restored == ["old"]
     assert [each[1:] for each in target.done] == [("kill", 1), ("launch", 1), ("kill", 1), ("launch", 1)]

@@ -7,7 +7,7 @@ import pytest
 
 from chaos import faults, trial
 from chaos.fault_rows import WORDS, words_of
-from chaos.faults import Configure, Fault, Isolate, Kill, Pause, Role, Timed
+from chaos.faults import Configure, Fault, Isolate, Kill, Pause, RestartWith, Role, Timed
 from chaos.live.abilities import NEEDS
 from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
 from chaos.live.fault_kinds import KINDS, LASTING
@@ -16,7 +16,19 @@ from chaos.live.strategies import round_of
 from chaos.promises import bound_ms
 from chaos.simulation.fault_strategies import FAULT_KINDS
 from chaos.simulation.run import run
-from chaos.trial import Cluster, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Topic, Trial
+from chaos.trial import (
+    AlterTopic,
+    Cluster,
+    CreateTopic,
+    Keyed,
+    LeaderReader,
+    OneByOne,
+    Pipelined,
+    RawClient,
+    Tail,
+    Topic,
+    Trial,
+)
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.anomalies import faults as rows
 
@@ -82,17 +94,48 @@ EACH = (("flush.messages", "1"),)
 
 
 @pytest.mark.parametrize(
-    ("trial", "flushes"),
+    ("trial", "flushed"),
     [
-        (Trial(), False),
-        (Trial(topics=(Topic(properties=EACH),)), True),
-        (Trial(topics=(Topic(properties=(("flush.messages", "2"),)),)), False),
-        (Trial(cluster=Cluster(properties=(("log.flush.interval.messages", "1"),))), True),
-        (Trial(topics=(Topic(properties=EACH),), schedule=(Timed(0, Configure("flush.messages", "10"), 9),)), False),
+        (Trial(), set()),
+        (Trial(topics=(Topic(properties=EACH),)), {"a"}),
+        (Trial(topics=(Topic(properties=EACH), Topic("b"))), {"a"}),
+        (Trial(topics=(Topic(), Topic("b", properties=EACH))), {"b"}),
+        (Trial(topics=(Topic(properties=(("flush.messages", "2"),)),)), set()),
+        (Trial(cluster=Cluster(properties=(("log.flush.interval.messages", "1"),))), {"a"}),
+        (Trial(topics=(Topic(properties=EACH),), schedule=(Timed(0, Configure("flush.messages", "1"), 9),)), set()),
+        (Trial(topics=(Topic(properties=EACH),), clients=(RawClient((AlterTopic("flush.messages", "9"),)),)), set()),
+        (Trial(clients=(RawClient((CreateTopic("new", properties=EACH),)),)), {"new"}),
     ],
 )
-def test_a_topic_flushes_each_message_if_it_does_so_all_the_time(trial, flushes):
-    assert trial.flushes_each_message is flushes
+def test_a_topic_flushes_each_message_if_it_does_so_all_the_time(trial, flushed):
+    assert trial.flushed_topics == flushed
+
+
+STAMPED = (("message.timestamp.type", "LogAppendTime"),)
+
+
+@pytest.mark.parametrize(
+    ("trial", "replaces"),
+    [
+        (Trial(topics=(Topic(name="LogAppendTime"),)), False),
+        (Trial(topics=(Topic(properties=(("max.message.bytes", "LogAppendTime"),)),)), False),
+        (Trial(topics=(Topic(), Topic("b", properties=STAMPED))), True),
+        (Trial(schedule=(Timed(0, Configure(*STAMPED[0]), 9),)), True),
+        (Trial(schedule=(Timed(0, RestartWith(1, "log.message.timestamp.type", "LogAppendTime"), 9),)), True),
+        (Trial(cluster=Cluster(properties=(("log.message.timestamp.type", "LogAppendTime"),))), True),
+        (Trial(clients=(RawClient((AlterTopic(*STAMPED[0]),)),)), True),
+        (Trial(clients=(RawClient((CreateTopic("new", properties=STAMPED),)),)), True),
+    ],
+)
+def test_timestamps_may_be_replaced_if_a_topic_has_log_append_time_at_some_time(trial, replaces):
+    assert trial.may_replace_timestamps is replaces
+
+
+def test_a_topic_is_compacted_if_it_is_at_some_time():
+    compacted = (("cleanup.policy", "compact,delete"),)
+    trial = Trial(topics=(Topic(properties=compacted), Topic("b"), Topic("c")))
+    trial = replace(trial, clients=(RawClient((AlterTopic("cleanup.policy", "compact", "b"),)),))
+    assert trial.compacted_topics == {"a", "b"}
 
 
 FAULTS = (

@@ -1,11 +1,17 @@
-"""Which answer counts, and who plays a role by it."""
+"""Which response counts, which node has a role by it, and when a cluster of several topics is in order."""
+
+from types import SimpleNamespace
 
 import pytest
 
 from chaos.faults import Role
-from chaos.live.watch import PartitionSeen, QuorumSeen, View
+from chaos.live.watch import PartitionSeen, QuorumSeen, TopicPartition, View, Watch
+from fixtures.clients.stage import THREADS
 
 SECOND = 1_000_000_000
+
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
 def seen(leader=1, epoch=5, isr=(1, 2, 3), *, by_leader=False, at_ns=0, replicas=(1, 2, 3)):
@@ -24,20 +30,20 @@ def seen(leader=1, epoch=5, isr=(1, 2, 3), *, by_leader=False, at_ns=0, replicas
     ],
 )
 def test_the_newest_answer_counts(first, second, isr):
-    view = View()
-    view.tell(0, first)
-    view.tell(0, second)
-    assert view.partitions[0].isr == isr
+    view = View({"a": 1})
+    view.update(TopicPartition("a", 0), first)
+    view.update(TopicPartition("a", 0), second)
+    assert view.partitions_of("a")[0].isr == isr
 
 
 def test_roles_are_about_the_first_partition_the_quorum_and_the_group():
-    view = View()
-    view.tell(0, seen(leader=2, isr=(2, 3), replicas=(2, 3, 1)))
-    view.tell(1, seen(leader=3))
-    view.tell_quorum(QuorumSeen(3, 9, (1, 2, 3)))
-    view.tell_quorum(QuorumSeen(1, 8, (1, 2, 3)))
+    view = View({"a": 1})
+    view.update(A0, seen(leader=2, isr=(2, 3), replicas=(2, 3, 1)))
+    view.update(A1, seen(leader=3))
+    view.update_quorum(QuorumSeen(3, 9, (1, 2, 3)))
+    view.update_quorum(QuorumSeen(1, 8, (1, 2, 3)))
     assert view.node(Role.COORDINATOR) is None
-    view.tell_coordinator(2)
+    view.update_coordinator(2)
     found = {role: view.node(role) for role in Role}
     assert found == {
         Role.LEADER: 2,
@@ -52,22 +58,61 @@ def test_roles_are_about_the_first_partition_the_quorum_and_the_group():
 
 
 def test_nobody_leads_where_nobody_says_so():
-    view = View()
+    view = View({"a": 1})
     assert view.node(Role.LEADER) is None
-    view.tell(0, seen(leader=-1))
+    view.update(A0, seen(leader=-1))
     assert view.node(Role.LEADER) is None
     assert view.node(Role.CONTROLLER) is None
 
 
 def test_a_cluster_is_whole_once_every_node_has_said_so_since():
-    view = View()
-    view.tell(0, seen())
-    assert view.is_whole(1, (1, 2), 100) is False
+    view = View({"a": 1})
+    view.update(A0, seen())
+    assert view.is_whole((1, 2), 100) is False
     for node in (1, 2):
-        view.heard(node, 101)
-    assert not view.is_whole(1, (1, 2), 100), "they have answered that they know of no such topic"
-    view.tell(0, seen(at_ns=101))
-    assert view.is_whole(1, (1, 2), 100)
-    assert not view.is_whole(2, (1, 2), 100), "one partition is not known"
-    view.tell(0, seen(isr=(1, 2), at_ns=101))
-    assert not view.is_whole(1, (1, 2), 100)
+        view.update_node(node, 101)
+    assert not view.is_whole((1, 2), 100), "they have responded that they know of no such topic"
+    view.update(A0, seen(at_ns=101))
+    assert view.is_whole((1, 2), 100)
+    view.update(A1, seen(isr=(1, 2), at_ns=101))
+    assert not view.is_whole((1, 2), 100), "a partition that was added is not whole"
+
+
+def test_a_cluster_is_whole_if_every_topic_is():
+    view = View({"a": 2, "b": 1, "created by a client": 0})
+    view.update_node(1, 101)
+    view.update(A0, seen(at_ns=101))
+    view.update(B0, seen(at_ns=101))
+    assert not view.is_whole((1,), 100), "one partition of the first topic is not known"
+    view.update(A1, seen(at_ns=101))
+    assert view.is_whole((1,), 100)
+    view.update(B0, seen(isr=(1, 2), at_ns=102))
+    assert not view.is_whole((1,), 100), "the second topic has no full ISR"
+
+
+def test_every_topic_is_watched():
+    class Client:
+        client = SimpleNamespace(close=lambda: None)
+        recorder = SimpleNamespace(now_ns=lambda: 7)
+        process = topic_ids = None
+
+        def metadata(self, topics):
+            partition = SimpleNamespace(
+                partition_index=0, leader_id=1, leader_epoch=3, isr_nodes=(1,), replica_nodes=(1, 2)
+            )
+            named = [SimpleNamespace(name=topic, partitions=[partition]) for topic in topics]
+            return SimpleNamespace(response=SimpleNamespace(topics=named))
+
+        def describe_quorum(self):
+            over.set()
+            return SimpleNamespace(error="NOT_CONTROLLER")
+
+    over = THREADS.event()
+    stage = SimpleNamespace(start=THREADS.start, event=lambda: over)
+    target = SimpleNamespace(stage=stage, nodes=[SimpleNamespace(id=1)])
+    recorder = SimpleNamespace(now_ns=lambda: 7)
+    surroundings = SimpleNamespace(target=target, recorder=recorder, raw_client=lambda *_, **__: Client())
+    watch = Watch(surroundings, {"a": 1, "b": 1})
+    watch.start()
+    watch.stop()
+    assert watch.view.partitions == dict.fromkeys((A0, B0), PartitionSeen(1, 3, (1,), (1, 2), by_leader=True, at_ns=7))
