@@ -99,7 +99,7 @@ class View:
         self._responded_ns[node] = asked_ns
 
     def update(self, place: TopicPartition, seen: PartitionSeen) -> None:
-        """Take what a response says of a partition, if it is newer."""
+        """Replace the state of a partition by that of a response, if that is newer."""
         with self._lock:
             known = self._partitions.get(place)
             if known is not None and not _is_newer(seen, known):
@@ -108,7 +108,7 @@ class View:
         self.on_change(place, seen)
 
     def update_quorum(self, seen: QuorumSeen) -> None:
-        """Take what a response says of the quorum, if it is newer."""
+        """Replace the state of the quorum by that of a response, if that is newer."""
         with self._lock:
             if self._quorum is None or (seen.epoch, seen.leader) >= (self._quorum.epoch, self._quorum.leader):
                 self._quorum = seen
