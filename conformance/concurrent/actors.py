@@ -1,7 +1,8 @@
 """A script's clients as things that act: each drives one recorded client, in one thread at a time.
 
-Writers work through the steps of a phase. Readers and watchers go on until the phase is over. An actor lives through
-all phases and is closed after the last, which for a pipelined producer means: after its last delivery report.
+Writers work through the steps of a phase, unless it is over before, because something failed. Readers and watchers
+continue until the phase is over. An actor lives through all phases and is closed after the last, which for a pipelined
+producer means: after its last delivery report.
 """
 
 from collections.abc import Sequence
@@ -102,7 +103,7 @@ class _Pipelined:
         )
 
     def act(self, phase: Phase, over: Event) -> None:
-        for step in _steps(self._client, phase):
+        for step in takewhile(lambda _: not over.is_set(), _steps(self._client, phase)):
             match step:
                 case Send():
                     self._send(step)
@@ -137,7 +138,7 @@ class _OneShot:
         self._sequence = -1
 
     def act(self, phase: Phase, over: Event) -> None:
-        for step in _steps(self._client, phase):
+        for step in takewhile(lambda _: not over.is_set(), _steps(self._client, phase)):
             match step:
                 case Send():
                     self._send(step)
@@ -264,7 +265,7 @@ class _Creating:
             for _ in takewhile(lambda _: not self._surroundings.struck.is_set(), range(self._client.topics_max)):
                 self._create()
             self._surroundings.struck.wait()
-            for _ in range(self._client.topics_max):
+            for _ in takewhile(lambda _: not over.is_set(), range(self._client.topics_max)):
                 self._create()
 
     def _create(self) -> None:

@@ -6,7 +6,7 @@ consumer reads every partition from its start up to there.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from fixtures.clients.outcomes import Outcome
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_admin import RecordedAdminClient
-from fixtures.clients.stage import Stage, Task
+from fixtures.clients.stage import Event, Stage, Task
 from fixtures.clients.transport import Transport
 from fixtures.targets.target import Target
 from linearizability.check import LARGE_ROWS
@@ -182,32 +182,45 @@ class HistoryRun:
 def run_phase(phase: Phase, actors: Sequence[Actor], injections: Sequence[Injection], stage: Stage) -> None:
     """All actors at once; over when every writer has done its steps and every injection is healed.
 
-    What holds from the beginning does so before the first step: nothing sent in this phase went through before it.
+    What holds from the beginning does so before the first step: nothing sent in this phase went through before it. The
+    phase is over as soon as an actor or an injection fails, and the first error is raised.
     """
     over = stage.event()
-    readers = [stage.start(partial(actor.act, phase, over)) for actor in actors if not actor.is_writer]
+    errors: list[Exception] = []
+
+    def start(action: Callable[[], None]) -> Task:
+        return stage.start(partial(_run_until_error, action, errors, over))
+
+    readers = [start(partial(actor.act, phase, over)) for actor in actors if not actor.is_writer]
     awaited: list[Task] = []
     try:
-        awaited += (stage.start(injection) for injection in injections)
+        awaited += (start(injection) for injection in injections)
         for injection in injections:
             injection.await_hold()
-        awaited += (stage.start(partial(actor.act, phase, over)) for actor in actors if actor.is_writer)
-        _join(awaited)
+        awaited += (start(partial(actor.act, phase, over)) for actor in actors if actor.is_writer)
+        _join(awaited, errors)
     finally:
         over.set()
-        _join(readers)
+        _join(readers, errors)
+    if errors:
+        raise errors[0]
 
 
-def _join(tasks: Sequence[Task]) -> None:
-    """Wait until all are done; raises what the first that failed has raised."""
-    errors = []
+def _run_until_error(action: Callable[[], None], errors: list[Exception], over: Event) -> None:
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001 - `run_phase` raises it
+        errors.append(error)
+        over.set()
+
+
+def _join(tasks: Sequence[Task], errors: list[Exception]) -> None:
+    """Wait until all are done; note the errors of the stage itself."""
     for task in tasks:
         try:
             task.result()
-        except Exception as error:  # noqa: BLE001 - the others are waited for, then it is raised
+        except Exception as error:  # noqa: BLE001 - `run_phase` raises it
             errors.append(error)
-    if errors:
-        raise errors[0]
 
 
 def _rotated(nodes: Sequence[int], first: int) -> Sequence[int]:
