@@ -24,8 +24,8 @@ from kio.schema.produce.v9 import request as produce
 
 from chaos.faults import Isolate, Kill, Pause, Role, Timed
 from chaos.simulation.run import run
-from chaos.simulation.seeds import script_of
-from chaos.trial import Consumer, Poll, Producer, Send, Topic, Trial
+from chaos.simulation.seeds import trial_of_seed
+from chaos.trial import Consumer, Poll, Producer, SendBatches, Topic, Trial
 from fixtures.clients.raw import encode_request
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from reference_broker.simulation.clock import WALL_START_MS
@@ -40,8 +40,8 @@ TIMEOUT = timedelta(seconds=5)
 SCRIPT = Trial(
     topics=(Topic(),),
     clients=(
-        Producer(steps=(Send(batches=40, records=2, pause_ms=250),)),
-        Producer(steps=(Send(batches=20, pause_ms=500),), idempotent=False),
+        Producer(steps=(SendBatches(batches=40, records=2, pause_ms=250),)),
+        Producer(steps=(SendBatches(batches=20, pause_ms=500),), idempotent=False),
         Consumer(steps=(Poll(times=40, pause_ms=250),)),
     ),
     schedule=(
@@ -70,7 +70,7 @@ def measure_memory_mib(seeds: int) -> tuple[float, float]:
     """Resident memory, early and at the end. Scripts are drawn: that takes memory too."""
     early_mib = 0.0
     for seed in range(seeds):
-        run(script_of(seed))
+        run(trial_of_seed(seed))
         if seed == seeds // 10:
             early_mib = _resident_mib()
     return early_mib, _resident_mib()

@@ -24,7 +24,7 @@ from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.computing_time import EndlessTrialError, bounded
 from chaos.simulation.judge import Violation
 from chaos.simulation.run import run
-from chaos.simulation.seeds import script_of
+from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.target import Simulation
 from chaos.simulation.work import ENDLESS, RunSeeds
 from chaos.simulation.workers import in_order
@@ -226,7 +226,7 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
     false_alarms: list[FalseAlarm] = []
     scripts = 0
     for scripts, seed in enumerate(seeds, start=1):
-        trial = script_of(seed)
+        trial = trial_of_seed(seed)
         found = violation_of(trial, defect)
         if found is not None:
             clean = violation_of(trial)

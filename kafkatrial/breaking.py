@@ -189,7 +189,7 @@ def run_again(directory: Path, targets: list[str] | None, disk: DiskKind | None 
     code = ExitCode.OK
     with interruptible(), TemporaryFolder() as run_dir:
         for number, target in enumerate(targets or [failure.target]):
-            report = run_on(target, failure.round, Path(run_dir) / str(number), disk=disk)
+            report = run_on(target, failure.trial, Path(run_dir) / str(number), disk=disk)
             fails = shows(report, failure.name)
             standing = "still fails" if fails else "did not fail this time (fixed, or flaky)"
             console.print(

@@ -42,9 +42,9 @@ class ChaosProgress:
         match event:
             case ChaosStarted():
                 self._say(_banner(event))
-            case RoundStarted(target, a_round, refused):
+            case RoundStarted(target, trial, refused):
                 self._noted = Text("")
-                self._doing = Text(f"round {len(results.rounds) + 1}: seed {a_round.seed} on {target}")
+                self._doing = Text(f"round {len(results.rounds) + 1}: seed {trial.seed} on {target}")
                 for fault, reason in refused:
                     self._say(Text(printable(f"  left out {fault}: {reason}"), "yellow"))
             case FaultInjected(injected):
@@ -52,8 +52,8 @@ class ChaosProgress:
                 self._say(Text(printable(f"  {injected.timed}{missed}"), "dim"))
             case RoundJudged():
                 self._say(_judged(event))
-            case RoundNotRun(target, a_round, reason):
-                self._say(Text(printable(f"{target} seed {a_round.seed} did not run: {reason}"), "bold red"))
+            case RoundNotRun(target, trial, reason):
+                self._say(Text(printable(f"{target} seed {trial.seed} did not run: {reason}"), "bold red"))
             case ShrinkingStarted(target, seed, name, seconds_max):
                 self._say(Text(f"shrinking {name} of seed {seed} on {target}, at most {seconds_max / 60:.0f} minutes"))
             case Shrunk(failure, directory):
@@ -102,7 +102,7 @@ def _banner(event: ChaosStarted) -> Text:
 
 def _judged(event: RoundJudged) -> Text:
     report = event.report
-    line = Text(f"{event.target} seed {report.round.seed} ")
+    line = Text(f"{event.target} seed {report.trial.seed} ")
     line.append(str(report.verdict), _STYLES[report.verdict])
     line.append(f": {report.acknowledged:,} records acknowledged")
     for acks, lost in sorted(report.lost.items()):

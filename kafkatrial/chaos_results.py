@@ -107,7 +107,7 @@ class ChaosResults:
             "never_reached": self.never_reached,
             "rounds": [_round_json(judged) for judged in self.rounds],
             "not_run": [
-                {"target": each.target, "seed": each.round.seed, "reason": each.reason} for each in self.not_run
+                {"target": each.target, "seed": each.trial.seed, "reason": each.reason} for each in self.not_run
             ],
             "failures": [
                 {
@@ -126,7 +126,7 @@ def _round_json(judged: RoundJudged) -> dict[str, Any]:
     report = judged.report
     return {
         "target": judged.target,
-        "seed": report.round.seed,
+        "seed": report.trial.seed,
         "verdict": str(report.verdict),
         "violations": [{"name": each.name, "text": each.text} for each in report.violations],
         "unknown": list(report.unknown),

@@ -37,20 +37,20 @@ def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = No
             console.print(Text.assemble((each.name, "bold"), "  ", each.text), soft_wrap=True)
         return ExitCode.OK
     sought = finding(name)
-    show(console, Group(Text(sought.text), render_program(printed(sought.round))))
+    show(console, Group(Text(sought.text), render_program(printed(sought.trial))))
     with interruptible():
         codes = [_shown_on(target, sought, disk, console) for target in targets]
     return min(codes, key=_WORST_FIRST.index)
 
 
 def _shown_on(target: str, sought: Finding, disk: DiskKind | None, console: Console) -> ExitCode:
-    fitting = fitted(target, sought.round, disk)
+    fitting = fitted(target, sought.trial, disk)
     if fitting.refused:
         show(console, Text(f"{target}: not applicable: {'; '.join(fitting.refused.values())}", "yellow"))
         return ExitCode.NOTHING_RAN
     with TemporaryFolder() as directory:
         run_dir = Path(directory) / "run"
-        report = run_on(target, sought.round, run_dir, disk=disk)
+        report = run_on(target, sought.trial, run_dir, disk=disk)
         seen = sought.shows(report)
         style = "green" if seen else "bold red"
         said = Text.assemble(f"{target}: ", ("shown" if seen else "not shown", style), f"\n{told(report)}")

@@ -15,7 +15,7 @@ from chaos.simulation.campaign_events import (
     ShrinkingStarted,
     Standing,
 )
-from chaos.simulation.seeds import script_of
+from chaos.simulation.seeds import trial_of_seed
 from chaos.trial.source import printed
 from conformance.events import Event
 from kafkatrial.simulation_results import SimulationResults
@@ -142,7 +142,7 @@ def banner(event: CampaignStarted) -> Text:
     workers = "1 worker" if event.workers == 1 else f"{event.workers} workers"
     text = f"{seeds}{limit}, {workers}, {stop}, defect: {event.defect or 'none'}"
     if event.last == event.first:
-        text += f"\n{printed(script_of(event.first))}"
+        text += f"\n{printed(trial_of_seed(event.first))}"
     return Text(text)
 
 

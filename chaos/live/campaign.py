@@ -129,12 +129,12 @@ class _Session:
     def _run(self, target: str, trial: Trial) -> bool:
         """Run a round as far as the target can do it; false where it can do nothing of it."""
         fitting = fitted(target, trial, self.plan.disk)
-        if not fitting.round.schedule:
+        if not fitting.trial.schedule:
             return False
         refused = tuple((repr(fault), reason) for fault, reason in fitting.refused.items())
         run_dir = self.plan.out / f"{target.replace(':', '-')}-{trial.seed}"
-        self.tell(RoundStarted(target, fitting.round, refused, str(run_dir)))
-        report = self.judged(target, fitting.round, run_dir)
+        self.tell(RoundStarted(target, fitting.trial, refused, str(run_dir)))
+        report = self.judged(target, fitting.trial, run_dir)
         name = "" if report is None else self._shown(report)
         if report is not None and name:
             self.failures += 1
@@ -173,11 +173,11 @@ class _Session:
         plan = self.plan
         deadline_s = time.monotonic() + plan.shrink_seconds_max
         if plan.shrink_seconds_max:
-            self.tell(ShrinkingStarted(target, report.round.seed, name, plan.shrink_seconds_max))
+            self.tell(ShrinkingStarted(target, report.trial.seed, name, plan.shrink_seconds_max))
         trials = _Trials(self, target, name, run_dir, report)
-        shrunk = smallest(report.round, trials.shows, lambda _: time.monotonic() < deadline_s)
-        confirmed = trials.shows(shrunk.round) if plan.shrink_seconds_max else None
-        failure = Failure(target, shrunk.round, name, text_of(trials.report, name), shrunk.runs, confirmed)
+        shrunk = smallest(report.trial, trials.shows, lambda _: time.monotonic() < deadline_s)
+        confirmed = trials.shows(shrunk.trial) if plan.shrink_seconds_max else None
+        failure = Failure(target, shrunk.trial, name, text_of(trials.report, name), shrunk.runs, confirmed)
         directory = plan.failures / failure.directory_name
         save(directory, failure)
         shutil.copytree(trials.best_dir, directory / "run", dirs_exist_ok=True)

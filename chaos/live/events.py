@@ -31,7 +31,7 @@ class RoundStarted(Event):
 
     event: ClassVar[str] = "round-started"
     target: str
-    round: Trial
+    trial: Trial
     refused: tuple[tuple[str, str], ...]
     run_dir: str
 
@@ -61,7 +61,7 @@ class RoundNotRun(Event):
 
     event: ClassVar[str] = "round-not-run"
     target: str
-    round: Trial
+    trial: Trial
     reason: str
 
 

@@ -34,14 +34,14 @@ class NotAFailureError(Exception):
 class Failure:
     """What was found.
 
-    :ivar round: the smallest that showed it.
+    :ivar trial: the smallest that showed it.
     :ivar name: of what it shows: a finding, an anomaly, or what else a report calls a violation.
     :ivar runs: how many rounds shrinking took.
     :ivar is_confirmed: the smallest has shown it twice; else it is flaky, and kept all the same. Null: nobody tried.
     """
 
     target: str
-    round: Trial
+    trial: Trial
     name: str
     text: str
     runs: int = 0
@@ -50,7 +50,7 @@ class Failure:
     @property
     def directory_name(self) -> str:
         """The same for the same failure."""
-        hashed = blake2b(repr(self.round).encode(), digest_size=4).hexdigest()
+        hashed = blake2b(repr(self.trial).encode(), digest_size=4).hexdigest()
         return f"{self.target.replace(':', '-')}-{self.name}-{hashed}"
 
 
@@ -86,14 +86,14 @@ _STANDINGS: Final = {
 
 def program_of(failure: Failure) -> str:
     """The source of a program that runs the round, says what happened, and exits 1 where it shows the same."""
-    found = f"Found with seed {failure.round.seed}, shrunk by {failure.runs} runs. {_STANDINGS[failure.is_confirmed]}"
+    found = f"Found with seed {failure.trial.seed}, shrunk by {failure.runs} runs. {_STANDINGS[failure.is_confirmed]}"
     story = [failure.text, found]
     return _PROGRAM.format(
         title=f"{failure.name} on {failure.target}.",
         story="\n\n".join(fill(_plain(paragraph), _WIDTH) for paragraph in story),
         target=failure.target,
         name=failure.name,
-        round=printed(failure.round, used=len("ROUND = ")),
+        round=printed(failure.trial, used=len("ROUND = ")),
     )
 
 
@@ -109,11 +109,11 @@ def save(directory: Path, failure: Failure) -> None:
         "target": failure.target,
         "name": failure.name,
         "text": failure.text,
-        "seed": failure.round.seed,
+        "seed": failure.trial.seed,
         "runs": failure.runs,
         "is_confirmed": failure.is_confirmed,
     }
-    (directory / FILE_NAME).write_text(document(failure.round, facts), encoding="utf-8")
+    (directory / FILE_NAME).write_text(document(failure.trial, facts), encoding="utf-8")
     (directory / PROGRAM_NAME).write_text(program_of(failure), encoding="utf-8")
 
 

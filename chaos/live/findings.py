@@ -13,7 +13,7 @@ from typing import Final
 from chaos.faults import Cut, Held, HoldRequests, Isolate, Keeps, Kill, Listener, PowerCut, Reset, Role, Timed
 from chaos.live.report import Kept, Report
 from chaos.live.strategies import SOON_MISSED
-from chaos.trial import STEADY_MS, Cluster, OneByOne, Pipelined, Retrying, Tail, Topic, Trial, Workload
+from chaos.trial import STEADY_MS, ClusterSettings, OneByOne, Pipelined, Retrying, Tail, Topic, Trial, Workload
 
 ALL: Final = -1
 """Acks, as the protocol has it."""
@@ -26,7 +26,7 @@ class Finding:
 
     :ivar name: on the command line.
     :ivar text: what is seen.
-    :ivar round: one that shows it.
+    :ivar trial: one that shows it.
     :ivar is_seen: whether a round of this configuration, that violated nothing, has shown it.
     :ivar kinds: of faults from which schedules for it are drawn.
     :ivar is_of_all: every such round has to show it, not only some: that nothing is lost. That is seen where nothing
@@ -35,7 +35,7 @@ class Finding:
 
     name: str
     text: str
-    round: Trial
+    trial: Trial
     is_seen: Callable[[Report], bool]
     kinds: tuple[str, ...]
     is_of_all: bool = False
@@ -72,7 +72,7 @@ def _round(
     if flushes:
         properties["flush.messages"] = "1"
     return Trial(
-        cluster=Cluster(properties=SOON_MISSED),
+        cluster=ClusterSettings(properties=SOON_MISSED),
         topics=(Topic(properties=tuple(properties.items())),),
         clients=workloads,
         schedule=schedule,
@@ -82,7 +82,7 @@ def _round(
 
 def _has_suffered(report: Report) -> bool:
     injected = report.worked.injected
-    return len(injected) == len(report.round.schedule) and all(each.found and not each.refused for each in injected)
+    return len(injected) == len(report.trial.schedule) and all(each.found and not each.refused for each in injected)
 
 
 def _has_killed(report: Report) -> bool:
@@ -205,4 +205,4 @@ FINDINGS: Final = {each.name: each for each in _EVERY}
 
 def search_round(sought: Finding, drawn: Trial) -> Trial:
     """A drawn round's schedule, on the cluster, topic and clients of a finding."""
-    return replace(sought.round, seed=drawn.seed, schedule=drawn.schedule)
+    return replace(sought.trial, seed=drawn.seed, schedule=drawn.schedule)

@@ -76,7 +76,7 @@ class Report:
     :ivar residue: what is left on this machine after the cluster was stopped.
     """
 
-    round: Trial
+    trial: Trial
     target: str
     judgement: Judgement
     worked: Worked
@@ -152,7 +152,7 @@ def report_of(history: History, trial: Trial, target: str, worked: Worked) -> Re
     properties = Settings({topic.name: dict(topic.properties)}, history.run.cluster, ())
     needed = min(properties.numbers(topic.name, "min.insync.replicas"), default=1)
     return Report(
-        round=trial,
+        trial=trial,
         target=target,
         judgement=judge_history(history),
         worked=worked,

@@ -27,7 +27,7 @@ from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.stage import Event
 from fixtures.clients.topic_ids import topic_id_from_text
-from linearizability.history.recorder import Send
+from linearizability.history.recorder import Sent
 
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _TIMEOUT_MS: Final = 5_000
@@ -111,7 +111,7 @@ class RetryingProducer:
         op_id = self._surroundings.recorder.invoke(
             self._process,
             "produce",
-            sends=[Send(each.value, each.key, record.timestamp_ms) for each, record in contents],
+            sends=[Sent(each.value, each.key, record.timestamp_ms) for each, record in contents],
             topic=self._surroundings.topic,
             topic_id=self._surroundings.topic_ids.get(self._surroundings.topic),
             partition=self._partition,

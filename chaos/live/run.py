@@ -107,7 +107,7 @@ class _Healing:
         self._surroundings = surroundings
         self._nodes = [node.id for node in target.nodes]
         self._view = view
-        self._round = trial
+        self._trial = trial
         self._cancelled = target.stage.event()
         self._over = target.stage.event()
         self._begun = False
@@ -156,14 +156,14 @@ class _Healing:
     def _suffer_and_recover(self) -> None:
         self.injector()
         self._recover()
-        self._cancelled.wait(self._round.healed_ms / 1000)
+        self._cancelled.wait(self._trial.healed_ms / 1000)
 
     def _recover(self) -> None:
         """Wait until the cluster is in order, or its time for that is over."""
         clock = self._surroundings.target.transport
         self.recovery_s = None
         self._healed_s, healed_ns = clock.monotonic(), clock.monotonic_ns()
-        may_be_unregistered = any(isinstance(timed.fault, Unregister) for timed in self._round.schedule)
+        may_be_unregistered = any(isinstance(timed.fault, Unregister) for timed in self._trial.schedule)
         while not self._cancelled.is_set() and self.left_s > 0:
             if may_be_unregistered and self.left_s < self.bound_s / 2:
                 self.injector.nodes.start_anew()

@@ -27,7 +27,7 @@ class Fitted:
     :ivar refused: what it cannot, each with the reason.
     """
 
-    round: Trial
+    trial: Trial
     refused: dict[Fault, str]
 
 

@@ -24,7 +24,7 @@ _SHORT_MS: Final = 1_000
 class Smallest:
     """The result, and how many rounds ran on the way to it."""
 
-    round: Trial
+    trial: Trial
     runs: int
 
 

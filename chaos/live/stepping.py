@@ -17,12 +17,12 @@ from chaos.simulation.clients.client import Client, Steps
 from chaos.simulation.clients.consumer import Consumer
 from chaos.simulation.clients.process import Behaviour, MalformedAnswerError, Process, Sleep
 from chaos.simulation.clients.producer import Producer
-from chaos.simulation.clients.raw import RawClient
+from chaos.simulation.clients.raw import RequestClient
 from chaos.simulation.clients.view import Place
-from chaos.trial import CLIENTS_MS, Send, SteppingClient, Trial
+from chaos.trial import CLIENTS_MS, SendBatches, SteppingClient, Trial
 from chaos.trial import Consumer as ConsumerSteps
 from chaos.trial import Producer as ProducerSteps
-from chaos.trial import RawClient as RawClientSteps
+from chaos.trial import RequestClient as RequestClientSteps
 from conformance.concurrent.script import Phase
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.stage import Event
@@ -142,8 +142,8 @@ class SteppingClients:
                 Producer(process, surroundings, steps).run()
             case ConsumerSteps():
                 Consumer(process, surroundings, steps).run()
-            case RawClientSteps():
-                RawClient(process, surroundings, steps).run()
+            case RequestClientSteps():
+                RequestClient(process, surroundings, steps).run()
         return process
 
     def _reading_back(self, environment: SocketEnvironment) -> list[Process]:
@@ -156,7 +156,7 @@ class SteppingClients:
         places = yield from _places(Client(process, surroundings), self._other_topics)
         if places:
             writing = self._process(environment)
-            sends = tuple(Send(topic=topic, partition=partition, keys=1) for topic, partition in places)
+            sends = tuple(SendBatches(topic=topic, partition=partition, keys=1) for topic, partition in places)
             producer = Producer(writing, surroundings, ProducerSteps(steps=sends, idempotent=False))
             producer.run()
             while not writing.is_done:

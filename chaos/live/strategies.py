@@ -22,7 +22,7 @@ from chaos.simulation.shape import Shape
 from chaos.trial import (
     STEADY_MS,
     Administrator,
-    Cluster,
+    ClusterSettings,
     Committer,
     Keyed,
     LeaderReader,
@@ -86,7 +86,7 @@ def rounds(draw: st.DrawFn, kinds: tuple[str, ...]) -> Trial:
     compacts = _COMPACTS_SOON if properties[-len(_COMPACTED) :] == _COMPACTED else ()
     ((name, partitions),) = shape.topics
     return Trial(
-        cluster=Cluster(shape.nodes, (), (*SOON_MISSED, *compacts, *draw(_lags()))),
+        cluster=ClusterSettings(shape.nodes, (), (*SOON_MISSED, *compacts, *draw(_lags()))),
         topics=(Topic(name, partitions, shape.replication_factor, properties),),
         clients=tuple(workloads),
         schedule=draw(schedules(shape, in_play)),

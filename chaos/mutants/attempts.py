@@ -12,7 +12,7 @@ from pathlib import Path
 from chaos.defects.saved import COUNTEREXAMPLES, saved_counterexample
 from chaos.simulation.examination import AT_ONCE, EXAMS
 from chaos.simulation.run import run
-from chaos.simulation.seeds import script_of
+from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.target import Simulation
 from chaos.trial import Topic, Trial
 from conformance.engine import run_requirements
@@ -52,7 +52,7 @@ def attempt(name: str) -> str:
 def _script(name: str) -> Trial:
     """Of a seed, of the defect that it has shown, or of nothing but exams, by its seed."""
     if name.isdecimal():
-        return script_of(int(name))
+        return trial_of_seed(int(name))
     if name.startswith(_EXAMS):
         return Trial(topics=(Topic(partitions=2),), seed=int(name.removeprefix(_EXAMS)))
     saved = saved_counterexample(name)

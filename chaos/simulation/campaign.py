@@ -24,7 +24,7 @@ from chaos.simulation.campaign_events import (
 )
 from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.saved import Saved
-from chaos.simulation.seeds import script_of
+from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.work import ENDLESS, RunScripts, RunSeeds, ShrinkSeeds
 from chaos.simulation.workers import in_order
 from conformance.events import Event
@@ -149,7 +149,7 @@ def _shrink(plan: Plan, failing: Sequence[SeedRan]) -> Generator[Event, None, No
 
 def _unshrunk(plan: Plan, ran: SeedRan) -> Counterexample:
     return Counterexample(
-        trial=script_of(ran.seed),
+        trial=trial_of_seed(ran.seed),
         name=ran.name,
         text=ran.text,
         seed=ran.seed,

@@ -16,36 +16,36 @@ from chaos.simulation.choice import chosen
 from chaos.simulation.clients.descriptions import SUBJECTS
 from chaos.simulation.shape import Shape
 from chaos.trial import (
-    AddPartitions,
-    AlterTopic,
-    AskEnd,
-    AskEpochEnd,
-    AskMetadata,
-    AskVersions,
-    AwaitOutcomes,
+    AlterTopicConfig,
+    ApiVersions,
     Client,
-    Commit,
+    CommitOffsets,
     Consumer,
     ConsumerStep,
+    CreatePartitions,
     CreateTopic,
     DeleteRecords,
     DeleteTopic,
     Describe,
-    ElectPreferred,
+    ElectPreferredLeader,
+    Fetch,
     FetchOffsets,
-    MovePartition,
+    Flush,
+    Idle,
+    ListOffsets,
+    MalformedRequest,
+    Metadata,
     Node,
+    OffsetForLeaderEpoch,
     Poll,
+    Produce,
     Producer,
     ProducerStep,
-    RawClient,
     RawStep,
-    ReadAt,
-    Rest,
+    ReassignPartition,
+    RequestClient,
     Seek,
-    Send,
-    SendNonsense,
-    SendOnce,
+    SendBatches,
 )
 
 T = TypeVar("T")
@@ -78,8 +78,8 @@ def _pauses() -> SearchStrategy[int]:
 
 
 @cache
-def _rests() -> SearchStrategy[Rest]:
-    return st.builds(Rest, st.integers(0, 3_000))
+def _rests() -> SearchStrategy[Idle]:
+    return st.builds(Idle, st.integers(0, 3_000))
 
 
 def _at(shape: Shape, make: Callable[..., T], **fields: SearchStrategy[Any]) -> SearchStrategy[T]:
@@ -102,7 +102,7 @@ def _as_tuple(values: list[T]) -> tuple[T, ...]:
 def _producers(shape: Shape, *, idempotent: bool, acks: int = -1) -> SearchStrategy[Producer]:
     sends: SearchStrategy[ProducerStep] = _at(
         shape,
-        Send,
+        SendBatches,
         batches=st.integers(1, 20),
         records=chosen(st.just(1), st.integers(1, 6)),
         pause_ms=_pauses(),
@@ -111,7 +111,7 @@ def _producers(shape: Shape, *, idempotent: bool, acks: int = -1) -> SearchStrat
     )
     return st.builds(
         Producer,
-        steps=_steps(sends, sends, sends, _rests(), st.just(AwaitOutcomes())),
+        steps=_steps(sends, sends, sends, _rests(), st.just(Flush())),
         idempotent=st.just(idempotent),
         acks=st.just(acks),
         in_flight_max=st.sampled_from((5, 1, 3)),
@@ -127,7 +127,9 @@ def _producers(shape: Shape, *, idempotent: bool, acks: int = -1) -> SearchStrat
 def _consumers(shape: Shape, *, group: str = "") -> SearchStrategy[Consumer]:
     polls: SearchStrategy[ConsumerStep] = st.builds(Poll, st.integers(1, 15), _pauses())
     if group:
-        steps = _steps(polls, st.just(Commit()), polls, st.just(Commit()), st.just(FetchOffsets()), _rests())
+        steps = _steps(
+            polls, st.just(CommitOffsets()), polls, st.just(CommitOffsets()), st.just(FetchOffsets()), _rests()
+        )
     else:
         seeks: SearchStrategy[ConsumerStep] = _at(shape, Seek, offset=_offsets())
         steps = _steps(polls, polls, polls, seeks, _rests())
@@ -159,9 +161,9 @@ def _offsets() -> SearchStrategy[int | None]:
 # --- raw clients
 
 
-def _raw(steps: Callable[[Shape], SearchStrategy[RawStep]], shape: Shape) -> SearchStrategy[RawClient]:
+def _raw(steps: Callable[[Shape], SearchStrategy[RawStep]], shape: Shape) -> SearchStrategy[RequestClient]:
     drawn = steps(shape)
-    return st.builds(RawClient, _steps(drawn, drawn, drawn, _rests()), st.sampled_from((2_000, 300)))
+    return st.builds(RequestClient, _steps(drawn, drawn, drawn, _rests()), st.sampled_from((2_000, 300)))
 
 
 @cache
@@ -175,27 +177,27 @@ def _questions(shape: Shape) -> SearchStrategy[RawStep]:
     times = st.integers(1, 6)
     ends = _at(
         shape,
-        AskEnd,
+        ListOffsets,
         times=times,
         pause_ms=_pauses(),
         node=_asked(shape),
         isolation=_isolations(),
         timestamp=st.sampled_from((-1, -1, -2, -1, -2, -3, 1_000, 4_000)),
     )
-    epochs = _at(shape, AskEpochEnd, epochs_ago=st.integers(0, 3))
-    metadata = st.builds(AskMetadata, times, _pauses(), st.sampled_from(names), _asked(shape))
-    return chosen(ends, epochs, ends, epochs, metadata, st.builds(AskVersions, _asked(shape)))
+    epochs = _at(shape, OffsetForLeaderEpoch, epochs_ago=st.integers(0, 3))
+    metadata = st.builds(Metadata, times, _pauses(), st.sampled_from(names), _asked(shape))
+    return chosen(ends, epochs, ends, epochs, metadata, st.builds(ApiVersions, _asked(shape)))
 
 
 def _reads(shape: Shape) -> SearchStrategy[RawStep]:
-    return _at(shape, ReadAt, offset=_offsets(), node=_asked(shape), epoch_ahead=st.sampled_from((None, 0, -1, 1)))
+    return _at(shape, Fetch, offset=_offsets(), node=_asked(shape), epoch_ahead=st.sampled_from((None, 0, -1, 1)))
 
 
 def _batches(shape: Shape) -> SearchStrategy[RawStep]:
     """Batches that are sent once, some of them twice, out of sequence or damaged."""
     honest = _at(
         shape,
-        SendOnce,
+        Produce,
         records=st.integers(1, 4),
         node=_asked(shape),
         acks=st.sampled_from((-1, -1, 1, 0)),
@@ -203,7 +205,7 @@ def _batches(shape: Shape) -> SearchStrategy[RawStep]:
     )
     odd = _at(
         shape,
-        SendOnce,
+        Produce,
         copies=st.integers(1, 3),
         idempotent=st.just(True),
         skips=st.sampled_from((0, 0, 1, 5)),
@@ -212,18 +214,18 @@ def _batches(shape: Shape) -> SearchStrategy[RawStep]:
     return chosen(honest, odd)
 
 
-def _wrapping(shape: Shape) -> SearchStrategy[RawClient]:
+def _wrapping(shape: Shape) -> SearchStrategy[RequestClient]:
     """Batches whose sequences come to the largest one, and begin again at 0."""
     batches: SearchStrategy[RawStep] = _at(
         shape,
-        SendOnce,
+        Produce,
         records=st.integers(1, 4),
         copies=st.sampled_from((1, 1, 2)),
         idempotent=st.just(True),
         skips=st.sampled_from((0, 0, 0, 1)),
     )
     return st.builds(
-        RawClient,
+        RequestClient,
         _steps(batches, batches, batches, _rests()),
         st.sampled_from((2_000, 300)),
         st.integers(1, 8).map(lambda missing: 2**31 - missing),
@@ -232,7 +234,7 @@ def _wrapping(shape: Shape) -> SearchStrategy[RawClient]:
 
 def _nonsense(shape: Shape) -> SearchStrategy[RawStep]:
     versions, sizes = st.sampled_from((99, 0, 1, 7, 12)), st.sampled_from((16, 0, 4, 300))
-    return st.builds(SendNonsense, st.integers(0, 70), versions, sizes, _asked(shape))
+    return st.builds(MalformedRequest, st.integers(0, 70), versions, sizes, _asked(shape))
 
 
 def _deletions(shape: Shape) -> SearchStrategy[RawStep]:
@@ -243,30 +245,33 @@ def _topics(shape: Shape) -> SearchStrategy[RawStep]:
     own = [name for name, _ in shape.topics]
     names = st.sampled_from((_EXTRA_TOPIC, _EXTRA_TOPIC, own[-1]))
     creations = st.builds(CreateTopic, names, st.integers(1, 3), st.integers(1, min(3, len(shape.brokers)) + 1))
-    additions = st.builds(AddPartitions, st.integers(2, 4), st.sampled_from(own))
+    additions = st.builds(CreatePartitions, st.integers(2, 4), st.sampled_from(own))
     return chosen(creations, st.builds(DeleteTopic, names), additions)
 
 
 def _alterations(shape: Shape) -> SearchStrategy[RawStep]:
     names = [name for name, _ in shape.topics]
     settable = chosen(
-        *(st.builds(AlterTopic, st.just(name), st.just(value), st.sampled_from(names)) for name, value in _ALTERATIONS)
+        *(
+            st.builds(AlterTopicConfig, st.just(name), st.just(value), st.sampled_from(names))
+            for name, value in _ALTERATIONS
+        )
     )
     refused = chosen(
         *(
-            st.builds(AlterTopic, st.just(name), st.just(value), st.sampled_from((*names, _NO_TOPIC)))
+            st.builds(AlterTopicConfig, st.just(name), st.just(value), st.sampled_from((*names, _NO_TOPIC)))
             for name, value in _REFUSED
         )
     )
-    tried = st.builds(AlterTopic, st.just("retention.ms"), st.just("1"), st.sampled_from(names), st.just(True))
+    tried = st.builds(AlterTopicConfig, st.just("retention.ms"), st.just("1"), st.sampled_from(names), st.just(True))
     return chosen(settable, settable, settable, refused, tried)
 
 
 def _movements(shape: Shape) -> SearchStrategy[RawStep]:
     nodes = st.sampled_from((*shape.brokers * 3, _NO_NODE))
     replicas = st.lists(nodes, min_size=1, max_size=3, unique=True).map(_as_tuple)
-    moves = _at(shape, MovePartition, replicas=chosen(*(replicas,) * 4, st.none()))
-    return chosen(moves, _at(shape, ElectPreferred))
+    moves = _at(shape, ReassignPartition, replicas=chosen(*(replicas,) * 4, st.none()))
+    return chosen(moves, _at(shape, ElectPreferredLeader))
 
 
 def _descriptions(shape: Shape) -> SearchStrategy[RawStep]:

@@ -6,7 +6,7 @@ from textwrap import fill
 
 from chaos.simulation.run import Outcome, run
 from chaos.simulation.seeding import seeded
-from chaos.trial import Client, Poll, Send, SteppingClient, Trial
+from chaos.trial import Client, Poll, SendBatches, SteppingClient, Trial
 from chaos.trial.source import printed
 from linearizability.printable import PROGRAM_MAX, printable
 
@@ -54,7 +54,8 @@ def operations_of(client: Client) -> int:
     if not isinstance(client, SteppingClient):
         return 1
     return sum(
-        step.batches if isinstance(step, Send) else step.times if isinstance(step, Poll) else 1 for step in client.steps
+        step.batches if isinstance(step, SendBatches) else step.times if isinstance(step, Poll) else 1
+        for step in client.steps
     )
 
 

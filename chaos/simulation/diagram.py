@@ -56,7 +56,7 @@ def _facts(found: Counterexample) -> tuple[tuple[str, str], ...]:
     return (
         ("Found by", "a trial that was written" if found.seed is None else found.command),
         ("Defect", found.defect or "none"),
-        ("Script", found.size),
+        ("Trial", found.size),
         ("Digest", found.digest),
     )
 

@@ -16,15 +16,15 @@ from chaos.simulation.clients.producer import Producer
 from chaos.simulation.clients.view import Place
 from chaos.simulation.stage import SimulatedStage
 from chaos.simulation.transport import PLACE
-from chaos.trial import Consumer as ConsumerScript
-from chaos.trial import Producer as ProducerScript
+from chaos.trial import Consumer as ConsumerSteps
+from chaos.trial import Producer as ProducerSteps
 from fixtures.clients import drivers
 from fixtures.clients.confluent import Properties
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome
 from fixtures.clients.payload import from_record
 from fixtures.clients.record_batch import Record
 from fixtures.clients.topic_ids import topic_id_from_text
-from linearizability.history.recorder import Read, Recorder, Send
+from linearizability.history.recorder import Read, Recorder, Sent
 from reference_broker.simulation.cluster import SimulatedCluster
 
 _IN_FLIGHT_MAX: Final = 5
@@ -54,7 +54,7 @@ class SimulatedDrivers:
         properties: Properties,
     ) -> drivers.Producer:
         """A producing process. Of librdkafka's properties it heeds those that a script sets."""
-        settings = ProducerScript(
+        settings = ProducerSteps(
             idempotent=idempotent,
             acks=acks,
             delivery_timeout_ms=delivery_timeout_ms,
@@ -116,7 +116,7 @@ class _DrivenProducer:
         self,
         process: Process,
         surroundings: Surroundings,
-        settings: ProducerScript,
+        settings: ProducerSteps,
         *,
         batching: _Batching,
         stage: SimulatedStage,
@@ -143,7 +143,7 @@ class _DrivenProducer:
         op_id = self._recorder.invoke(
             self._process.number,
             "produce",
-            sends=[Send(contents.value, contents.key, record.timestamp_ms)],
+            sends=[Sent(contents.value, contents.key, record.timestamp_ms)],
             topic=topic,
             topic_id=self._topic_ids.get(topic),
             partition=partition,
@@ -210,7 +210,7 @@ class _DrivenConsumer:
 
     def assign(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Read these partitions from these offsets on."""
-        settings = ConsumerScript(partitions=tuple(offsets), isolation=self._isolation, max_wait_ms=_FETCH_WAIT_MAX_MS)
+        settings = ConsumerSteps(partitions=tuple(offsets), isolation=self._isolation, max_wait_ms=_FETCH_WAIT_MAX_MS)
         self._consumer = Consumer(self._process, self._surroundings, settings)
         self._consumer.assign(offsets)
 

@@ -31,7 +31,7 @@ from chaos.simulation.clients.questions import alter_topic
 from chaos.simulation.network_faults import NetworkFaults
 from chaos.simulation.node_faults import Administer, NodeFaults
 from chaos.simulation.roles import Roles
-from chaos.trial import AlterTopic, MovePartition
+from chaos.trial import AlterTopicConfig, ReassignPartition
 from fixtures.clients.recorded_admin import Election
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -132,11 +132,11 @@ class Injector:
         match fault:
             case Configure(name, value):
                 over = begun(self._recorder, fault, self._topic)
-                self._administer(administer(AlterTopic(name, value, self._topic)))
+                self._administer(administer(AlterTopicConfig(name, value, self._topic)))
 
                 def heal() -> None:
                     question = alter_topic(self._topic, name, None)
-                    taken_back = administer(AlterTopic(name, value, self._topic))
+                    taken_back = administer(AlterTopicConfig(name, value, self._topic))
                     self._administer(Request(taken_back.f, self._topic, None, question, taken_back.codes_of))
                     over.close()
 
@@ -150,5 +150,5 @@ class Injector:
                 self._administer(elect(self._topic, 0, Election.UNCLEAN if unclean else Election.PREFERRED))
             case Reassign(replicas):
                 over = begun(self._recorder, fault, f"{self._topic}-0")
-                self._administer(administer(MovePartition(replicas, self._topic)))
+                self._administer(administer(ReassignPartition(replicas, self._topic)))
         return over.close

@@ -27,7 +27,7 @@ from chaos.simulation.clients.client import Surroundings
 from chaos.simulation.clients.consumer import Consumer
 from chaos.simulation.clients.process import Behaviour, MalformedAnswerError, Process, Sleep
 from chaos.simulation.clients.producer import Producer
-from chaos.simulation.clients.raw import RawClient
+from chaos.simulation.clients.raw import RequestClient
 from chaos.simulation.clients.view import Place
 from chaos.simulation.examination import exams_of, facts_of, take
 from chaos.simulation.forfeits import Forfeits
@@ -36,11 +36,11 @@ from chaos.simulation.inject import Injector
 from chaos.simulation.judge import Violation, judge, replicas_differ
 from chaos.simulation.recording import Narrator, Record, RecordingTrace
 from chaos.simulation.roles import Roles
-from chaos.trial import CLIENTS_MS, CreateTopic, Send, Trial
+from chaos.trial import CLIENTS_MS, CreateTopic, SendBatches, Trial
 from chaos.trial import Client as ClientScript
-from chaos.trial import Consumer as ConsumerScript
-from chaos.trial import Producer as ProducerScript
-from chaos.trial import RawClient as RawClientScript
+from chaos.trial import Consumer as ConsumerSteps
+from chaos.trial import Producer as ProducerSteps
+from chaos.trial import RequestClient as RequestClientSteps
 from chaos.trial.unrolled import unrolled
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.history.reader import History
@@ -256,8 +256,8 @@ class _Run:
     def _heal(self) -> None:
         self._await_order("after the faults")
         places = [place for place in self._places() if place[0] != CONSUMER_OFFSETS_TOPIC]
-        probe = ProducerScript(
-            steps=tuple(Send(topic=topic, partition=partition, keys=1) for topic, partition in places),
+        probe = ProducerSteps(
+            steps=tuple(SendBatches(topic=topic, partition=partition, keys=1) for topic, partition in places),
             idempotent=False,
             delivery_timeout_ms=CONVERGE_MS,
         )
@@ -279,11 +279,11 @@ class _Run:
     def _drain(self) -> None:
         places = [place for place in self._places() if place[0] != CONSUMER_OFFSETS_TOPIC]
         if places:
-            consumer = Consumer(self._process(), self.surroundings, ConsumerScript(partitions=tuple(places)))
+            consumer = Consumer(self._process(), self.surroundings, ConsumerSteps(partitions=tuple(places)))
             self._do(consumer.drain(), DRAIN_MS, "a fresh consumer did not get to the end of every partition")
         for client in self.trial.clients:
-            if isinstance(client, ConsumerScript) and client.group:
-                reader = Consumer(self._process(), self.surroundings, ConsumerScript(group=client.group))
+            if isinstance(client, ConsumerSteps) and client.group:
+                reader = Consumer(self._process(), self.surroundings, ConsumerSteps(group=client.group))
                 for _ in range(2):
                     steps = _until_fetched(reader, client.partitions)
                     self._do(steps, DRAIN_MS, f"nobody tells the offsets of group {client.group}")
@@ -353,20 +353,20 @@ class _Run:
     def _start(self, number: int, client: ClientScript) -> Process:
         process = Process(number, self.cluster)
         match client:
-            case ProducerScript():
+            case ProducerSteps():
                 Producer(process, self.surroundings, client).run()
-            case ConsumerScript():
+            case ConsumerSteps():
                 Consumer(process, self.surroundings, client).run()
-            case RawClientScript():
-                RawClient(process, self.surroundings, client).run()
+            case RequestClientSteps():
+                RequestClient(process, self.surroundings, client).run()
         return process
 
     def _process(self) -> Process:
         self._helpers += 1
         return Process(_FIRST_HELPER + self._helpers, self.cluster)
 
-    def _raw(self) -> RawClient:
-        return RawClient(self._process(), self.surroundings, RawClientScript())
+    def _raw(self) -> RequestClient:
+        return RequestClient(self._process(), self.surroundings, RequestClientSteps())
 
     def _do(self, steps: Behaviour, within_ms: int, otherwise: str) -> None:
         """Let a helper do something."""
@@ -387,7 +387,7 @@ class _Run:
         helper.process.start(helper.administer(request))
 
 
-def _until_done(client: RawClient, step: CreateTopic) -> Behaviour:
+def _until_done(client: RequestClient, step: CreateTopic) -> Behaviour:
     """Create a topic, however often that has to be asked for."""
     while (yield from client.administer_step(step)) not in {None, "TOPIC_ALREADY_EXISTS"}:
         yield Sleep(100)

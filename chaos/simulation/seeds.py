@@ -19,7 +19,7 @@ _BYTES: Final = 8_192
 """What Hypothesis takes for one example at most; a trial takes a tenth."""
 
 
-def script_of(seed: int) -> Trial:
+def trial_of_seed(seed: int) -> Trial:
     """The trial of a seed. Bytes that are no trial, since a filter refused what they gave, are passed over."""
     random = Random(seed)
     draw, drawn = _drawing()

@@ -21,7 +21,7 @@ from chaos.simulation.choice import chosen
 from chaos.simulation.client_strategies import CLIENT_KINDS, client_lists
 from chaos.simulation.fault_strategies import SIMULATED_KINDS, schedules
 from chaos.simulation.shape import Shape
-from chaos.trial import Client, Cluster, Producer, Send, Topic, Trial
+from chaos.trial import Client, ClusterSettings, Producer, SendBatches, Topic, Trial
 
 _SEED_MAX: Final = 2**32 - 1
 
@@ -119,7 +119,7 @@ def trials(draw: st.DrawFn) -> Trial:
     swarm = draw(_swarms())
     shape = swarm.shape
     return Trial(
-        cluster=Cluster(shape.nodes, shape.roles, _drawn(draw, swarm.cluster_settings, swarm.fixed(1))),
+        cluster=ClusterSettings(shape.nodes, shape.roles, _drawn(draw, swarm.cluster_settings, swarm.fixed(1))),
         topics=tuple(
             Topic(name, partitions, shape.replication_factor, _drawn(draw, swarm.topic_settings, swarm.fixed(0)))
             for name, partitions in shape.topics
@@ -145,7 +145,7 @@ def _keyed(producer: Producer) -> Producer:
     return replace(
         producer,
         steps=tuple(
-            replace(step, keys=max(step.keys, 2)) if isinstance(step, Send) else step for step in producer.steps
+            replace(step, keys=max(step.keys, 2)) if isinstance(step, SendBatches) else step for step in producer.steps
         ),
     )
 

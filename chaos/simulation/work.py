@@ -13,7 +13,7 @@ from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.run import Outcome, run
 from chaos.simulation.seeding import seeded
-from chaos.simulation.seeds import script_of
+from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.shrinking import smallest
 from chaos.trial import Trial
 
@@ -94,7 +94,7 @@ class ShrinkSeeds:
             return violation is not None and violation.name == name
 
         found = smallest(
-            script_of(seed), violates, runs_max=self.runs_max, time_is_up=lambda: time.process_time() >= deadline_s
+            trial_of_seed(seed), violates, runs_max=self.runs_max, time_is_up=lambda: time.process_time() >= deadline_s
         )
         first, second = run(found.trial), run(found.trial)
         violation = second.violation
@@ -113,7 +113,7 @@ class ShrinkSeeds:
 
 def _run_seed(seed: int) -> SeedRan:
     began_s = time.process_time()
-    return seed_ran(seed, run(script_of(seed)), time.process_time() - began_s)
+    return seed_ran(seed, run(trial_of_seed(seed)), time.process_time() - began_s)
 
 
 def seed_ran(seed: int, outcome: Outcome, seconds: float) -> SeedRan:

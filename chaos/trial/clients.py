@@ -1,4 +1,4 @@
-"""Clients of a trial that go from step to step: producers, consumers and raw clients.
+"""Clients of a trial that go from step to step: producers, consumers and clients of single requests.
 
 They are state machines without IO (`chaos.simulation.clients`): the simulation drives them in virtual time, and
 `chaos.live.stepping` over sockets. A client begins with the steady phase and goes from step to step, whatever the
@@ -14,8 +14,8 @@ from conformance.concurrent.moves import AsPython
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Rest(AsPython):
-    """Do nothing for a while; answers still come in."""
+class Idle(AsPython):
+    """Send nothing for a while; responses are still received."""
 
     duration_ms: int
 
@@ -24,11 +24,11 @@ class Rest(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Send(AsPython):
-    """Send so many batches to a partition, with a pause after each; nothing waits for an outcome.
+class SendBatches(AsPython):
+    """Send batches to a partition, with a pause after each; nothing waits for an outcome.
 
-    :param value_bytes: of each record's value; shorter than a payload can be is as short as it can be.
-    :param keys: how many different ones the records have, by turns; 0: none.
+    :param value_bytes: size of each record's value, at least that of a payload.
+    :param keys: number of different keys, used in turn; 0: the records have no key.
     """
 
     batches: int = 1
@@ -41,11 +41,11 @@ class Send(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AwaitOutcomes(AsPython):
-    """Send nothing until every batch has its outcome."""
+class Flush(AsPython):
+    """Send nothing until every batch has its outcome, as `KafkaProducer.flush`."""
 
 
-ProducerStep = Send | AwaitOutcomes | Rest
+ProducerStep = SendBatches | Flush | Idle
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,9 +53,9 @@ class Producer(AsPython):
     """A producer that retries until `delivery_timeout_ms`, as Kafka's do.
 
     :param idempotent: with a producer id, epochs and sequences; needs acks -1.
-    :param in_flight_max: batches that wait for an answer, by partition.
-    :param by_name: speaks the last version of Produce that names a topic by its name, not by its id.
-    :param compression: of its batches, as Kafka's `compression.type` has it.
+    :param in_flight_max: batches without a response, for each partition.
+    :param by_name: uses the last version of Produce with topic names instead of topic ids.
+    :param compression: Kafka's `compression.type`.
     """
 
     steps: tuple[ProducerStep, ...] = ()
@@ -74,27 +74,27 @@ class Producer(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Poll(AsPython):
-    """Fetch so many times, from its partitions by turns, with a pause after each."""
+    """Fetch from its partitions in turn, `times` times, with a pause after each."""
 
     times: int = 1
     pause_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Commit(AsPython):
+class CommitOffsets(AsPython):
     """Commit the positions of its partitions to its group."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FetchOffsets(AsPython):
-    """Ask for what its group has committed."""
+    """Fetch the offsets that its group has committed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Seek(AsPython):
-    """Go on reading elsewhere.
+    """Set the position of a partition.
 
-    :param offset: null: at the end, as ListOffsets answers it.
+    :param offset: null: the end offset that ListOffsets returns.
     """
 
     offset: int | None = 0
@@ -102,7 +102,7 @@ class Seek(AsPython):
     partition: int = 0
 
 
-ConsumerStep = Poll | Commit | FetchOffsets | Seek | Rest
+ConsumerStep = Poll | CommitOffsets | FetchOffsets | Seek | Idle
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -110,9 +110,9 @@ class Consumer(AsPython):
     """A consumer that assigned itself its partitions, from offset 0 on.
 
     :param partitions: topics and partition numbers.
-    :param group: where it commits offsets; empty: nowhere.
-    :param checks_epochs: says in its fetches which epoch it knows, and looks where the one before ended (KIP-320).
-    :param by_name: speaks the last version of Fetch that names a topic by its name, not by its id.
+    :param group: consumer group that it commits offsets to; empty: none.
+    :param checks_epochs: sends its leader epoch in Fetch, and detects truncation by OffsetForLeaderEpoch (KIP-320).
+    :param by_name: uses the last version of Fetch with topic names instead of topic ids.
     """
 
     steps: tuple[ConsumerStep, ...] = ()
@@ -125,14 +125,14 @@ class Consumer(AsPython):
     by_name: bool = False
 
 
-# --- a raw client
+# --- a client of single requests
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AskEnd(AsPython):
-    """ListOffsets, so many times, with a pause after each.
+class ListOffsets(AsPython):
+    """Send ListOffsets, `times` times, with a pause after each.
 
-    :param node: whom to ask; null: whoever leads as far as the client knows.
+    :param node: destination; null: the leader in the client's metadata.
     :param timestamp: -1 the end, -2 the start, -3 the record of the largest time; else milliseconds since the clients
         began, of which the first record that is not older is wanted.
     """
@@ -147,8 +147,8 @@ class AskEnd(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AskEpochEnd(AsPython):
-    """OffsetForLeaderEpoch, asked of the leader, for the epoch so many before its own."""
+class OffsetForLeaderEpoch(AsPython):
+    """Send OffsetForLeaderEpoch to the leader, for the epoch `epochs_ago` before its own."""
 
     epochs_ago: int = 1
     topic: str = "a"
@@ -156,8 +156,8 @@ class AskEpochEnd(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AskMetadata(AsPython):
-    """Metadata, so many times, with a pause after each; null: of any node."""
+class Metadata(AsPython):
+    """Send Metadata, `times` times, with a pause after each. `node` is null: to any node."""
 
     times: int = 1
     pause_ms: int = 0
@@ -166,19 +166,19 @@ class AskMetadata(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AskVersions(AsPython):
-    """ApiVersions, and from then on each request in the newest version that this node and the client know."""
+class ApiVersions(AsPython):
+    """Send ApiVersions; later requests to this node use the newest version that both support."""
 
     node: Node | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReadAt(AsPython):
-    """One fetch.
+class Fetch(AsPython):
+    """Send one Fetch.
 
-    :param node: whom to ask; null: whoever leads as far as the client knows.
-    :param offset: null: at the high watermark that the client heard last.
-    :param epoch_ahead: what the client claims to know of the leader epoch, relative to what it knows; null: nothing.
+    :param node: destination; null: the leader in the client's metadata.
+    :param offset: null: the high watermark of the latest response.
+    :param epoch_ahead: leader epoch in the request, relative to the one in the client's metadata; null: none.
     """
 
     offset: int | None = 0
@@ -189,14 +189,14 @@ class ReadAt(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SendOnce(AsPython):
-    """Send one batch and wait for its answer, without any retry.
+class Produce(AsPython):
+    """Send one batch and wait for its response, without any retry.
 
-    :param node: whom to send it to; null: whoever leads as far as the client knows.
-    :param copies: the same bytes, so many times, one after the other.
-    :param idempotent: with a producer id of this client's own, and sequences.
-    :param skips: sequences that are left out before it.
-    :param corrupt: a bit of the records is wrong, so that the checksum does not match.
+    :param node: destination; null: the leader in the client's metadata.
+    :param copies: number of times that the same bytes are sent, one after the other.
+    :param idempotent: with this client's producer id, and sequence numbers.
+    :param skips: number of sequence numbers that are skipped before the batch.
+    :param corrupt: a bit of the records is flipped, so that the CRC does not match.
     """
 
     records: int = 1
@@ -212,10 +212,10 @@ class SendOnce(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SendNonsense(AsPython):
-    """Send bytes that are no request, or one of a version that nobody has.
+class MalformedRequest(AsPython):
+    """Send bytes that are no request, or a request of an unsupported version.
 
-    :param api_key: of the header; the body is `size` bytes that say nothing.
+    :param api_key: of the header; the body is `size` arbitrary bytes.
     """
 
     api_key: int = 0
@@ -254,18 +254,18 @@ class DeleteTopic(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AddPartitions(AsPython):
-    """Let a topic have so many partitions."""
+class CreatePartitions(AsPython):
+    """Increase the number of partitions of a topic to `total`."""
 
     total: int
     topic: str = "a"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AlterTopic(AsPython):
-    """Set a property of a topic; it stays.
+class AlterTopicConfig(AsPython):
+    """Set a configuration of a topic; it stays.
 
-    :param validate_only: or only ask if it could be set.
+    :param validate_only: the broker only validates the request.
     """
 
     name: str
@@ -275,8 +275,8 @@ class AlterTopic(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MovePartition(AsPython):
-    """Reassign a partition to these nodes, or, where they are null, give that up; nothing waits until that is over."""
+class ReassignPartition(AsPython):
+    """Reassign a partition to these nodes; null: cancel its reassignment. Nothing waits for the completion."""
 
     replicas: tuple[int, ...] | None
     topic: str = "a"
@@ -284,8 +284,8 @@ class MovePartition(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ElectPreferred(AsPython):
-    """Have the first replica of the assignment elected."""
+class ElectPreferredLeader(AsPython):
+    """Send ElectLeaders for the preferred replica."""
 
     topic: str = "a"
     partition: int = 0
@@ -293,7 +293,7 @@ class ElectPreferred(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Describe(AsPython):
-    """Have something described, by any node.
+    """Send one of the describing requests to any node.
 
     :param subject: one of `chaos.simulation.clients.descriptions`.
     """
@@ -303,30 +303,30 @@ class Describe(AsPython):
 
 
 RawStep = (
-    AskEnd
-    | AskEpochEnd
-    | AskMetadata
-    | AskVersions
-    | ReadAt
-    | SendOnce
-    | SendNonsense
+    ListOffsets
+    | OffsetForLeaderEpoch
+    | Metadata
+    | ApiVersions
+    | Fetch
+    | Produce
+    | MalformedRequest
     | DeleteRecords
     | CreateTopic
     | DeleteTopic
-    | AddPartitions
-    | AlterTopic
-    | MovePartition
-    | ElectPreferred
+    | CreatePartitions
+    | AlterTopicConfig
+    | ReassignPartition
+    | ElectPreferredLeader
     | Describe
-    | Rest
+    | Idle
 )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RawClient(AsPython):
-    """Sends what its steps say, each request once, and learns of leaders and epochs as it goes.
+class RequestClient(AsPython):
+    """Sends each request of its steps once, and learns leaders and epochs from the responses.
 
-    :param first_sequence: of its idempotent batches in each partition; behind 2³¹ - 1 comes 0.
+    :param first_sequence: of its idempotent batches in each partition; 0 follows 2³¹ - 1.
     """
 
     steps: tuple[RawStep, ...] = ()
@@ -334,4 +334,4 @@ class RawClient(AsPython):
     first_sequence: int = 0
 
 
-SteppingClient = Producer | Consumer | RawClient
+SteppingClient = Producer | Consumer | RequestClient

@@ -14,13 +14,13 @@ from typing import Final
 
 from chaos.faults import Configure, RestartWith, Timed
 from chaos.trial.clients import (
-    AlterTopic,
+    AlterTopicConfig,
     Consumer,
     CreateTopic,
     DeleteTopic,
     Producer,
-    RawClient,
     RawStep,
+    RequestClient,
     SteppingClient,
 )
 from chaos.trial.workloads import (
@@ -48,7 +48,7 @@ _BROKER_PROPERTIES: Final[Mapping[str, str]] = {
 Client = (
     Producer
     | Consumer
-    | RawClient
+    | RequestClient
     | Pipelined
     | OneByOne
     | Retrying
@@ -62,7 +62,7 @@ Client = (
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Cluster(AsPython):
+class ClusterSettings(AsPython):
     """The nodes, 1 to `nodes`.
 
     :param roles: Kafka's `process.roles`, by node id, of the nodes that are not both broker and controller.
@@ -96,7 +96,7 @@ class Trial(AsPython):
     """
 
     seed: int = 0
-    cluster: Cluster = Cluster()
+    cluster: ClusterSettings = ClusterSettings()
     topics: tuple[Topic, ...] = (Topic(),)
     clients: tuple[Client, ...] = ()
     schedule: tuple[Timed, ...] = ()
@@ -122,7 +122,7 @@ class Trial(AsPython):
     @property
     def raw_steps(self) -> tuple[RawStep, ...]:
         """Steps of raw clients."""
-        return tuple(step for client in self.clients if isinstance(client, RawClient) for step in client.steps)
+        return tuple(step for client in self.clients if isinstance(client, RequestClient) for step in client.steps)
 
     @property
     def created_topics(self) -> tuple[CreateTopic, ...]:
@@ -198,5 +198,5 @@ class Trial(AsPython):
                 case RestartWith() as fault if fault.name == _BROKER_PROPERTIES[name]:
                     yield fault.value
         for step in self.raw_steps:
-            if isinstance(step, AlterTopic) and (step.topic, step.name) == (topic, name):
+            if isinstance(step, AlterTopicConfig) and (step.topic, step.name) == (topic, name):
                 yield step.value

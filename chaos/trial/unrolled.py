@@ -4,19 +4,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from chaos.trial.clients import (
-    AlterTopic,
-    AskEnd,
-    Commit,
+    AlterTopicConfig,
+    CommitOffsets,
     Consumer,
     CreateTopic,
     DeleteTopic,
     FetchOffsets,
+    Idle,
+    ListOffsets,
     Poll,
+    Produce,
     Producer,
-    RawClient,
-    Rest,
-    Send,
-    SendOnce,
+    RequestClient,
+    SendBatches,
     SteppingClient,
 )
 from chaos.trial.trial import Topic, Trial
@@ -58,14 +58,16 @@ def _clients(workload: Workload, topic: Topic, during_ms: int) -> Iterable[Stepp
             batches = during_ms // pause_ms
             return [
                 Producer(
-                    (Send(batches, records, pause_ms, topic.name, partition),),
+                    (SendBatches(batches, records, pause_ms, topic.name, partition),),
                     in_flight_max=in_flight_max,
                     delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
                 )
                 for partition in partitions
             ]
         case Keyed(keys, pause_ms):
-            sends = (Send(during_ms // pause_ms, 1, pause_ms, topic.name, each, keys=keys) for each in partitions)
+            sends = (
+                SendBatches(during_ms // pause_ms, 1, pause_ms, topic.name, each, keys=keys) for each in partitions
+            )
             return [Producer((send,), idempotent=False, in_flight_max=1) for send in sends]
         case Tail():
             places = tuple((topic.name, partition) for partition in partitions)
@@ -73,17 +75,17 @@ def _clients(workload: Workload, topic: Topic, during_ms: int) -> Iterable[Stepp
         case LeaderReader(pause_ms):
             return _leader_readers(topic, pause_ms, during_ms // pause_ms)
         case Committer(pause_ms):
-            once = (Poll(), Commit(), FetchOffsets(), Rest(pause_ms))
+            once = (Poll(), CommitOffsets(), FetchOffsets(), Idle(pause_ms))
             places = tuple((topic.name, partition) for partition in partitions)
             return [Consumer(once * (during_ms // pause_ms), places, workload.group_of(topic.name))]
         case Administrator(pause_ms):
-            return [RawClient(tuple(_administration(topic.name, pause_ms, during_ms // pause_ms)))]
+            return [RequestClient(tuple(_administration(topic.name, pause_ms, during_ms // pause_ms)))]
 
 
 def _pipelined(workload: Pipelined, topic: Topic, during_ms: int) -> Producer:
     places = (burst % topic.partitions for burst in range(during_ms // workload.pause_ms))
     return Producer(
-        tuple(Send(1, workload.records, workload.pause_ms, topic.name, partition) for partition in places),
+        tuple(SendBatches(1, workload.records, workload.pause_ms, topic.name, partition) for partition in places),
         idempotent=workload.idempotent,
         acks=workload.acks,
         in_flight_max=workload.in_flight_max,
@@ -91,21 +93,25 @@ def _pipelined(workload: Pipelined, topic: Topic, during_ms: int) -> Producer:
     )
 
 
-def _one_by_one(workload: OneByOne, topic: str, partition: int, during_ms: int) -> RawClient:
-    send = SendOnce(workload.records, topic, partition, acks=workload.acks, idempotent=workload.idempotent)
-    return RawClient((send, Rest(workload.pause_ms)) * (during_ms // workload.pause_ms), timeout_ms=workload.timeout_ms)
+def _one_by_one(workload: OneByOne, topic: str, partition: int, during_ms: int) -> RequestClient:
+    send = Produce(workload.records, topic, partition, acks=workload.acks, idempotent=workload.idempotent)
+    return RequestClient(
+        (send, Idle(workload.pause_ms)) * (during_ms // workload.pause_ms), timeout_ms=workload.timeout_ms
+    )
 
 
 def _leader_readers(topic: Topic, pause_ms: int, times: int) -> Iterator[SteppingClient]:
     for partition in range(topic.partitions):
         yield Consumer((Poll(times, pause_ms),), ((topic.name, partition),))
-        yield RawClient((AskEnd(times, pause_ms, topic.name, partition),))
+        yield RequestClient((ListOffsets(times, pause_ms, topic.name, partition),))
 
 
-def _administration(topic: str, pause_ms: int, times: int) -> Iterator[CreateTopic | AlterTopic | DeleteTopic | Rest]:
+def _administration(
+    topic: str, pause_ms: int, times: int
+) -> Iterator[CreateTopic | AlterTopicConfig | DeleteTopic | Idle]:
     for number in range(1, times + 1):
         name = f"{topic}-{number}"
         yield CreateTopic(name, replication_factor=2)
-        yield AlterTopic("retention.ms", "86400000", name)
+        yield AlterTopicConfig("retention.ms", "86400000", name)
         yield DeleteTopic(name)
-        yield Rest(pause_ms)
+        yield Idle(pause_ms)

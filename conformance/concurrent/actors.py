@@ -10,16 +10,16 @@ from itertools import takewhile
 from typing import Protocol
 
 from conformance.concurrent.script import (
-    AwaitOutcomes,
-    AwaitStrike,
+    AwaitNodeFault,
     Client,
     Consumer,
+    Flush,
+    Idle,
     MetadataWatcher,
     OneShotProducer,
-    Pause,
     Phase,
     PipelinedProducer,
-    Send,
+    SendRecords,
     Step,
     TopicCreator,
     Trickle,
@@ -37,7 +37,7 @@ _WATCHER_TIMEOUT_S = 2.0
 _CREATED_REPLICAS = 2
 """As many as there are brokers when one is dead."""
 _CREATE_TIMEOUT_MS = 3_000
-_ONE = Send(1)
+_ONE = SendRecords(1)
 _INIT_ATTEMPTS_MAX = 20
 _INIT_PAUSE_S = 0.2
 _LOOK_AGAIN_S = 0.05
@@ -105,21 +105,21 @@ class _Pipelined:
     def act(self, phase: Phase, over: Event) -> None:
         for step in takewhile(lambda _: not over.is_set(), _steps(self._client, phase)):
             match step:
-                case Send():
+                case SendRecords():
                     self._send(step)
                 case Trickle():
                     for _ in self._surroundings.until_moved(step):
                         self._send(_ONE)
                         self._producer.poll(step.pause_ms / 1000)
-                case Pause():
+                case Idle():
                     self._producer.poll(step.duration_ms / 1000)
-                case AwaitOutcomes():
+                case Flush():
                     self._producer.flush(self._client.delivery_timeout_ms / 1000)
-                case AwaitStrike():
+                case AwaitNodeFault():
                     while not self._surroundings.struck.is_set():
                         self._producer.poll(_LOOK_AGAIN_S)
 
-    def _send(self, step: Send) -> None:
+    def _send(self, step: SendRecords) -> None:
         for record in self._surroundings.records(step):
             self._producer.send(self._surroundings.topic, self._client.partition, record)
 
@@ -140,20 +140,20 @@ class _OneShot:
     def act(self, phase: Phase, over: Event) -> None:
         for step in takewhile(lambda _: not over.is_set(), _steps(self._client, phase)):
             match step:
-                case Send():
+                case SendRecords():
                     self._send(step)
                 case Trickle():
                     for _ in self._surroundings.until_moved(step):
                         self._send(_ONE)
                         self._surroundings.target.transport.sleep(step.pause_ms / 1000)
-                case Pause():
+                case Idle():
                     self._surroundings.target.transport.sleep(step.duration_ms / 1000)
-                case AwaitOutcomes():
+                case Flush():
                     pass  # it never does anything else
-                case AwaitStrike():
+                case AwaitNodeFault():
                     self._surroundings.struck.wait()
 
-    def _send(self, step: Send) -> None:
+    def _send(self, step: SendRecords) -> None:
         if self._client.idempotent and self._identity is None:
             self._identity = self._new_identity()
             self._sequence = 0
@@ -167,7 +167,7 @@ class _OneShot:
             timeout_ms=PRODUCE_TIMEOUT_MS,
             producer=self._identity,
             base_sequence=self._sequence,
-            bracket=self._client.asks_epoch
+            bracket=self._client.records_leader_epoch
             and self._client.acks == -1,  # after acks=1 the end offset lawfully lags behind
         )
         if self._identity is not None:

@@ -23,7 +23,7 @@ from conformance.concurrent.examinations import Examination, Shortcoming
 from conformance.concurrent.program import program_of
 from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.saved import RequirementTrial
-from conformance.concurrent.script import Script
+from conformance.concurrent.script import ConcurrentScript
 from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.reproducible import search_settings
 from conformance.trial_document import document
@@ -85,7 +85,7 @@ def judge_history(run_dir: Path, examinations: Sequence[Examination] = ()) -> Hi
 
 
 Examinations = Callable[[Target], Sequence[Examination]]
-Scripts = Callable[[Target], SearchStrategy[Script]]
+Scripts = Callable[[Target], SearchStrategy[ConcurrentScript]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Ran:
 
     run_dir: Path
     requirement_id: str
-    scripts: Mapping[str, Script]
+    scripts: Mapping[str, ConcurrentScript]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +127,9 @@ class Family:
             ran = self._ran[key] = Ran(run_dir, context.requirement_id, self._run(context, target, run_dir))
         return ran
 
-    def _run(self, context: CheckContext, target: Target, run_dir: Path) -> Mapping[str, Script]:
+    def _run(self, context: CheckContext, target: Target, run_dir: Path) -> Mapping[str, ConcurrentScript]:
         drawn = draw_scripts(self.scripts(target), context.seed, self.drawn_max(context))
-        topics: dict[str, Script] = {}
+        topics: dict[str, ConcurrentScript] = {}
         with HistoryRun(target, run_dir, context.seed) as run:
             for done, script in enumerate(drawn, start=1):
                 topics[run.run(script)] = script
@@ -170,7 +170,7 @@ class _Case:
         pointed_to = [script for topic, script in ran.scripts.items() if topic in result.topics]
         return self._explain(result, pointed_to or list(ran.scripts.values()), len(ran.scripts))
 
-    def _explain(self, result: HistoryVerdict, suspects: Sequence[Script], scripts_run: int) -> Finding:
+    def _explain(self, result: HistoryVerdict, suspects: Sequence[ConcurrentScript], scripts_run: int) -> Finding:
         deadline = time.monotonic() + self.context.shrink_seconds
         culprit = next((script for script in suspects if self._violates_again(script, deadline)), None)
         shown = suspects[0]
@@ -196,7 +196,7 @@ class _Case:
             judgement=result.judgement,
         )
 
-    def _violates_again(self, script: Script, deadline: float) -> bool:
+    def _violates_again(self, script: ConcurrentScript, deadline: float) -> bool:
         for attempt in range(RERUNS_MAX):
             if attempt and time.monotonic() >= deadline:
                 return False
@@ -204,7 +204,7 @@ class _Case:
                 return True
         return False
 
-    def _violates(self, script: Script) -> bool:
+    def _violates(self, script: ConcurrentScript) -> bool:
         """Run one script in a run directory of its own, below the requirement's."""
         run_dir = self.context.history_dirs[self.target.name] / "again" / str(next(self._numbers))
         try:
@@ -215,13 +215,13 @@ class _Case:
         return judge_history(run_dir, self.examinations).verdict is Verdict.VIOLATION
 
 
-def draw_scripts(scripts: SearchStrategy[Script], seed: int, scripts_max: int) -> list[Script]:
+def draw_scripts(scripts: SearchStrategy[ConcurrentScript], seed: int, scripts_max: int) -> list[ConcurrentScript]:
     """So many different scripts (fewer where there are no more), the same for the same seed."""
-    drawn: dict[Script, None] = {}
+    drawn: dict[ConcurrentScript, None] = {}
 
     @search_settings(scripts_max, Phase.generate)
     @given(scripts)
-    def collect(script: Script) -> None:
+    def collect(script: ConcurrentScript) -> None:
         drawn.setdefault(script)
 
     with_seed(seed)(collect)()
@@ -233,14 +233,14 @@ class _ViolationError(Exception):
 
 
 def shrink(
-    culprit: Script,
-    scripts: SearchStrategy[Script],
-    violates: Callable[[Script], bool],
+    culprit: ConcurrentScript,
+    scripts: SearchStrategy[ConcurrentScript],
+    violates: Callable[[ConcurrentScript], bool],
     *,
     seed: int,
     scripts_max: int,
     deadline: float,
-) -> Script:
+) -> ConcurrentScript:
     """The smallest script found that was seen to violate, within the time there is.
 
     Hypothesis draws the scripts of `draw_scripts` again, meets the culprit and shrinks from there; what it draws before
@@ -252,7 +252,7 @@ def shrink(
 
     @search_settings(scripts_max, Phase.generate, Phase.shrink)
     @given(scripts)
-    def meet(script: Script) -> None:
+    def meet(script: ConcurrentScript) -> None:
         nonlocal smallest, met
         met = met or script == culprit
         if met and script not in seen and time.monotonic() < deadline:

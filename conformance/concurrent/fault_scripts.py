@@ -10,7 +10,6 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance.concurrent.moves import (
     AddBroker,
-    AskInEpochs,
     AwaitBrokers,
     AwaitController,
     AwaitIsr,
@@ -19,33 +18,34 @@ from conformance.concurrent.moves import (
     DamageDisk,
     DeleteRecordsToEnd,
     ElectLeader,
+    FetchFromEnd,
     Heal,
+    InitialRole,
     Kill,
     Move,
     PauseNode,
+    ProbeLeaderEpochs,
     Produce,
-    ReadEnd,
     Reassign,
     RemoveBroker,
     Restart,
     Resume,
-    Role,
     ShutDown,
     Unregister,
     Wait,
 )
 from conformance.concurrent.script import (
-    AwaitOutcomes,
-    AwaitStrike,
+    AwaitNodeFault,
     Client,
+    ConcurrentScript,
     Consumer,
+    Flush,
+    Idle,
     MetadataWatcher,
     OneShotProducer,
-    Pause,
     PipelinedProducer,
     Placement,
-    Script,
-    Send,
+    SendRecords,
     TopicCreator,
     TopicSettings,
     Trickle,
@@ -57,7 +57,7 @@ from fixtures.targets.target import Target
 
 _COUNT = st.integers(1, 40)
 _LAG_TIME_MAX_MS_DEFAULT = 30_000
-_LEADER, _FOLLOWER, _LAST = Role.LEADER, Role.FOLLOWER, Role.LAST_FOLLOWER
+_LEADER, _FOLLOWER, _LAST = InitialRole.LEADER, InitialRole.FOLLOWER, InitialRole.LAST_FOLLOWER
 _TWO_IN_SYNC = (("min.insync.replicas", "2"),)
 _ONE_IN_SYNC = (("min.insync.replicas", "1"),)
 
@@ -77,24 +77,26 @@ def _load(records: int, partition: int = 0) -> tuple[Client, ...]:
     producer = PipelinedProducer(
         partition,
         in_flight_max=1,
-        steady=(Send(records), AwaitOutcomes()),
+        steady=(SendRecords(records), Flush()),
         faulty=(Trickle(pause_ms=50),),
-        healed=(Send(records),),
+        healed=(SendRecords(records),),
     )
     return (producer, Consumer())
 
 
-def followers_cut_off(target: Target) -> SearchStrategy[Script]:
+def followers_cut_off(target: Target) -> SearchStrategy[ConcurrentScript]:
     """One follower's fetches are lost, then the other's too; the leader stays. Partition 1 is idle all the while."""
     lag_ms = lag_time_max_ms(target)
 
-    def of(counts: tuple[int, int, int]) -> Script:
+    def of(counts: tuple[int, int, int]) -> ConcurrentScript:
         first, held, alone = counts
-        faulty = (Pause(100), Send(held), Pause(lag_ms), Send(held), AwaitOutcomes())
+        faulty = (Idle(100), SendRecords(held), Idle(lag_ms), SendRecords(held), Flush())
         clients: list[Client] = [
-            OneShotProducer(idempotent=True, steady=(Send(first),), faulty=faulty, healed=(Send(1),)),
-            PipelinedProducer(linger_ms=5, steady=(Send(first), AwaitOutcomes()), faulty=faulty, healed=(Send(1),)),
-            OneShotProducer(partition=1, steady=(Send(first),)),
+            OneShotProducer(idempotent=True, steady=(SendRecords(first),), faulty=faulty, healed=(SendRecords(1),)),
+            PipelinedProducer(
+                linger_ms=5, steady=(SendRecords(first), Flush()), faulty=faulty, healed=(SendRecords(1),)
+            ),
+            OneShotProducer(partition=1, steady=(SendRecords(first),)),
             MetadataWatcher(),
         ]
         nemesis: tuple[Move, ...] = (
@@ -108,19 +110,19 @@ def followers_cut_off(target: Target) -> SearchStrategy[Script]:
             Produce(_LEADER, alone),  # a leader that learned of its ISR last may still take this one, and not ack it
             Produce(_LEADER, alone),
             Produce(_LEADER, alone, acks=1),
-            ReadEnd(_LEADER),
+            FetchFromEnd(_LEADER),
             Wait(1_000),
-            ReadEnd(_LEADER),
+            FetchFromEnd(_LEADER),
             Heal(),
             AwaitIsr(3),
         )
         settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.ONE_LEADER)
-        return Script(settings, tuple(clients), nemesis)
+        return ConcurrentScript(settings, tuple(clients), nemesis)
 
     return st.tuples(_COUNT, _COUNT, st.integers(1, 5)).map(of)
 
 
-def leaders_fail_over(_: Target) -> SearchStrategy[Script]:
+def leaders_fail_over(_: Target) -> SearchStrategy[ConcurrentScript]:
     """Two leaders go, each with records that nobody else got, and come back one after the other (KIP-101, KIP-279).
 
     The first, the active controller too, is killed while topics are created. It comes back with a torn log, without
@@ -128,7 +130,7 @@ def leaders_fail_over(_: Target) -> SearchStrategy[Script]:
     after one of which the first heard nothing. Partition 1 is led by another node than the controller.
     """
 
-    def of(counts: tuple[int, int]) -> Script:
+    def of(counts: tuple[int, int]) -> ConcurrentScript:
         records, alone = counts
         unreplicated = (Cut(_FOLLOWER, _LEADER, Lost.ANSWERS), Cut(_LAST, _LEADER, Lost.ANSWERS))
         damages = (Damage.TORN_TAIL, Damage.CHECKPOINTS, Damage.SNAPSHOTS, Damage.INDEXES)
@@ -153,7 +155,7 @@ def leaders_fail_over(_: Target) -> SearchStrategy[Script]:
             AwaitLeader(_LAST),
             AwaitIsr(2),
             Produce(_LAST, records),
-            AskInEpochs(_LAST),
+            ProbeLeaderEpochs(_LAST),
             Restart(_FOLLOWER),
             AwaitIsr(3),
             ElectLeader(),
@@ -164,20 +166,20 @@ def leaders_fail_over(_: Target) -> SearchStrategy[Script]:
         creator = TopicCreator(_FOLLOWER, topics_max=10, pause_ms=200)
         settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.CONTROLLER_LEADS)
         clients = (*_load(records), *_load(records, partition=1)[:1], creator, *watchers)
-        return Script(settings, clients, nemesis)
+        return ConcurrentScript(settings, clients, nemesis)
 
     return st.tuples(_COUNT, st.integers(1, 5)).map(of)
 
 
-def rolling_bounce(_: Target) -> SearchStrategy[Script]:
+def rolling_bounce(_: Target) -> SearchStrategy[ConcurrentScript]:
     """Every node is shut down and started, the next one when all are in sync; one starts empty, one without indexes.
 
     Producer snapshots stay: without them Kafka takes a log that was closed in good order for one without idempotent
     producers, and does not know their retries again (4.3.1: a duplicate). After a crash it rebuilds them.
     """
 
-    def of(records: int) -> Script:
-        def bounce(node: Role, *damages: Damage) -> tuple[Move, ...]:
+    def of(records: int) -> ConcurrentScript:
+        def bounce(node: InitialRole, *damages: Damage) -> tuple[Move, ...]:
             return (ShutDown(node), *(DamageDisk(node, what) for what in damages), Restart(node), AwaitIsr(3))
 
         nemesis = (
@@ -188,18 +190,18 @@ def rolling_bounce(_: Target) -> SearchStrategy[Script]:
             AwaitLeader(_LEADER),
         )
         watchers = tuple(MetadataWatcher(node, period_ms=100) for node in (_LEADER, _FOLLOWER, _LAST))
-        return Script(TopicSettings(1, 3, _TWO_IN_SYNC), (*_load(records), *watchers), nemesis)
+        return ConcurrentScript(TopicSettings(1, 3, _TWO_IN_SYNC), (*_load(records), *watchers), nemesis)
 
     return _COUNT.map(of)
 
 
-def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Script]:
+def last_in_sync_replica_lost(_: Target) -> SearchStrategy[ConcurrentScript]:
     """Of two replicas one falls behind, the other one goes: first until it comes back, then until somebody decides.
 
     With `min.insync.replicas` 1 the leader alone acknowledges. The one behind is kept behind until the end.
     """
 
-    def of(counts: tuple[int, int]) -> Script:
+    def of(counts: tuple[int, int]) -> ConcurrentScript:
         records, alone = counts
         offline = (ShutDown(_LEADER), AwaitLeader(None), Wait(1_000))
         nemesis: tuple[Move, ...] = (
@@ -214,7 +216,7 @@ def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Script]:
             Restart(_LEADER),
             AwaitLeader(_LEADER),
             Produce(_LEADER, alone),
-            ReadEnd(_LEADER),
+            FetchFromEnd(_LEADER),
             *offline,
             ElectLeader(Election.UNCLEAN),
             AwaitLeader(_FOLLOWER),
@@ -224,19 +226,19 @@ def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Script]:
             AwaitIsr(2),
         )
         clients = (
-            OneShotProducer(idempotent=True, steady=(Send(records),)),
+            OneShotProducer(idempotent=True, steady=(SendRecords(records),)),
             Consumer(),
-            MetadataWatcher(Role.OUTSIDER, period_ms=100),
+            MetadataWatcher(InitialRole.OUTSIDER, period_ms=100),
         )
-        return Script(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
+        return ConcurrentScript(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
 
     return st.tuples(_COUNT, st.integers(1, 5)).map(of)
 
 
-def unclean_election_enabled(_: Target) -> SearchStrategy[Script]:
+def unclean_election_enabled(_: Target) -> SearchStrategy[ConcurrentScript]:
     """Of two replicas one falls behind, the other one goes, and an unclean election is allowed."""
 
-    def of(counts: tuple[int, int]) -> Script:
+    def of(counts: tuple[int, int]) -> ConcurrentScript:
         records, alone = counts
         nemesis: tuple[Move, ...] = (
             Cut(_FOLLOWER, _LEADER, Lost.ANSWERS),
@@ -253,48 +255,50 @@ def unclean_election_enabled(_: Target) -> SearchStrategy[Script]:
         )
         properties = (*_ONE_IN_SYNC, ("unclean.leader.election.enable", "true"))
         clients = (
-            OneShotProducer(idempotent=True, steady=(Send(records),)),
-            MetadataWatcher(Role.OUTSIDER, period_ms=100),
+            OneShotProducer(idempotent=True, steady=(SendRecords(records),)),
+            MetadataWatcher(InitialRole.OUTSIDER, period_ms=100),
         )
-        return Script(TopicSettings(1, 2, properties), clients, nemesis)
+        return ConcurrentScript(TopicSettings(1, 2, properties), clients, nemesis)
 
     return st.tuples(_COUNT, st.integers(1, 5)).map(of)
 
 
-def leader_paused(_: Target) -> SearchStrategy[Script]:
+def leader_paused(_: Target) -> SearchStrategy[ConcurrentScript]:
     """The leader of partition 0, which is not the active controller, is paused until another one leads, and goes on."""
 
-    def of(records: int) -> Script:
+    def of(records: int) -> ConcurrentScript:
         nemesis: tuple[Move, ...] = (
             Wait(300),
             PauseNode(_LEADER),
             AwaitLeader(_FOLLOWER),
             Produce(_FOLLOWER, records),
-            AskInEpochs(_FOLLOWER),
+            ProbeLeaderEpochs(_FOLLOWER),
             Resume(_LEADER),
             AwaitIsr(3),
         )
-        deposed = OneShotProducer(asks_epoch=False, steady=(Send(records),), faulty=(AwaitStrike(), Send(records)))
-        unsafe = OneShotProducer(acks=1, steady=(Send(1),), faulty=(Trickle(pause_ms=100),))
+        deposed = OneShotProducer(
+            records_leader_epoch=False, steady=(SendRecords(records),), faulty=(AwaitNodeFault(), SendRecords(records))
+        )
+        unsafe = OneShotProducer(acks=1, steady=(SendRecords(1),), faulty=(Trickle(pause_ms=100),))
         clients = (deposed, unsafe, *_load(records), *_load(records, partition=1)[:1], MetadataWatcher(_LAST))
         settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.CONTROLLER_FOLLOWS)
-        return Script(settings, clients, nemesis)
+        return ConcurrentScript(settings, clients, nemesis)
 
     return _COUNT.map(of)
 
 
-def reassigned_under_load(_: Target) -> SearchStrategy[Script]:
+def reassigned_under_load(_: Target) -> SearchStrategy[ConcurrentScript]:
     """Replicas move to other nodes, to one that joins the cluster and leaves it again too, while records come in."""
 
-    def of(records: int) -> Script:
+    def of(records: int) -> ConcurrentScript:
         nemesis: tuple[Move, ...] = (
             Wait(200),
             DeleteRecordsToEnd(),
-            Reassign((_FOLLOWER, Role.OUTSIDER)),
+            Reassign((_FOLLOWER, InitialRole.OUTSIDER)),
             Wait(200),
             AddBroker(),
             AwaitBrokers(4),
-            Reassign((Role.NEWCOMER, _LEADER)),
+            Reassign((InitialRole.NEWCOMER, _LEADER)),
             Wait(200),
             Reassign((_LEADER, _FOLLOWER)),
             RemoveBroker(),
@@ -302,7 +306,7 @@ def reassigned_under_load(_: Target) -> SearchStrategy[Script]:
             Unregister(),
             Unregister(),
         )
-        clients = (*_load(records), MetadataWatcher(Role.OUTSIDER, period_ms=100, cluster=True))
-        return Script(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
+        clients = (*_load(records), MetadataWatcher(InitialRole.OUTSIDER, period_ms=100, cluster=True))
+        return ConcurrentScript(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
 
     return _COUNT.map(of)

@@ -35,7 +35,7 @@ def source_of(value: object) -> str:
     return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
 
 
-class Role(StrEnum):
+class InitialRole(StrEnum):
     """A node, or the clients, by what it is to partition 0 when the script starts."""
 
     CLIENT = "client"
@@ -61,8 +61,8 @@ class Cut(AsPython):
     Between two nodes only `listener`'s traffic is cut; heartbeats and metadata still pass where replication is.
     """
 
-    source: Role
-    destination: Role
+    source: InitialRole
+    destination: InitialRole
     lost: Lost = Lost.REQUESTS
     listener: Listener = Listener.REPLICATION
 
@@ -76,21 +76,21 @@ class Heal(AsPython):
 class Kill(AsPython):
     """SIGKILL. The node stays down until it is restarted."""
 
-    node: Role
+    node: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ShutDown(AsPython):
     """SIGTERM: a controlled shutdown. Goes on when the process has ended; the node stays down until restarted."""
 
-    node: Role
+    node: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DamageDisk(AsPython):
     """Damage the disk of a node that is down."""
 
-    node: Role
+    node: InitialRole
     what: Damage
 
 
@@ -98,21 +98,21 @@ class DamageDisk(AsPython):
 class Restart(AsPython):
     """Start a node that is down; goes on once it listens."""
 
-    node: Role
+    node: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PauseNode(AsPython):
     """SIGSTOP, until it is resumed."""
 
-    node: Role
+    node: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Resume(AsPython):
     """SIGCONT."""
 
-    node: Role
+    node: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -146,7 +146,7 @@ class AwaitIsr(AsPython):
 class AwaitLeader(AsPython):
     """Until this node leads partition 0; null: until nobody does."""
 
-    node: Role | None
+    node: InitialRole | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -160,7 +160,7 @@ class AwaitBrokers(AsPython):
 class AwaitController(AsPython):
     """Until another node than this one is the active controller."""
 
-    other_than: Role
+    other_than: InitialRole
 
 
 # --- requests, each sent once to one node
@@ -170,27 +170,27 @@ class AwaitController(AsPython):
 class Produce(AsPython):
     """Send one batch to partition 0 of a node, and wait for its answer."""
 
-    to: Role
+    to: InitialRole
     records: int
     acks: int = -1
     timeout_ms: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReadEnd(AsPython):
+class FetchFromEnd(AsPython):
     """Ask a node for the records of partition 0 from its end offset on, and for that offset."""
 
-    to: Role
+    to: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AskInEpochs(AsPython):
+class ProbeLeaderEpochs(AsPython):
     """Ask a leader where the epoch before its own ended, and read as clients from beyond there, behind and ahead.
 
     Waits for the node to say in which epoch it leads.
     """
 
-    to: Role
+    to: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -214,7 +214,7 @@ class DeleteRecordsToEnd(AsPython):
 class Reassign(AsPython):
     """Reassign partition 0 to these nodes, and wait until that is over and every node that is up knows it."""
 
-    replicas: tuple[Role, ...]
+    replicas: tuple[InitialRole, ...]
 
 
 Break = Cut | Heal | Kill | ShutDown | DamageDisk | Restart | PauseNode | Resume
@@ -227,8 +227,8 @@ Move = (
     | Wait
     | Await
     | Produce
-    | ReadEnd
-    | AskInEpochs
+    | FetchFromEnd
+    | ProbeLeaderEpochs
     | ElectLeader
     | Unregister
     | DeleteRecordsToEnd

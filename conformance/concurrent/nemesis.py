@@ -13,8 +13,8 @@ from itertools import takewhile
 from typing import Any, TypeVar
 
 from conformance.concurrent import moves
-from conformance.concurrent.moves import Await, Break, Move, Role
-from conformance.concurrent.script import Send
+from conformance.concurrent.moves import Await, Break, InitialRole, Move
+from conformance.concurrent.script import SendRecords
 from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
 from fixtures.clients.recorded_admin import Election, RecordedAdminClient
 from fixtures.faults.damage import damage
@@ -142,9 +142,9 @@ class Nemesis:
         target = self.surroundings.target
         if not isinstance(target, LinkedTarget):
             raise ScriptNotRunError(f"{target.name} has no links to cut")
-        source = "client" if cut.source is Role.CLIENT else self._node(cut.source)
+        source = "client" if cut.source is InitialRole.CLIENT else self._node(cut.source)
         destination = self._node(cut.destination)
-        listener: Listener | None = None if cut.source is Role.CLIENT else cut.listener
+        listener: Listener | None = None if cut.source is InitialRole.CLIENT else cut.listener
         self._links.enter_context(self._fault("cut", f"{source}->{destination}", str(cut.lost)))
         self._links.enter_context(target.links.cut(source, destination, listener, cut.lost))
 
@@ -247,20 +247,20 @@ class Nemesis:
         topic = self.surroundings.topic
         match move:
             case moves.Produce():
-                records = list(self.surroundings.records(Send(move.records)))
+                records = list(self.surroundings.records(SendRecords(move.records)))
                 self._client(self._node(move.to)).produce(
                     topic, _PARTITION, records, acks=move.acks, timeout_ms=move.timeout_ms, bracket=move.acks == -1
                 )
-            case moves.ReadEnd():
+            case moves.FetchFromEnd():
                 client = self._client(self._node(move.to))
                 end = client.list_offsets(topic, _PARTITION).offset
                 client.fetch(topic, _PARTITION, end or 0, max_wait_ms=0)
-            case moves.AskInEpochs():
+            case moves.ProbeLeaderEpochs():
                 self._ask_in_epochs(self._client(self._node(move.to)))
             case moves.ElectLeader():
                 self._elect(move.election)
             case moves.Unregister():
-                self._anyone().unregister_broker(self._node(Role.NEWCOMER))
+                self._anyone().unregister_broker(self._node(InitialRole.NEWCOMER))
             case moves.DeleteRecordsToEnd():
                 self._delete_records()
             case moves.Reassign():
@@ -305,8 +305,8 @@ class Nemesis:
 
     # --- nodes
 
-    def _node(self, role: Role) -> int:
-        node = self._newcomer if role is Role.NEWCOMER else self.surroundings.node_of(role)
+    def _node(self, role: InitialRole) -> int:
+        node = self._newcomer if role is InitialRole.NEWCOMER else self.surroundings.node_of(role)
         if node is None:
             raise ScriptNotRunError(f"there is no node that is {role} of the topic")
         return node

@@ -2,7 +2,7 @@
 
 from pprint import pformat
 
-from conformance.concurrent.script import Script
+from conformance.concurrent.script import ConcurrentScript
 
 _PROGRAM = '''\
 """A script of {requirement}. Prints the verdict on its history as JSON; another target may be named."""
@@ -23,6 +23,6 @@ if __name__ == "__main__":
 '''
 
 
-def program_of(script: Script, requirement_id: str, target: str, nodes: int) -> str:
+def program_of(script: ConcurrentScript, requirement_id: str, target: str, nodes: int) -> str:
     """The source of a program that runs a script on a target, judges it, and exits 0 (ok), 1 (violation) or 6."""
     return _PROGRAM.format(script=pformat(script, width=100), requirement=requirement_id, target=target, nodes=nodes)

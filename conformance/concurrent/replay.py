@@ -8,14 +8,14 @@ from pathlib import Path
 from conformance.concurrent.check import HistoryVerdict, judge_history
 from conformance.concurrent.requirements import EXAMINATIONS
 from conformance.concurrent.run import HistoryRun
-from conformance.concurrent.script import Script
+from conformance.concurrent.script import ConcurrentScript
 from conformance.concurrent.surroundings import ScriptNotRunError
 from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
 from fixtures.targets.target import Target, TargetError
 from linearizability.printable import one_line
 
 
-def judged_script(script: Script, requirement_id: str, target: Target, run_dir: Path) -> HistoryVerdict:
+def judged_script(script: ConcurrentScript, requirement_id: str, target: Target, run_dir: Path) -> HistoryVerdict:
     """Start a target, run a script, stop the target, and judge the history by a requirement's checks.
 
     Raises `TargetError` and `ScriptNotRunError`.
@@ -27,7 +27,7 @@ def judged_script(script: Script, requirement_id: str, target: Target, run_dir: 
     return judge_history(run_dir, examinations)
 
 
-def run_program(script: Script, requirement_id: str, target_name: str, *, nodes: int) -> int:
+def run_program(script: ConcurrentScript, requirement_id: str, target_name: str, *, nodes: int) -> int:
     """Start a target, run the script, print the verdict as JSON. Returns the exit code that the design gives it.
 
     Another target may be named on the program's command line. The history stays where the first line on stderr says.

@@ -16,7 +16,7 @@ from typing import Protocol, Self
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.nemesis import Moves
 from conformance.concurrent.replica_reads import record_replicas
-from conformance.concurrent.script import Phase, Placement, Script, TopicSettings
+from conformance.concurrent.script import ConcurrentScript, Phase, Placement, TopicSettings
 from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
 from fixtures.clients.answers import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from fixtures.clients.outcomes import Outcome
@@ -80,7 +80,7 @@ class HistoryRun:
     ) -> None:
         self._exits.__exit__(kind, error, trace)
 
-    def run(self, script: Script) -> str:
+    def run(self, script: ConcurrentScript) -> str:
         """Run one script. Returns the name of its topic. Raises `ScriptNotRunError`."""
         topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns()}"
         with self.raw_client() as admin:

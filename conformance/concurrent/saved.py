@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from conformance.concurrent.moves import AsPython
-from conformance.concurrent.script import Script
+from conformance.concurrent.script import ConcurrentScript
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -15,4 +15,4 @@ class RequirementTrial(AsPython):
 
     requirement: str
     nodes: int
-    script: Script
+    script: ConcurrentScript

@@ -12,7 +12,7 @@ end. Readers read through all phases, and afterwards fresh consumers read everyt
 from dataclasses import dataclass
 from enum import StrEnum
 
-from conformance.concurrent.moves import AsPython, Move, Role
+from conformance.concurrent.moves import AsPython, InitialRole, Move
 from fixtures.clients.payload import SIZE_MIN
 
 
@@ -48,7 +48,7 @@ class TopicSettings(AsPython):
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendRecords:
     """Send so many records, each with a value of `size` bytes. A raw producer sends them as one batch."""
 
     records: int
@@ -56,19 +56,19 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Idle:
     """Send nothing for a while; outcomes still come in."""
 
     duration_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitOutcomes:
+class Flush:
     """Send nothing until every record sent so far has its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitStrike:
+class AwaitNodeFault:
     """Send nothing until the nemesis has killed or paused a node."""
 
 
@@ -80,7 +80,7 @@ class Trickle:
     records_max: int = 2_000
 
 
-Step = Send | Pause | AwaitOutcomes | AwaitStrike | Trickle
+Step = SendRecords | Idle | Flush | AwaitNodeFault | Trickle
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class OneShotProducer:
     partition: int = 0
     acks: int = -1
     idempotent: bool = False
-    asks_epoch: bool = True
+    records_leader_epoch: bool = True
     """Ask before and after an acks=all batch for the leader epoch; a node that is paused then gets no batch."""
     steady: tuple[Step, ...] = ()
     faulty: tuple[Step, ...] = ()
@@ -138,7 +138,7 @@ class WatermarkReader:
 class MetadataWatcher(AsPython):
     """Asks one node for the topic's metadata (leader, epoch, ISR), at least so often."""
 
-    node: Role = Role.LEADER
+    node: InitialRole = InitialRole.LEADER
     period_ms: int = 200
     cluster: bool = False
     """Also which brokers the cluster has, and who leads the controller quorum."""
@@ -151,7 +151,7 @@ class TopicCreator(AsPython):
     At most so many before the nemesis has killed or paused a node, and so many afterwards.
     """
 
-    node: Role
+    node: InitialRole
     topics_max: int
     pause_ms: int
 
@@ -160,7 +160,7 @@ Client = PipelinedProducer | OneShotProducer | Consumer | WatermarkReader | Meta
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ConcurrentScript:
     """One script."""
 
     topic: TopicSettings

@@ -7,16 +7,16 @@ of milliseconds. All shrink towards one client that sends one record.
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.concurrent.moves import Cut, Heal, Move, Role, Wait
+from conformance.concurrent.moves import Cut, Heal, InitialRole, Move, Wait
 from conformance.concurrent.script import (
-    AwaitOutcomes,
     Client,
+    ConcurrentScript,
     Consumer,
+    Flush,
+    Idle,
     OneShotProducer,
-    Pause,
     PipelinedProducer,
-    Script,
-    Send,
+    SendRecords,
     Step,
     TopicSettings,
 )
@@ -30,8 +30,8 @@ def steps(
     *, sends_min: int = 1, sends_max: int = 4, records_max: int = 60, pause_ms_max: int = 30
 ) -> SearchStrategy[tuple[Step, ...]]:
     """Sends, each with a pause after it."""
-    send = st.builds(Send, st.integers(1, records_max), st.integers(SIZE_MIN, 600))
-    pause = st.builds(Pause, st.integers(0, pause_ms_max))
+    send = st.builds(SendRecords, st.integers(1, records_max), st.integers(SIZE_MIN, 600))
+    pause = st.builds(Idle, st.integers(0, pause_ms_max))
     paired = st.lists(st.tuples(send, pause), min_size=sends_min, max_size=sends_max)
     return paired.map(lambda pairs: tuple(step for pair in pairs for step in pair))
 
@@ -52,7 +52,7 @@ def pipelined_producers(
         linger_ms=st.sampled_from((0, 1, 5)),
         batch_records_max=st.sampled_from((1, 7, 10_000)),
         compression=st.sampled_from(COMPRESSIONS),
-        steady=steps().map(lambda sends: (*sends, AwaitOutcomes())) if faulty else steps(),
+        steady=steps().map(lambda sends: (*sends, Flush())) if faulty else steps(),
         faulty=steps(sends_min=2, sends_max=6, pause_ms_max=200) if faulty else st.just(()),
         healed=steps(sends_max=2) if faulty else st.just(()),
     )
@@ -87,9 +87,9 @@ def scripts(
     replication_factor: int = 1,
     properties: tuple[tuple[str, str], ...] = (),
     nemesis: SearchStrategy[tuple[Move, ...]] | None = None,
-) -> Script:
+) -> ConcurrentScript:
     """A script of those clients on a topic with those settings."""
-    return Script(
+    return ConcurrentScript(
         topic=TopicSettings(partitions, replication_factor, properties),
         clients=tuple(draw(clients)),
         nemesis=() if nemesis is None else draw(nemesis),
@@ -98,7 +98,9 @@ def scripts(
 
 def client_cuts() -> SearchStrategy[tuple[Move, ...]]:
     """One or two short cuts between the clients and the leader, one after the other: of requests or of answers."""
-    cut = st.builds(Cut, st.just(Role.CLIENT), st.just(Role.LEADER), st.sampled_from((Lost.ANSWERS, Lost.REQUESTS)))
+    cut = st.builds(
+        Cut, st.just(InitialRole.CLIENT), st.just(InitialRole.LEADER), st.sampled_from((Lost.ANSWERS, Lost.REQUESTS))
+    )
 
     def one(pause: SearchStrategy[Wait]) -> SearchStrategy[tuple[Move, ...]]:
         return st.tuples(pause, cut, waits(100, 500), st.just(Heal()))

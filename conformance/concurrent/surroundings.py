@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from conformance.concurrent.moves import Role
-from conformance.concurrent.script import Send, Trickle
+from conformance.concurrent.moves import InitialRole
+from conformance.concurrent.script import SendRecords, Trickle
 from fixtures.clients.payload import to_record
 from fixtures.clients.raw import RawClient
 from fixtures.clients.record_batch import Record
@@ -16,7 +16,7 @@ from fixtures.targets.target import Target
 from linearizability.history.recorder import Recorder
 
 _ANSWER_TIMEOUT_S = 10.0
-_REPLICA_ROLES = (Role.LEADER, Role.FOLLOWER, Role.LAST_FOLLOWER)
+_REPLICA_ROLES = (InitialRole.LEADER, InitialRole.FOLLOWER, InitialRole.LAST_FOLLOWER)
 
 
 class ScriptNotRunError(Exception):
@@ -64,10 +64,10 @@ class Surroundings:
             node=chosen.id,
         )
 
-    def node_of(self, role: Role) -> int | None:
+    def node_of(self, role: InitialRole) -> int | None:
         """The node that has this role for partition 0; null where there is none."""
         replicas = self.replicas[0].nodes
-        if role is Role.OUTSIDER:
+        if role is InitialRole.OUTSIDER:
             return next((node.id for node in self.target.nodes if node.id not in replicas), None)
         return dict(zip(_REPLICA_ROLES, replicas, strict=False)).get(role)
 
@@ -77,7 +77,7 @@ class Surroundings:
         self.other_topics.append(name)
         return name
 
-    def records(self, step: Send) -> Iterator[Record]:
+    def records(self, step: SendRecords) -> Iterator[Record]:
         """The records of one step."""
         for _ in range(step.records):
             value = next(self.values)

@@ -17,9 +17,9 @@ from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
 from conformance.concurrent.script import (
-    AwaitOutcomes,
     Client,
     Consumer,
+    Flush,
     Phase,
     PipelinedProducer,
     TopicSettings,
@@ -49,8 +49,8 @@ _PROGRESS_PERIOD_S: Final = 1.0
 _WITNESS: Final = PipelinedProducer(in_flight_max=1, delivery_timeout_ms=300_000)
 """One request in flight, and no record that expires: else librdkafka may write duplicates (docs/findings.md)."""
 _WITNESSES: Final[tuple[Client, ...]] = (
-    replace(_WITNESS, partition=0, faulty=(Trickle(pause_ms=20, records_max=10**9), AwaitOutcomes())),
-    replace(_WITNESS, partition=1, linger_ms=5, faulty=(Trickle(pause_ms=50, records_max=10**9), AwaitOutcomes())),
+    replace(_WITNESS, partition=0, faulty=(Trickle(pause_ms=20, records_max=10**9), Flush())),
+    replace(_WITNESS, partition=1, linger_ms=5, faulty=(Trickle(pause_ms=50, records_max=10**9), Flush())),
     Consumer(),
 )
 

@@ -25,7 +25,7 @@ from linearizability.history.writer import Unfinished
 
 # These three are tuples rather than dataclasses: they are made once per record, and a batch of tuples is turned into
 # columns by one `zip`.
-class Send(NamedTuple):
+class Sent(NamedTuple):
     """One record that a produce sends."""
 
     value: int | None
@@ -88,7 +88,7 @@ class _Invoked:
     """An operation between its invocation and its completion."""
 
     row: Row
-    sends: Sequence[Send]
+    sends: Sequence[Sent]
 
     def rows(self) -> list[Rows | Block]:
         rows: list[Rows | Block] = [Rows("operations", (self.row,))]
@@ -123,7 +123,7 @@ class Recorder:
         self._fault_ids = itertools.count(1)
         self._invoked: dict[int, _Invoked] = {}
 
-    def invoke(self, process: int, f: str, sends: Sequence[Send] = (), **operation_columns: Any) -> int:
+    def invoke(self, process: int, f: str, sends: Sequence[Sent] = (), **operation_columns: Any) -> int:
         """An operation is about to be called. Returns its op_id.
 
         With `sends`, the columns `topic` and `partition` say where to: a produce goes to one topic partition.
@@ -239,7 +239,7 @@ _OPERATION_COLUMNS: Final = frozenset(SCHEMAS["operations"].names)
 
 
 def _send_block(
-    row: Row, sends: Sequence[Send], offsets: Sequence[int | None] | None, leader_epoch: int | None
+    row: Row, sends: Sequence[Sent], offsets: Sequence[int | None] | None, leader_epoch: int | None
 ) -> Block:
     count = len(sends)
     if offsets is not None and len(offsets) != count:

@@ -13,30 +13,30 @@ from chaos.replay import TrialNotApplicableError, lines_of, replay
 from chaos.simulation.clients import process
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.trial import (
-    AwaitOutcomes,
-    Commit,
+    CommitOffsets,
     Consumer,
     CreateTopic,
     DeleteTopic,
+    Flush,
+    Idle,
     OneByOne,
     Pipelined,
     Poll,
+    Produce,
     Producer,
-    RawClient,
-    Rest,
-    SendOnce,
+    RequestClient,
     Tail,
     Topic,
     Trial,
 )
-from chaos.trial import Send as StepSend
+from chaos.trial import SendRecords as StepSend
 from chaos.trial.saved import SavedTrial, load_trial
-from chaos.trial.trial import Cluster
+from chaos.trial.trial import ClusterSettings
 from conformance.concurrent.moves import Kill as KillMove
 from conformance.concurrent.moves import Restart
 from conformance.concurrent.moves import Role as MoveRole
 from conformance.concurrent.saved import RequirementTrial
-from conformance.concurrent.script import OneShotProducer, Script, Send, TopicSettings
+from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
 from conformance.trial_document import document
 from linearizability.history.reader import open_history
 from linearizability.history.validate import validate
@@ -44,7 +44,7 @@ from linearizability.judgement import Verdict
 
 PROPERTIES = (("broker.heartbeat.interval.ms", "300"), ("broker.session.timeout.ms", "3000"))
 ROUND = Trial(
-    cluster=Cluster(properties=PROPERTIES),
+    cluster=ClusterSettings(properties=PROPERTIES),
     topics=(Topic(partitions=2, properties=(("min.insync.replicas", "2"),)),),
     clients=(Pipelined(), OneByOne(), Tail()),
     schedule=(Timed(0, Kill(Role.LEADER), 1_000),),
@@ -52,9 +52,9 @@ ROUND = Trial(
 OF_REQUIREMENT = RequirementTrial(
     "produce/acknowledged-records-are-read-back",
     3,
-    Script(
+    ConcurrentScript(
         TopicSettings(replication_factor=3),
-        (OneShotProducer(steady=(Send(2),), healed=(Send(2),)),),
+        (OneShotProducer(steady=(SendRecords(2),), healed=(SendRecords(2),)),),
         (KillMove(MoveRole.LAST_FOLLOWER), Restart(MoveRole.LAST_FOLLOWER)),
     ),
 )
@@ -117,13 +117,13 @@ def test_clients_with_steps_detect_a_defect_of_a_process(tmp_path):
 
 @pytest.mark.slow
 def test_topics_and_groups_of_clients_are_read_back_on_a_started_cluster(tmp_path):
-    steps = (CreateTopic("b", partitions=2), Rest(1_000), SendOnce(topic="b", partition=1))
+    steps = (CreateTopic("b", partitions=2), Idle(1_000), Produce(topic="b", partition=1))
     trial = Trial(
         topics=(Topic(), Topic("c")),
         clients=(
-            RawClient(steps),
-            Producer((StepSend(3, topic="c"), AwaitOutcomes())),
-            Consumer((Rest(500), Poll(3), Commit()), group="g"),
+            RequestClient(steps),
+            Producer((StepSend(3, topic="c"), Flush())),
+            Consumer((Idle(500), Poll(3), CommitOffsets()), group="g"),
         ),
     )
     replayed = replay(SavedTrial(trial), "reference", tmp_path / "run")
@@ -143,7 +143,7 @@ def test_a_wrong_answer_of_a_started_cluster_is_a_violation(tmp_path, monkeypatc
 
     monkeypatch.setattr(process, "check_answer", wrong)
     topics = (Topic(replication_factor=1),)
-    trial = Trial(cluster=Cluster(nodes=1), topics=topics, clients=(RawClient((SendOnce(),)),))
+    trial = Trial(cluster=ClusterSettings(nodes=1), topics=topics, clients=(RequestClient((Produce(),)),))
     replayed = replay(SavedTrial(trial), "reference", tmp_path / "run")
     assert replayed.violations == (("wrong-answer", "no broker may give it"),)
 
@@ -153,7 +153,7 @@ def records_of(history, direction):
 
 
 def test_the_result_names_a_fault_that_found_nothing_to_break(tmp_path):
-    trial = Trial(clients=(RawClient(steps=(SendOnce(),)),), schedule=(Timed(5, AddBroker(2)),))
+    trial = Trial(clients=(RequestClient(steps=(Produce(),)),), schedule=(Timed(5, AddBroker(2)),))
     replayed = replay(SavedTrial(trial), "simulation", tmp_path / "run")
     (idle,) = replayed.without_effect
     assert idle.timed == Timed(5, AddBroker(2))
@@ -164,8 +164,12 @@ def test_the_result_names_a_fault_that_found_nothing_to_break(tmp_path):
     ("trial", "target", "reason"),
     [
         (Trial(schedule=(Timed(0, StaleCopy(Role.LEADER), 9),)), "simulation", "the simulation has no fault StaleCopy"),
-        (Trial(cluster=Cluster(roles=((1, "broker"),))), "reference", "process.roles"),
-        (Trial(clients=(RawClient(steps=(DeleteTopic("a"),)),)), "reference", "the topic a, which the trial deletes"),
+        (Trial(cluster=ClusterSettings(roles=((1, "broker"),))), "reference", "process.roles"),
+        (
+            Trial(clients=(RequestClient(steps=(DeleteTopic("a"),)),)),
+            "reference",
+            "the topic a, which the trial deletes",
+        ),
         (replace(OF_REQUIREMENT, requirement="produce/nothing"), "simulation", "no concurrent requirement"),
         (replace(OF_REQUIREMENT, requirement="replication/isr-shrinks-and-heals", nodes=1), "simulation", "needs"),
     ],

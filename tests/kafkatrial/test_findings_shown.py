@@ -20,13 +20,13 @@ def targets(monkeypatch, tmp_path):
     """By name: what of the finding's records is lost there; null where the round cannot be done."""
     lost = {"good": LOST, "bad": {1: 0}, "unable": None}
 
-    def run_on(target, a_round, run_dir, *, disk):
+    def run_on(target, trial, run_dir, *, disk):
         (run_dir / "brokers").mkdir(parents=True)
         (run_dir / "run.json").write_text(target)
-        worked = Worked(injected=tuple(Injected(timed, found=True) for timed in a_round.schedule))
-        return Report(round=a_round, target=target, judgement=Judgement(0, 0, ()), worked=worked, lost=lost[target])
+        worked = Worked(injected=tuple(Injected(timed, found=True) for timed in trial.schedule))
+        return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=worked, lost=lost[target])
 
-    def fitted(target, a_round, disk):
+    def fitted(target, trial, disk):
         return SimpleNamespace(refused={} if lost[target] is not None else {"a fault": "cannot be done"})
 
     monkeypatch.chdir(tmp_path)

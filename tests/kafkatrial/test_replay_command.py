@@ -7,7 +7,7 @@ import pytest
 from chaos.defects.saved import COUNTEREXAMPLES
 from chaos.faults import Role, Timed
 from chaos.live_faults import StaleCopy
-from chaos.trial import Producer, Send, Trial
+from chaos.trial import Producer, SendBatches, Trial
 from conformance.trial_document import document
 from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode
@@ -28,7 +28,7 @@ def saved(tmp_path, monkeypatch):
 
 
 def test_a_trial_that_holds_exits_0_and_leaves_its_history(saved, capsys):
-    file = saved(document(Trial(clients=(Producer(steps=(Send(),)),)), {}))
+    file = saved(document(Trial(clients=(Producer(steps=(SendBatches(),)),)), {}))
     assert exit_code(["replay", file, "--target", "simulation", "--json"]) == ExitCode.OK
     result = json.loads(capsys.readouterr().out)
     assert (result["target"], result["verdict"], result["violations"]) == ("simulation", "ok", [])

@@ -9,22 +9,24 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance.concurrent import program as concurrent
-from conformance.concurrent.script import OneShotProducer, Script, Send, TopicSettings
+from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
 from conformance.sequential.program import program
-from conformance.sequential.steps import Batch, CreateTopic, Fetch, Flaw, Produce, Record
-from conformance.sequential.steps import Script as Steps
+from conformance.sequential.steps import Batch, CreateTopic, Fetch, Flaw, Produce, Record, Script
 from kafkatrial.console import show
 from reports.junit import write_junit
 from reports.program import render_command, render_program
 from reports.results import Standing
 from reports.terminal import as_text, render_finding
 
-STEPS = Steps((CreateTopic(), *(Fetch(offset) for offset in range(30)),
+STEPS = Script((CreateTopic(), *(Fetch(offset) for offset in range(30)),
                Produce((Batch((Record(bytes(range(256))),), flaw=Flaw.WRONG_CRC),))))  # fmt: skip
 PROGRAMS = [
     program(STEPS, requirement="produce/corrupt-batch-is-refused", target="reference", nodes=3),
     concurrent.program_of(
-        Script(TopicSettings(), tuple(OneShotProducer(steady=(Send(n),) * 9) for n in range(9))), "a/b", "simulation", 3
+        ConcurrentScript(TopicSettings(), tuple(OneShotProducer(steady=(SendRecords(n),) * 9) for n in range(9))),
+        "a/b",
+        "simulation",
+        3,
     ),
 ]
 BEFORE, AFTER = "  The shortest script that shows it:\n", "\n  Kept in "

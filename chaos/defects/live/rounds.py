@@ -25,7 +25,7 @@ from chaos.faults import (
     ShutDown,
     Timed,
 )
-from chaos.trial import Cluster, OneByOne, Pipelined, Tail, Topic, Trial, Workload
+from chaos.trial import ClusterSettings, OneByOne, Pipelined, Tail, Topic, Trial, Workload
 
 _NODES: Final = (1, 2, 3)
 _LOAD: Final = (OneByOne(pause_ms=20), OneByOne(idempotent=True, pause_ms=50), Tail())
@@ -49,7 +49,7 @@ def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: t
     if rolls:
         properties.append(("segment.ms", "300"))
     return Trial(
-        cluster=Cluster(properties=_QUICK),
+        cluster=ClusterSettings(properties=_QUICK),
         topics=(Topic(properties=tuple(properties)),),
         clients=load,
         schedule=schedule,

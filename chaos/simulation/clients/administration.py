@@ -8,19 +8,35 @@ from chaos.simulation.clients import questions
 from chaos.simulation.clients.descriptions import describe
 from chaos.simulation.clients.questions import Question
 from chaos.trial import (
-    AddPartitions,
-    AlterTopic,
+    AlterTopicConfig,
+    CreatePartitions,
     CreateTopic,
     DeleteTopic,
     Describe,
-    ElectPreferred,
-    MovePartition,
+    ElectPreferredLeader,
+    ReassignPartition,
 )
 from fixtures.clients.messages import error_name
 from fixtures.clients.recorded_admin import Election
 
-AdministrativeStep = CreateTopic | DeleteTopic | AddPartitions | AlterTopic | MovePartition | ElectPreferred | Describe
-ADMINISTRATIVE_STEPS = (CreateTopic, DeleteTopic, AddPartitions, AlterTopic, MovePartition, ElectPreferred, Describe)
+AdministrativeStep = (
+    CreateTopic
+    | DeleteTopic
+    | CreatePartitions
+    | AlterTopicConfig
+    | ReassignPartition
+    | ElectPreferredLeader
+    | Describe
+)
+ADMINISTRATIVE_STEPS = (
+    CreateTopic,
+    DeleteTopic,
+    CreatePartitions,
+    AlterTopicConfig,
+    ReassignPartition,
+    ElectPreferredLeader,
+    Describe,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +66,16 @@ def administer(step: AdministrativeStep) -> Request:
             return Request("create_topic", topic, None, question, _of_topics)
         case DeleteTopic(topic):
             return Request("delete_topic", topic, None, questions.delete_topic(topic), _of_responses)
-        case AddPartitions(total, topic):
+        case CreatePartitions(total, topic):
             question = questions.create_partitions(topic, total)
             return Request("create_partitions", topic, None, question, _of_results)
-        case AlterTopic(name, value, topic, validate_only):
+        case AlterTopicConfig(name, value, topic, validate_only):
             question = questions.alter_topic(topic, name, value, validate_only=validate_only)
             return Request("alter_configs", topic, None, question, _of_responses)
-        case MovePartition(replicas, topic, partition):
+        case ReassignPartition(replicas, topic, partition):
             question = questions.reassign(topic, partition, replicas)
             return Request("reassign", topic, partition, question, _of_reassignment)
-        case ElectPreferred(topic, partition):
+        case ElectPreferredLeader(topic, partition):
             return elect(topic, partition, Election.PREFERRED)
         case Describe(subject, topic):
             return Request("describe", None, None, describe(subject, topic), lambda _: [])

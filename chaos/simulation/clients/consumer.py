@@ -19,8 +19,8 @@ from chaos.simulation.clients.client import ISOLATION_LEVELS, STALE_METADATA, Cl
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Sleep
 from chaos.simulation.clients.reading import fetched_partition, moved_to, passed_over, read_batches
 from chaos.simulation.clients.view import NO_EPOCH, NO_NODE, Place
-from chaos.trial import Commit, FetchOffsets, Poll, Rest, Seek
-from chaos.trial import Consumer as ConsumerScript
+from chaos.trial import CommitOffsets, FetchOffsets, Idle, Poll, Seek
+from chaos.trial import Consumer as ConsumerSteps
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import Outcome, outcome_of
 from fixtures.clients.record_batch import MalformedBatch
@@ -53,7 +53,7 @@ class _Progress:
 class Consumer(Client):
     """One consumer and its steps."""
 
-    def __init__(self, process: Process, surroundings: Surroundings, script: ConsumerScript) -> None:
+    def __init__(self, process: Process, surroundings: Surroundings, script: ConsumerSteps) -> None:
         super().__init__(process, surroundings)
         self._script = script
         self._progress = {place: _Progress(place) for place in script.partitions}
@@ -76,13 +76,13 @@ class Consumer(Client):
                         yield from self.poll()
                         if step.pause_ms:
                             yield Sleep(step.pause_ms)
-                case Commit():
+                case CommitOffsets():
                     yield from self.commit()
                 case FetchOffsets():
                     yield from self.fetch_offsets(list(self._progress))
                 case Seek():
                     yield from self._seek(step)
-                case Rest(duration_ms):
+                case Idle(duration_ms):
                     yield Sleep(duration_ms)
 
     def position(self, place: Place) -> int:

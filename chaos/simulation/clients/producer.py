@@ -26,14 +26,14 @@ from chaos.simulation.clients.batches import VALUES_PER_PROCESS, Batch, Partitio
 from chaos.simulation.clients.client import STALE_METADATA, Client, Steps, Surroundings, backoff_ms
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Signal, Sleep, Wait
 from chaos.simulation.clients.view import NO_NODE, Place
-from chaos.trial import AwaitOutcomes, Rest, Send
-from chaos.trial import Producer as ProducerScript
+from chaos.trial import Flush, Idle, SendBatches
+from chaos.trial import Producer as ProducerSteps
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome, outcome_of
 from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Compression, Record, RecordBatch, encode_batch
 from fixtures.clients.topic_ids import topic_id_text
-from linearizability.history.recorder import Send as Sent
+from linearizability.history.recorder import Sent
 
 _RETRIABLE = STALE_METADATA | {
     "NOT_ENOUGH_REPLICAS",
@@ -51,7 +51,7 @@ _EPOCH_MAX = 2**15 - 1
 class Producer(Client):
     """One producer and its steps."""
 
-    def __init__(self, process: Process, surroundings: Surroundings, script: ProducerScript) -> None:
+    def __init__(self, process: Process, surroundings: Surroundings, script: ProducerSteps) -> None:
         super().__init__(process, surroundings)
         self._script = script
         self._partitions: dict[Place, PartitionBatches] = {}
@@ -86,15 +86,15 @@ class Producer(Client):
     def _work(self) -> Behaviour:
         for step in self._script.steps:
             match step:
-                case Send():
+                case SendBatches():
                     for _ in range(step.batches):
                         self._make_batch(step)
                         if step.pause_ms:
                             yield Sleep(step.pause_ms)
-                case AwaitOutcomes():
+                case Flush():
                     while self._open:
                         yield Wait(self._settled)
-                case Rest(duration_ms):
+                case Idle(duration_ms):
                     yield Sleep(duration_ms)
         self.end()
 
@@ -119,7 +119,7 @@ class Producer(Client):
     def _open(self) -> bool:
         return any(partition.waiting or partition.window for partition in self._partitions.values())
 
-    def _make_batch(self, step: Send) -> None:
+    def _make_batch(self, step: SendBatches) -> None:
         size = max(step.value_bytes, SIZE_MIN)
         values = list(islice(self._values, step.records))
         timestamp_ms = self.wall_ms

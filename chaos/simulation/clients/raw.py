@@ -24,26 +24,25 @@ from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Sl
 from chaos.simulation.clients.reading import fetched_partition, passed_over, read_batches
 from chaos.simulation.clients.view import NO_EPOCH, NO_NODE, Place
 from chaos.trial import (
-    AskEnd,
-    AskEpochEnd,
-    AskMetadata,
-    AskVersions,
+    ApiVersions,
     DeleteRecords,
+    Fetch,
+    Idle,
+    ListOffsets,
+    MalformedRequest,
+    Metadata,
+    OffsetForLeaderEpoch,
+    Produce,
     RawStep,
-    ReadAt,
-    Rest,
-    SendNonsense,
-    SendOnce,
 )
 from chaos.trial import Node as NodeName
-from chaos.trial import RawClient as RawClientScript
+from chaos.trial import RequestClient as RequestClientSteps
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import Outcome, outcome_of
 from fixtures.clients.payload import to_record
 from fixtures.clients.record_batch import MalformedBatch, RecordBatch, encode_batch
 from fixtures.clients.recorded_connection import known
-from linearizability.history.recorder import Position, Read
-from linearizability.history.recorder import Send as Sent
+from linearizability.history.recorder import Position, Read, Sent
 
 _LATEST, _EARLIEST = -1, -2
 _MAX_WAIT_MS = 50
@@ -53,10 +52,10 @@ _SEQUENCES = 2**31
 """So many there are; then they begin again at 0."""
 
 
-class RawClient(Client):
+class RequestClient(Client):
     """One raw client and its steps."""
 
-    def __init__(self, process: Process, surroundings: Surroundings, script: RawClientScript) -> None:
+    def __init__(self, process: Process, surroundings: Surroundings, script: RequestClientSteps) -> None:
         super().__init__(process, surroundings)
         self._script = script
         self._values = count(process.number * VALUES_PER_PROCESS)
@@ -80,21 +79,21 @@ class RawClient(Client):
 
     def _take(self, step: RawStep) -> Steps:
         match step:
-            case Rest(duration_ms):
+            case Idle(duration_ms):
                 yield Sleep(duration_ms)
-            case AskEnd():
+            case ListOffsets():
                 yield from self._ask_end(step)
-            case AskEpochEnd():
+            case OffsetForLeaderEpoch():
                 yield from self._ask_epoch_end(step)
-            case AskMetadata():
+            case Metadata():
                 yield from self._ask_metadata(step)
-            case AskVersions():
+            case ApiVersions():
                 yield from self._ask_versions(step)
-            case ReadAt():
+            case Fetch():
                 yield from self._read_at(step)
-            case SendOnce():
+            case Produce():
                 yield from self._send_once(step)
-            case SendNonsense():
+            case MalformedRequest():
                 yield from self._send_nonsense(step)
             case DeleteRecords():
                 yield from self._delete_records(step)
@@ -118,7 +117,7 @@ class RawClient(Client):
 
     # Questions
 
-    def _ask_end(self, step: AskEnd) -> Steps:
+    def _ask_end(self, step: ListOffsets) -> Steps:
         place = step.topic, step.partition
         node = yield from self.node_of(step.node, place)
         op_id = self.invoke("list_offsets", place, isolation=step.isolation)
@@ -132,7 +131,7 @@ class RawClient(Client):
             self._high_watermarks[place] = offset
         yield from self._learn(place, error)
 
-    def _ask_epoch_end(self, step: AskEpochEnd) -> Steps:
+    def _ask_epoch_end(self, step: OffsetForLeaderEpoch) -> Steps:
         place = step.topic, step.partition
         node = yield from self.node_of(None, place)
         epoch = max(self.view.leader(place).epoch - step.epochs_ago, 0)
@@ -156,7 +155,7 @@ class RawClient(Client):
         self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node)
         yield from self._learn(place, error)
 
-    def _ask_metadata(self, step: AskMetadata) -> Steps:
+    def _ask_metadata(self, step: Metadata) -> Steps:
         node = self.next_node() if step.node is None else self.surroundings.node(step.node)
         yield from self._metadata([step.topic], self.next_node() if node is None else node)
 
@@ -171,7 +170,7 @@ class RawClient(Client):
         while (yield from self._metadata(topics, self.next_node())) is not None:
             yield Sleep(_MAX_WAIT_MS)
 
-    def _ask_versions(self, step: AskVersions) -> Steps:
+    def _ask_versions(self, step: ApiVersions) -> Steps:
         node = yield from self.node_of(step.node, ("", 0))
         op_id = self.invoke("api_versions")
         answer: Answer = yield Ask(node, questions.api_versions(), self._script.timeout_ms)
@@ -184,7 +183,7 @@ class RawClient(Client):
         newest = questions.newest(api_key, highest)
         return min(newest, self._versions.get(node, {}).get(api_key, newest))
 
-    def _read_at(self, step: ReadAt) -> Steps:
+    def _read_at(self, step: Fetch) -> Steps:
         place = step.topic, step.partition
         node = yield from self.node_of(step.node, place)
         offset = self._high_watermarks.get(place, 0) if step.offset is None else step.offset
@@ -226,7 +225,7 @@ class RawClient(Client):
 
     # Writes
 
-    def _send_once(self, step: SendOnce) -> Steps:
+    def _send_once(self, step: Produce) -> Steps:
         place = step.topic, step.partition
         node = yield from self.node_of(step.node, place)
         if step.idempotent and self._identity is None:
@@ -284,7 +283,7 @@ class RawClient(Client):
         _, _, epoch = yield from self.list_offsets(place, node, timestamp=_LATEST, timeout_ms=self._script.timeout_ms)
         return epoch
 
-    def _produce(self, step: SendOnce, place: Place, node: int, data: bytes) -> Steps:
+    def _produce(self, step: Produce, place: Place, node: int, data: bytes) -> Steps:
         """Send all copies, one after the other; the first acknowledgement counts, else the last error."""
         topic_id = self.view.topic_ids.get(place[0])
         highest = step.api_version if topic_id else min(step.api_version or 99, questions.BY_NAME_MAX)
@@ -321,7 +320,7 @@ class RawClient(Client):
             columns = dict(zip(("producer_id", "producer_epoch"), self._identity, strict=True))
         self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node, **columns)
 
-    def _send_nonsense(self, step: SendNonsense) -> Steps:
+    def _send_nonsense(self, step: MalformedRequest) -> Steps:
         node = yield from self.node_of(step.node, ("", 0))
         op_id = self.invoke("nonsense")
         question = questions.nonsense(step.api_key, step.api_version, step.size)

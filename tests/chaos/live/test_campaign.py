@@ -26,9 +26,9 @@ def targets(monkeypatch):
     def run_on(target, trial, run_dir, told, disk):
         if not next(starts[target], False):
             raise TargetError(f"{target} did not start: no port")
-        return Report(round=trial, target=target, judgement=Judgement(0, 0, ()), worked=Worked())
+        return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=Worked())
 
-    monkeypatch.setattr(campaign, "fitted", lambda target, trial, disk: SimpleNamespace(round=KILL, refused={}))
+    monkeypatch.setattr(campaign, "fitted", lambda target, trial, disk: SimpleNamespace(trial=KILL, refused={}))
     monkeypatch.setattr(campaign, "run_on", run_on)
     return starts
 

@@ -16,9 +16,9 @@ SEEN = Counter({"leader elected": 1, "partition without a leader": 1})
 
 
 def report(of, injected=None, coverage=SEEN, kept=5, lost=None):
-    schedule = of.round.schedule
+    schedule = of.trial.schedule
     return Report(
-        round=of.round,
+        trial=of.trial,
         target="reference",
         judgement=Judgement(0, 0, ()),
         worked=Worked(
@@ -32,7 +32,7 @@ def report(of, injected=None, coverage=SEEN, kept=5, lost=None):
 
 @pytest.mark.parametrize("keeping", KEEPING, ids=lambda each: each.name)
 def test_that_nothing_is_lost_shows_only_where_all_faults_came_to_be(keeping):
-    schedule = keeping.round.schedule
+    schedule = keeping.trial.schedule
     assert keeping.shows(report(keeping))
     assert not keeping.shows(report(keeping, kept=0))
     assert not keeping.shows(report(keeping, injected=()))
@@ -55,7 +55,7 @@ def test_it_shows_only_where_the_cluster_came_to_the_state_that_it_is_about(name
 
 def test_a_loss_at_a_leader_kill_takes_a_kill():
     finding = FINDINGS["acks-1-lost-at-a-leader-kill"]
-    others = tuple(Injected(timed, found=True) for timed in finding.round.schedule if type(timed.fault) is not Kill)
+    others = tuple(Injected(timed, found=True) for timed in finding.trial.schedule if type(timed.fault) is not Kill)
     assert finding.shows(report(finding, lost={1: 3}))
     assert not finding.shows(report(finding, lost={1: 3}, injected=others))
 
@@ -64,6 +64,6 @@ def test_a_loss_at_a_leader_kill_takes_a_kill():
 def test_a_duplicate_after_a_restart_takes_a_kill_and_a_permitted_duplicate(name, verdict):
     finding = FINDINGS["idempotent-duplicate-after-restart"]
     seen = replace(report(finding), judgement=Judgement(0, 0, (Anomaly(name, verdict, 3, ()),)))
-    unkilled = tuple(Injected(timed, found=type(timed.fault) is not Kill) for timed in finding.round.schedule)
+    unkilled = tuple(Injected(timed, found=type(timed.fault) is not Kill) for timed in finding.trial.schedule)
     assert finding.shows(seen) == (name == "duplicate")
     assert not finding.shows(replace(seen, worked=Worked(injected=unkilled)))

@@ -11,7 +11,7 @@ from chaos.faults import Kill, Timed
 from chaos.live.report import Kept
 from chaos.live.session import run_on
 from chaos.live.strategies import SOON_MISSED
-from chaos.trial import Cluster, Retrying, Tail, Topic, Trial
+from chaos.trial import ClusterSettings, Retrying, Tail, Topic, Trial
 
 ALL = -1
 ROUNDS = 20
@@ -32,7 +32,7 @@ def trial(seed: int) -> Trial:
     topic = Topic(partitions=3, properties=(("min.insync.replicas", "2"), ("segment.ms", "1500")))
     return Trial(
         seed=seed,
-        cluster=Cluster(properties=SOON_MISSED),
+        cluster=ClusterSettings(properties=SOON_MISSED),
         topics=(topic,),
         clients=(Retrying(pause_ms=20), Retrying(pause_ms=5, records=10), Tail()),
         schedule=tuple(sorted(kills, key=lambda timed: timed.at_ms)),

@@ -9,7 +9,7 @@ from chaos.faults import Kill, Pause, PowerCut, Role, ShutDown, Timed
 from chaos.live.report import Kept
 from chaos.live.session import fitted, run_on
 from chaos.live.strategies import SOON_MISSED
-from chaos.trial import STEADY_MS, Cluster, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Topic, Trial
+from chaos.trial import STEADY_MS, ClusterSettings, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Topic, Trial
 from linearizability.judgement import Verdict
 
 ALL = -1
@@ -22,7 +22,7 @@ ROLLING = tuple(Timed((node - 1) * APART_MS, ShutDown(node), 2_500) for node in 
 def trial(*schedule, clients=LOAD, **properties):
     topic = Topic(partitions=3, properties=tuple({"min.insync.replicas": "2", **properties}.items()))
     return Trial(
-        cluster=Cluster(properties=SOON_MISSED),
+        cluster=ClusterSettings(properties=SOON_MISSED),
         topics=(topic,),
         clients=clients,
         schedule=schedule,

@@ -21,7 +21,7 @@ def test_the_residue_of_every_kind_of_fault_is_reported(broken):
 
 def report(schedule=(), coverage=(), **worked):
     return Report(
-        round=Trial(schedule=schedule),
+        trial=Trial(schedule=schedule),
         target="reference",
         judgement=Judgement(0, 0, ()),
         worked=Worked(bound_s=66.0, **worked),

@@ -17,14 +17,14 @@ from chaos.promises import bound_ms
 from chaos.simulation.fault_strategies import FAULT_KINDS
 from chaos.simulation.run import run
 from chaos.trial import (
-    AlterTopic,
-    Cluster,
+    AlterTopicConfig,
+    ClusterSettings,
     CreateTopic,
     Keyed,
     LeaderReader,
     OneByOne,
     Pipelined,
-    RawClient,
+    RequestClient,
     Tail,
     Topic,
     Trial,
@@ -101,10 +101,15 @@ EACH = (("flush.messages", "1"),)
         (Trial(topics=(Topic(properties=EACH), Topic("b"))), {"a"}),
         (Trial(topics=(Topic(), Topic("b", properties=EACH))), {"b"}),
         (Trial(topics=(Topic(properties=(("flush.messages", "2"),)),)), set()),
-        (Trial(cluster=Cluster(properties=(("log.flush.interval.messages", "1"),))), {"a"}),
+        (Trial(cluster=ClusterSettings(properties=(("log.flush.interval.messages", "1"),))), {"a"}),
         (Trial(topics=(Topic(properties=EACH),), schedule=(Timed(0, Configure("flush.messages", "1"), 9),)), set()),
-        (Trial(topics=(Topic(properties=EACH),), clients=(RawClient((AlterTopic("flush.messages", "9"),)),)), set()),
-        (Trial(clients=(RawClient((CreateTopic("new", properties=EACH),)),)), {"new"}),
+        (
+            Trial(
+                topics=(Topic(properties=EACH),), clients=(RequestClient((AlterTopicConfig("flush.messages", "9"),)),)
+            ),
+            set(),
+        ),
+        (Trial(clients=(RequestClient((CreateTopic("new", properties=EACH),)),)), {"new"}),
     ],
 )
 def test_a_topic_flushes_each_message_if_it_does_so_all_the_time(trial, flushed):
@@ -122,9 +127,9 @@ STAMPED = (("message.timestamp.type", "LogAppendTime"),)
         (Trial(topics=(Topic(), Topic("b", properties=STAMPED))), True),
         (Trial(schedule=(Timed(0, Configure(*STAMPED[0]), 9),)), True),
         (Trial(schedule=(Timed(0, RestartWith(1, "log.message.timestamp.type", "LogAppendTime"), 9),)), True),
-        (Trial(cluster=Cluster(properties=(("log.message.timestamp.type", "LogAppendTime"),))), True),
-        (Trial(clients=(RawClient((AlterTopic(*STAMPED[0]),)),)), True),
-        (Trial(clients=(RawClient((CreateTopic("new", properties=STAMPED),)),)), True),
+        (Trial(cluster=ClusterSettings(properties=(("log.message.timestamp.type", "LogAppendTime"),))), True),
+        (Trial(clients=(RequestClient((AlterTopicConfig(*STAMPED[0]),)),)), True),
+        (Trial(clients=(RequestClient((CreateTopic("new", properties=STAMPED),)),)), True),
     ],
 )
 def test_timestamps_may_be_replaced_if_a_topic_has_log_append_time_at_some_time(trial, replaces):
@@ -134,7 +139,7 @@ def test_timestamps_may_be_replaced_if_a_topic_has_log_append_time_at_some_time(
 def test_a_topic_is_compacted_if_it_is_at_some_time():
     compacted = (("cleanup.policy", "compact,delete"),)
     trial = Trial(topics=(Topic(properties=compacted), Topic("b"), Topic("c")))
-    trial = replace(trial, clients=(RawClient((AlterTopic("cleanup.policy", "compact", "b"),)),))
+    trial = replace(trial, clients=(RequestClient((AlterTopicConfig("cleanup.policy", "compact", "b"),)),))
     assert trial.compacted_topics == {"a", "b"}
 
 
@@ -154,7 +159,7 @@ def kills_a_leader_of_acks_1(candidate):
 
 def test_shrinking_leaves_what_the_violation_takes():
     found = smallest(LARGE, kills_a_leader_of_acks_1, lambda runs: runs < 60)
-    assert found.round == Trial(
+    assert found.trial == Trial(
         clients=(OneByOne(acks=1),), schedule=(Timed(0, Kill(Role.LEADER), 2_000),), topics=(Topic(),)
     )
     assert 4 < found.runs < 30
@@ -162,17 +167,17 @@ def test_shrinking_leaves_what_the_violation_takes():
 
 def test_shrinking_stops_when_its_time_is_over():
     assert smallest(LARGE, kills_a_leader_of_acks_1, lambda runs: runs < 1).runs == 1
-    assert smallest(LARGE, lambda _: False, lambda _: True).round == LARGE
+    assert smallest(LARGE, lambda _: False, lambda _: True).trial == LARGE
 
 
 def test_a_failure_is_a_program_that_can_be_changed(tmp_path):
     failure = Failure("reference", LARGE, "lost-write", 'value 7 """is""" gone', 12, is_confirmed=True)
     save(tmp_path, failure)
     kept = load(tmp_path)
-    assert (kept.target, kept.round, kept.name) == ("reference", LARGE, "lost-write")
+    assert (kept.target, kept.trial, kept.name) == ("reference", LARGE, "lost-write")
     program = tmp_path / "program.py"
     program.write_text(program_of(failure).replace("Kill(node=Role.LEADER)", "Kill(node=2)"))
-    assert load(tmp_path).round.schedule[1].fault == Kill(2)
+    assert load(tmp_path).trial.schedule[1].fault == Kill(2)
 
 
 @pytest.mark.parametrize("text", [None, "ROUND = 1", "TARGET ="])

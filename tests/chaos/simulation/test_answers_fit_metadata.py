@@ -11,17 +11,17 @@ from chaos.faults import Pause, Role, ShutDown, Timed
 from chaos.simulation.clients.descriptions import SUBJECTS
 from chaos.simulation.run import run
 from chaos.trial import (
-    AddPartitions,
-    AlterTopic,
-    Cluster,
+    AlterTopicConfig,
+    ClusterSettings,
+    CreatePartitions,
     CreateTopic,
     DeleteTopic,
     Describe,
-    ElectPreferred,
-    MovePartition,
-    RawClient,
-    Rest,
-    SendOnce,
+    ElectPreferredLeader,
+    Idle,
+    Produce,
+    ReassignPartition,
+    RequestClient,
     Topic,
     Trial,
 )
@@ -44,30 +44,32 @@ from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.protocol.errors import ErrorCode
 
 SCRIPT = Trial(
-    cluster=Cluster(nodes=4),
+    cluster=ClusterSettings(nodes=4),
     topics=(Topic("a", 2),),
     clients=(
-        RawClient(
+        RequestClient(
             steps=(
-                SendOnce(idempotent=True),
-                SendOnce(node=Role.FOLLOWER),
+                Produce(idempotent=True),
+                Produce(node=Role.FOLLOWER),
                 *(Describe(subject) for subject in SUBJECTS),
             )
         ),
-        RawClient(
+        RequestClient(
             steps=(
                 CreateTopic("c", 2),
-                AddPartitions(3),
-                AlterTopic("retention.ms", "7000", "c"),
-                AlterTopic("retention.ms", "9000", "c", validate_only=True),
+                CreatePartitions(3),
+                AlterTopicConfig("retention.ms", "7000", "c"),
+                AlterTopicConfig("retention.ms", "9000", "c", validate_only=True),
                 Describe("properties", "c"),
-                MovePartition((4, 3, 2)),
+                ReassignPartition((4, 3, 2)),
                 Describe("movements"),
-                ElectPreferred(partition=1),
+                ElectPreferredLeader(partition=1),
                 DeleteTopic("c"),
             )
         ),
-        RawClient(steps=(Rest(14_000), MovePartition((4,), partition=1), Describe("movements"), Describe("metadata"))),
+        RequestClient(
+            steps=(Idle(14_000), ReassignPartition((4,), partition=1), Describe("movements"), Describe("metadata"))
+        ),
     ),
     schedule=(Timed(1_000, ShutDown(Role.LEADER), 4_000), Timed(6_000, Pause(4), 12_000)),
 )

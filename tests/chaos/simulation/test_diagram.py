@@ -7,11 +7,11 @@ from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.diagram import MESSAGES_MAX, NOTES_MAX, diagram_of
 from chaos.simulation.recording import Record
 from chaos.simulation.run import run
-from chaos.trial import AwaitOutcomes, Producer, Send, Trial
+from chaos.trial import Flush, Producer, SendBatches, Trial
 from linearizability.picture.space_time import Happening
 
 SCRIPT = Trial(
-    clients=(Producer(steps=(Send(batches=40, pause_ms=100), AwaitOutcomes())),),
+    clients=(Producer(steps=(SendBatches(batches=40, pause_ms=100), Flush())),),
     schedule=(Timed(at_ms=500, fault=Kill(Role.LEADER), for_ms=2_000),),
 )
 

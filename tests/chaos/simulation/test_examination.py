@@ -8,7 +8,7 @@ import pytest
 from chaos.simulation import run as run_module
 from chaos.simulation.examination import AT_ONCE, EXAMS, exams_of
 from chaos.simulation.run import run
-from chaos.trial import Cluster, Topic, Trial
+from chaos.trial import ClusterSettings, Topic, Trial
 from reference_broker.core import group_coordinator, lifecycle
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller import configs, elections, isr, placement, reassignments, registrations, topics
@@ -154,7 +154,7 @@ def sit(*exams, cluster):
 
 @pytest.mark.parametrize("nodes", [1, 3, 4])
 def test_a_cluster_that_is_right_passes(nodes):
-    assert sit(*sorted(EXAMS, key=lambda exam: exam.unsettles), cluster=Cluster(nodes)) is None
+    assert sit(*sorted(EXAMS, key=lambda exam: exam.unsettles), cluster=ClusterSettings(nodes)) is None
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: f"{mistake[0]}-{mistake[2].strip('_')}")
@@ -162,7 +162,7 @@ def test_a_broker_that_is_not_right_fails(mistake):
     name, owner, attribute, replacement = mistake
     exam = next(exam for exam in EXAMS if exam.name == name)
     with patch.object(owner, attribute, replacement):
-        violation = sit(exam, cluster=Cluster(3))
+        violation = sit(exam, cluster=ClusterSettings(3))
     assert violation is not None
     assert violation.name in SEEN_BY
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from chaos.defects.registry import DEFECTS
 from chaos.simulation.counterexample import operations_of
 from chaos.simulation.run import run
-from chaos.simulation.seeds import script_of
+from chaos.simulation.seeds import trial_of_seed
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text(encoding="utf-8")
 
@@ -28,7 +28,7 @@ def test_the_seed_in_the_guide_fails_as_it_says():
         r"^seed (\d+) ✘ violation (\S+) at (\d+) ms: (.*)$", GUIDE, re.MULTILINE
     ).groups()
     (defect,) = set(re.findall(r"--seeds \S+ --defect (\S+)", GUIDE))
-    trial = script_of(int(seed))
+    trial = trial_of_seed(int(seed))
     with DEFECTS[defect].seeded():
         violation = run(trial).violation
     assert violation is not None

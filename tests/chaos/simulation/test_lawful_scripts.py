@@ -20,21 +20,21 @@ from chaos.faults import (
 )
 from chaos.simulation.run import run
 from chaos.trial import (
-    AddPartitions,
-    Cluster,
+    ClusterSettings,
+    CreatePartitions,
     CreateTopic,
-    MovePartition,
+    Produce,
     Producer,
-    RawClient,
-    Send,
-    SendOnce,
+    ReassignPartition,
+    RequestClient,
+    SendBatches,
     Topic,
     Trial,
 )
 
 SCRIPTS = {
     "an unclean election was asked for, and no setting permits any": Trial(
-        clients=(Producer(steps=(Send(batches=20, pause_ms=400),), acks=1, idempotent=False),),
+        clients=(Producer(steps=(SendBatches(batches=20, pause_ms=400),), acks=1, idempotent=False),),
         schedule=(
             Timed(at_ms=0, fault=Isolate(node=Role.LEADER, listener=Listener.REPLICATION), for_ms=60_000),
             Timed(at_ms=40_000, fault=Kill(node=Role.LEADER), for_ms=15_000),
@@ -43,7 +43,7 @@ SCRIPTS = {
     ),
     "a replica that was wiped leads before its broker has registered again": Trial(
         topics=(Topic(replication_factor=2),),
-        clients=(Producer(steps=(Send(),)),),
+        clients=(Producer(steps=(SendBatches(),)),),
         schedule=(
             Timed(at_ms=0, fault=Wipe(node=Role.FOLLOWER)),
             Timed(at_ms=0, fault=ShutDown(node=Role.LEADER)),
@@ -52,7 +52,7 @@ SCRIPTS = {
     "a batch of which nobody was told the outcome does not lend its sequence to another": Trial(
         topics=(Topic(partitions=2),),
         clients=(
-            RawClient(steps=(SendOnce(partition=1, acks=0, idempotent=True), SendOnce(partition=1, idempotent=True))),
+            RequestClient(steps=(Produce(partition=1, acks=0, idempotent=True), Produce(partition=1, idempotent=True))),
         ),
     ),
     "a follower gives up a connection of which the leader knows nothing after thirty seconds": Trial(
@@ -62,9 +62,9 @@ SCRIPTS = {
     "a replica that was taken away has deleted its log before its leader hears of it": Trial(
         seed=4,
         clients=(
-            Producer(steps=(Send(batches=4, pause_ms=5),), idempotent=False),
+            Producer(steps=(SendBatches(batches=4, pause_ms=5),), idempotent=False),
             Producer(),
-            RawClient(steps=(MovePartition(replicas=(3, 2, 1)), MovePartition(replicas=(2,)))),
+            RequestClient(steps=(ReassignPartition(replicas=(3, 2, 1)), ReassignPartition(replicas=(2,)))),
         ),
     ),
     "a broker has gone while it waits for an answer from another, which is taken from the cluster": Trial(
@@ -76,10 +76,14 @@ SCRIPTS = {
     ),
     "segments that begin below the log start are deleted later": Trial(
         seed=3,
-        cluster=Cluster(properties=(("log.retention.check.interval.ms", "2000"), ("replica.fetch.max.bytes", "1000"))),
+        cluster=ClusterSettings(
+            properties=(("log.retention.check.interval.ms", "2000"), ("replica.fetch.max.bytes", "1000"))
+        ),
         topics=(Topic(properties=(("segment.ms", "400"), ("retention.bytes", "5000"))),),
         clients=(
-            Producer(steps=(Send(batches=6, pause_ms=300, value_bytes=700),), idempotent=False, request_timeout_ms=500),
+            Producer(
+                steps=(SendBatches(batches=6, pause_ms=300, value_bytes=700),), idempotent=False, request_timeout_ms=500
+            ),
         ),
         schedule=(
             Timed(at_ms=0, fault=DamageDisk(node=Role.FOLLOWER, what=Damage.CHECKPOINTS)),
@@ -94,7 +98,7 @@ SCRIPTS = {
     ),
     "a replica among many is looked at in its turn, and yet counts as it is": Trial(
         topics=(Topic(partitions=3), Topic(name="b")),
-        clients=(RawClient(steps=(AddPartitions(total=4, topic="b"), CreateTopic(topic="c", partitions=2))),),
+        clients=(RequestClient(steps=(CreatePartitions(total=4, topic="b"), CreateTopic(topic="c", partitions=2))),),
     ),
 }
 

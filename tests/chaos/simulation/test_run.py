@@ -5,25 +5,25 @@ import pytest
 from chaos.faults import Configure, Isolate, Kill, Pause, PowerCut, Role, ShutDown, Timed, Wipe
 from chaos.simulation.run import Outcome, run
 from chaos.trial import (
-    AskEnd,
-    AskEpochEnd,
-    AskMetadata,
-    AwaitOutcomes,
-    Commit,
+    CommitOffsets,
     Consumer,
     CreateTopic,
     DeleteRecords,
     DeleteTopic,
+    Fetch,
     FetchOffsets,
+    Flush,
+    Idle,
+    ListOffsets,
+    MalformedRequest,
+    Metadata,
+    OffsetForLeaderEpoch,
     Poll,
+    Produce,
     Producer,
-    RawClient,
-    ReadAt,
-    Rest,
+    RequestClient,
     Seek,
-    Send,
-    SendNonsense,
-    SendOnce,
+    SendBatches,
     Topic,
     Trial,
 )
@@ -41,8 +41,8 @@ def operations(outcome: Outcome, f: str) -> list[dict[str, object]]:
 def test_a_calm_run_is_in_order_and_every_record_is_read():
     trial = Trial(
         clients=(
-            Producer(steps=(Send(batches=5, records=3, pause_ms=20), AwaitOutcomes(), Send())),
-            Consumer(steps=(Poll(times=10, pause_ms=20), Commit(), FetchOffsets()), group="g"),
+            Producer(steps=(SendBatches(batches=5, records=3, pause_ms=20), Flush(), SendBatches())),
+            Consumer(steps=(Poll(times=10, pause_ms=20), CommitOffsets(), FetchOffsets()), group="g"),
         )
     )
     outcome = run(trial)
@@ -59,7 +59,7 @@ def test_a_calm_run_is_in_order_and_every_record_is_read():
 def test_one_script_gives_one_run():
     trial = Trial(
         seed=5,
-        clients=(Producer(steps=(Send(batches=10, pause_ms=100),)), Consumer(steps=(Poll(times=10),))),
+        clients=(Producer(steps=(SendBatches(batches=10, pause_ms=100),)), Consumer(steps=(Poll(times=10),))),
         schedule=(Timed(100, PowerCut((Role.LEADER,), after_writes=3), 800),),
     )
     assert run(trial).digest == run(trial).digest
@@ -82,7 +82,7 @@ def test_a_producer_that_retries_outlives_a_fault(fault: object):
     trial = Trial(
         topics=(Topic(partitions=2),),
         clients=(
-            Producer(steps=(Send(batches=20, pause_ms=200), Send(batches=5, partition=1), AwaitOutcomes())),
+            Producer(steps=(SendBatches(batches=20, pause_ms=200), SendBatches(batches=5, partition=1), Flush())),
             Consumer(steps=(Poll(times=40, pause_ms=100),), partitions=(("a", 0), ("a", 1))),
         ),
         schedule=(Timed(300, fault, 2_500),),
@@ -96,22 +96,22 @@ def test_a_producer_that_retries_outlives_a_fault(fault: object):
 
 def test_raw_clients_ask_and_send_what_no_good_client_does():
     steps = (
-        SendOnce(idempotent=True, copies=2),
-        SendOnce(idempotent=True, skips=3),
-        SendOnce(corrupt=True),
-        SendOnce(node=Role.FOLLOWER),
-        SendNonsense(),
-        ReadAt(),
-        ReadAt(epoch_ahead=1),
-        AskEnd(times=2),
-        AskEpochEnd(),
-        AskMetadata(),
+        Produce(idempotent=True, copies=2),
+        Produce(idempotent=True, skips=3),
+        Produce(corrupt=True),
+        Produce(node=Role.FOLLOWER),
+        MalformedRequest(),
+        Fetch(),
+        Fetch(epoch_ahead=1),
+        ListOffsets(times=2),
+        OffsetForLeaderEpoch(),
+        Metadata(),
         DeleteRecords(before=1),
         CreateTopic("c"),
         DeleteTopic("c"),
-        Rest(10),
+        Idle(10),
     )
-    outcome = run(Trial(clients=(RawClient(steps=steps),)))
+    outcome = run(Trial(clients=(RequestClient(steps=steps),)))
     assert outcome.violation is None
     validate(outcome.history)
     errors = [row["error"] for row in operations(outcome, "produce")]
@@ -123,8 +123,8 @@ def test_raw_clients_ask_and_send_what_no_good_client_does():
 def test_a_consumer_that_seeks_goes_on_from_there():
     trial = Trial(
         clients=(
-            Producer(steps=(Send(batches=6),)),
-            Consumer(steps=(Rest(200), Poll(times=2), Seek(offset=2), Poll(times=2), Seek(offset=None), Poll())),
+            Producer(steps=(SendBatches(batches=6),)),
+            Consumer(steps=(Idle(200), Poll(times=2), Seek(offset=2), Poll(times=2), Seek(offset=None), Poll())),
         )
     )
     outcome = run(trial)
@@ -139,7 +139,7 @@ def test_an_exception_of_the_broker_is_a_violation(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("no such thing")
 
     monkeypatch.setattr(Partition, "append", broken)
-    outcome = run(Trial(clients=(Producer(steps=(Send(),)),)))
+    outcome = run(Trial(clients=(Producer(steps=(SendBatches(),)),)))
     assert outcome.violation is not None
     assert outcome.violation.name == "exception"
     assert "no such thing" in outcome.violation.text
@@ -152,7 +152,7 @@ def test_a_broker_that_applies_large_metadata_in_pieces_is_not_blamed():
 
 def test_stable_offsets_that_never_come_are_a_violation(monkeypatch):
     monkeypatch.setattr(GroupCoordinator, "await_stable", lambda *_: None)
-    trial = Trial(clients=(Consumer(steps=(Commit(), FetchOffsets()), group="g"),))
+    trial = Trial(clients=(Consumer(steps=(CommitOffsets(), FetchOffsets()), group="g"),))
     violation = run(trial).violation
     assert violation is not None
     assert violation.name == "not-converged"

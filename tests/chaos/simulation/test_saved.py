@@ -9,12 +9,13 @@ import pytest
 from chaos.faults import Kill, Role, Timed
 from chaos.simulation.counterexample import Counterexample, program_of
 from chaos.simulation.saved import FILE_NAME, SavedFailureError, load_saved, save
-from chaos.trial import Producer, Send, Trial
+from chaos.trial import Producer, SendBatches, Trial
 from conformance.trial_document import document
 
 DEFECT = "acknowledge-before-replication"
 SCRIPT = Trial(
-    clients=(Producer(steps=(Send(batches=5),)),), schedule=(Timed(at_ms=10, fault=Kill(Role.LEADER), for_ms=500),)
+    clients=(Producer(steps=(SendBatches(batches=5),)),),
+    schedule=(Timed(at_ms=10, fault=Kill(Role.LEADER), for_ms=500),),
 )
 FOUND = Counterexample(SCRIPT, "lost-write", 'a "value" \\ that """ is gone', seed=7, defect=DEFECT, at_ms=1_234)
 

@@ -11,7 +11,7 @@ from chaos.simulation.counterexample import operations_of
 from chaos.simulation.fault_strategies import FAULT_KINDS
 
 SEEDS = range(200)
-script_of = cache(seeds.script_of)
+trial_of_seed = cache(seeds.trial_of_seed)
 
 _PROGRAM = """
 from hashlib import sha256
@@ -52,11 +52,11 @@ def test_a_seed_gives_one_script_whatever_the_hash_seed():
 
 
 def test_seeds_give_different_scripts():
-    assert len({script_of(seed) for seed in SEEDS}) == len(SEEDS)
+    assert len({trial_of_seed(seed) for seed in SEEDS}) == len(SEEDS)
 
 
 def test_every_fault_every_client_and_every_step_is_drawn_soon():
-    scripts = [script_of(seed) for seed in range(500)]
+    scripts = [trial_of_seed(seed) for seed in range(500)]
     faults = Counter(type(timed.fault).__name__ for trial in scripts for timed in trial.schedule)
     assert faults.keys() >= {
         *("Cut", "Isolate", "Split", "Ring", "Slow", "Reset", "HalfOpen", "DiskError", "DiskFull", "SlowFlush"),
@@ -70,7 +70,7 @@ def test_every_fault_every_client_and_every_step_is_drawn_soon():
 
 
 def test_a_script_has_some_hundred_operations_and_some_three_faults():
-    scripts = [script_of(seed) for seed in SEEDS]
+    scripts = [trial_of_seed(seed) for seed in SEEDS]
     operations = sum(operations_of(client) for trial in scripts for client in trial.clients) / len(scripts)
     faults = sum(len(trial.schedule) for trial in scripts) / len(scripts)
     assert 60 < operations < 150
@@ -79,5 +79,5 @@ def test_a_script_has_some_hundred_operations_and_some_three_faults():
 
 def test_a_schedule_stands_in_the_order_of_its_times():
     for seed in SEEDS:
-        times = [timed.at_ms for timed in script_of(seed).schedule]
+        times = [timed.at_ms for timed in trial_of_seed(seed).schedule]
         assert times == sorted(times)

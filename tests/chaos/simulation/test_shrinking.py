@@ -4,15 +4,15 @@ from itertools import count as count_from
 from itertools import islice
 
 from chaos.faults import Kill, Role, Timed
-from chaos.simulation.seeds import script_of
+from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.shrinking import smallest
-from chaos.trial import Producer, Send, Topic, Trial
+from chaos.trial import Producer, SendBatches, Topic, Trial
 
 
 def sends_enough(trial):
     """A producer that sends seven batches in one step, and a node that is killed while another fault is under way."""
     batches = any(
-        isinstance(step, Send) and step.batches >= 7
+        isinstance(step, SendBatches) and step.batches >= 7
         for client in trial.clients
         if isinstance(client, Producer)
         for step in client.steps
@@ -25,16 +25,16 @@ def small(trial, violates=sends_enough, *, runs_max=400, time_is_up=lambda: Fals
 
 
 def violating_seeds(count):
-    return list(islice((seed for seed in count_from(0) if sends_enough(script_of(seed))), count))
+    return list(islice((seed for seed in count_from(0) if sends_enough(trial_of_seed(seed))), count))
 
 
 def test_only_what_violates_is_left():
     for seed in violating_seeds(3):
-        found = small(script_of(seed))
+        found = small(trial_of_seed(seed))
         node = found.trial.schedule[0].fault.node
         topic = next(step.topic for step in found.trial.clients[0].steps)
         assert found.trial == Trial(
-            clients=(Producer(steps=(Send(batches=7, topic=topic),)),),
+            clients=(Producer(steps=(SendBatches(batches=7, topic=topic),)),),
             topics=(Topic(name=topic),) if topic != "a" else (Topic(),),
             schedule=(Timed(at_ms=0, fault=Kill(node), for_ms=found.trial.schedule[0].for_ms),),
         )
@@ -49,19 +49,19 @@ def test_no_script_runs_twice_and_no_more_than_allowed():
         ran.append(trial)
         return sends_enough(trial)
 
-    found = small(script_of(violating_seeds(1)[0]), violates, runs_max=20)
+    found = small(trial_of_seed(violating_seeds(1)[0]), violates, runs_max=20)
     assert len(ran) == len(set(ran)) == found.runs <= 20
     assert sends_enough(found.trial)
 
 
 def test_what_is_found_when_the_time_is_up_still_violates():
-    trial = script_of(violating_seeds(1)[0])
+    trial = trial_of_seed(violating_seeds(1)[0])
     assert small(trial, time_is_up=lambda: True).trial == trial
     assert small(trial, lambda _: False).trial == trial
 
 
 def test_the_same_script_shrinks_to_the_same():
-    trial = script_of(violating_seeds(2)[1])
+    trial = trial_of_seed(violating_seeds(2)[1])
     assert small(trial) == small(trial)
 
 

@@ -7,18 +7,21 @@ import pytest
 from chaos.defects.saved import COUNTEREXAMPLES
 from chaos.live.findings import FINDINGS
 from chaos.live.strategies import round_of
-from chaos.simulation.seeds import script_of
+from chaos.simulation.seeds import trial_of_seed
 from chaos.trial import Trial
 from chaos.trial.saved import NotATrialError, load_trial
-from conformance.concurrent.moves import AwaitIsr, Kill, Restart, Role
+from conformance.concurrent.moves import AwaitIsr, InitialRole, Kill, Restart
 from conformance.concurrent.saved import RequirementTrial
-from conformance.concurrent.script import MetadataWatcher, OneShotProducer, Script, Send, TopicSettings
+from conformance.concurrent.script import ConcurrentScript, MetadataWatcher, OneShotProducer, SendRecords, TopicSettings
 from conformance.trial_document import document
 
-SCRIPT = Script(
+SCRIPT = ConcurrentScript(
     TopicSettings(replication_factor=3, properties=(("min.insync.replicas", "2"),)),
-    (OneShotProducer(steady=(Send(2),), faulty=(Send(3),)), MetadataWatcher(Role.FOLLOWER, cluster=True)),
-    (Kill(Role.LEADER), AwaitIsr(2), Restart(Role.LEADER)),
+    (
+        OneShotProducer(steady=(SendRecords(2),), faulty=(SendRecords(3),)),
+        MetadataWatcher(InitialRole.FOLLOWER, cluster=True),
+    ),
+    (Kill(InitialRole.LEADER), AwaitIsr(2), Restart(InitialRole.LEADER)),
 )
 
 
@@ -28,7 +31,7 @@ def loaded(tmp_path, text):
     return load_trial(file)
 
 
-@pytest.mark.parametrize("made", [script_of, round_of], ids=["simulation", "chaos"])
+@pytest.mark.parametrize("made", [trial_of_seed, round_of], ids=["simulation", "chaos"])
 def test_trials_of_seeds_come_back(made, tmp_path):
     for seed in range(40):
         saved = loaded(tmp_path, document(made(seed), {"name": "lost-write", "defect": None}))
@@ -37,7 +40,7 @@ def test_trials_of_seeds_come_back(made, tmp_path):
 
 def test_trials_of_findings_and_requirements_come_back(tmp_path):
     of_requirement = RequirementTrial("durability/acknowledged-writes-survive", 3, SCRIPT)
-    for trial in (*(finding.round for finding in FINDINGS.values()), of_requirement):
+    for trial in (*(finding.trial for finding in FINDINGS.values()), of_requirement):
         assert loaded(tmp_path, document(trial, {})).trial == trial
 
 
@@ -102,14 +105,14 @@ def test_a_file_that_does_not_exist_is_rejected_in_one_line(tmp_path):
         ({"healed_ms": 10**12}, "trial.healed_ms"),
         ({"steady_ms": -1}, "trial.steady_ms"),
         ({"topics": [{"type": "Topic", "partitions": 0}]}, "trial.topics[0].partitions"),
-        ({"cluster": {"type": "Cluster", "nodes": 0}}, "trial.cluster.nodes"),
+        ({"cluster": {"type": "ClusterSettings", "nodes": 0}}, "trial.cluster.nodes"),
         ({"clients": [{"type": "OneByOne", "pause_ms": 0}]}, "trial.clients[0].pause_ms"),
         (
             {"schedule": [{"type": "Timed", "at_ms": 5, "for_ms": -5, "fault": {"type": "Kill", "node": 1}}]},
             "trial.schedule[0].for_ms",
         ),
         (
-            {"clients": [{"type": "Producer", "steps": [{"type": "Send", "batches": 10**6}]}]},
+            {"clients": [{"type": "Producer", "steps": [{"type": "SendBatches", "batches": 10**6}]}]},
             "the clients of a trial have at most 100000 steps",
         ),
         ({"steady_ms": 3_000_000, "healed_ms": 3_000_000}, "the phases of a trial last at most 3600000 ms together"),

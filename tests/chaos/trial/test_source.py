@@ -1,17 +1,17 @@
 """A printed trial is the trial's Python source, in short lines."""
 
 from chaos import faults, trial
-from chaos.simulation.seeds import script_of
+from chaos.simulation.seeds import trial_of_seed
 from chaos.trial.source import printed
 
 
 def test_a_trial_comes_back_from_its_source():
     for seed in range(60):
-        drawn = script_of(seed)
+        drawn = trial_of_seed(seed)
         names = {**vars(faults), **vars(trial)}
         assert eval(printed(drawn), names) == drawn == eval(repr(drawn), names)
 
 
 def test_lines_are_short():
-    lines = [line for seed in range(30) for line in printed(script_of(seed), used=9).splitlines()]
+    lines = [line for seed in range(30) for line in printed(trial_of_seed(seed), used=9).splitlines()]
     assert max(map(len, lines)) <= 120

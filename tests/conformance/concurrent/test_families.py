@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from conformance.check_context import CheckContext
 from conformance.concurrent import check as check_module
 from conformance.concurrent.check import Family
-from conformance.concurrent.script import Script, TopicSettings
+from conformance.concurrent.script import ConcurrentScript, TopicSettings
 from conformance.engine import seed_of
 from tests.conformance.fakes import FakeTarget
 
-SCRIPT = Script(TopicSettings(), ())
+SCRIPT = ConcurrentScript(TopicSettings(), ())
 
 
 class Runs:

@@ -8,17 +8,17 @@ import pytest
 
 from conformance.concurrent.moves import (
     AddBroker,
-    AskInEpochs,
     AwaitBrokers,
     Cut,
     DamageDisk,
     Heal,
+    InitialRole,
     Kill,
     PauseNode,
+    ProbeLeaderEpochs,
     RemoveBroker,
     Restart,
     Resume,
-    Role,
     ShutDown,
     Wait,
 )
@@ -114,7 +114,13 @@ def make(target, *moves):
 
 
 def test_a_fault_begins_before_and_ends_after_what_is_done(target):
-    make(target, Cut(Role.FOLLOWER, Role.LEADER), Heal(), PauseNode(Role.OUTSIDER), Resume(Role.OUTSIDER))
+    make(
+        target,
+        Cut(InitialRole.FOLLOWER, InitialRole.LEADER),
+        Heal(),
+        PauseNode(InitialRole.OUTSIDER),
+        Resume(InitialRole.OUTSIDER),
+    )
     assert target.done == [
         *("[cut 3->2", "cut 3->2", "heal 3->2", "cut 3->2]"),
         *("[pause 1", "pause 1", "resume 1", "pause 1]"),
@@ -122,7 +128,13 @@ def test_a_fault_begins_before_and_ends_after_what_is_done(target):
 
 
 def test_a_node_is_down_until_it_was_started(target):
-    make(target, Kill(Role.LEADER), Restart(Role.LEADER), ShutDown(Role.FOLLOWER), Restart(Role.FOLLOWER))
+    make(
+        target,
+        Kill(InitialRole.LEADER),
+        Restart(InitialRole.LEADER),
+        ShutDown(InitialRole.FOLLOWER),
+        Restart(InitialRole.FOLLOWER),
+    )
     assert target.done == [
         *("[kill 2", "kill 2", "restart 2", "kill 2]"),
         *("[shutdown 3", "shut down 3", "shutdown 3]", "[down 3", "restart 3", "down 3]"),
@@ -131,13 +143,13 @@ def test_a_node_is_down_until_it_was_started(target):
 
 def test_a_disk_is_damaged_until_the_node_was_started(target):
     (target.log_directory / "t-0").mkdir()
-    make(target, Kill(Role.LEADER), DamageDisk(Role.LEADER, Damage.REPLICA), Restart(Role.LEADER))
+    make(target, Kill(InitialRole.LEADER), DamageDisk(InitialRole.LEADER, Damage.REPLICA), Restart(InitialRole.LEADER))
     assert target.done == ["[kill 2", "kill 2", "[wipe 2", "restart 2", "wipe 2]", "kill 2]"]
     assert not (target.log_directory / "t-0").exists()
 
 
 def test_whatever_is_still_broken_is_healed_at_the_end(target):
-    make(target, Kill(Role.LEADER), PauseNode(Role.FOLLOWER), Cut(Role.CLIENT, Role.LEADER))
+    make(target, Kill(InitialRole.LEADER), PauseNode(InitialRole.FOLLOWER), Cut(InitialRole.CLIENT, InitialRole.LEADER))
     assert {"restart 2", "resume 3", "heal client->2"} <= set(target.done)
 
 
@@ -149,28 +161,30 @@ def test_a_broker_that_joined_leaves_once(target):
 
 def test_also_when_a_move_cannot_be_made(target):
     with pytest.raises(ScriptNotRunError, match="there is no node that is last-follower of the topic"):
-        make(target, Kill(Role.LEADER), PauseNode(Role.LAST_FOLLOWER))
+        make(target, Kill(InitialRole.LEADER), PauseNode(InitialRole.LAST_FOLLOWER))
     assert target.done[-2:] == ["restart 2", "kill 2]"]
 
 
 def test_a_move_that_the_target_refuses_ends_the_script(target):
     target.refuses_to_shut_down = True
     with pytest.raises(ScriptNotRunError, match="it did not end"):
-        make(target, ShutDown(Role.LEADER))
+        make(target, ShutDown(InitialRole.LEADER))
 
 
 def test_a_node_that_does_not_start_leaves_its_fault_open(target):
     target.refuses_to_start = True
-    make(target, Kill(Role.LEADER), Restart(Role.LEADER), Cut(Role.FOLLOWER, Role.LEADER))
+    make(target, Kill(InitialRole.LEADER), Restart(InitialRole.LEADER), Cut(InitialRole.FOLLOWER, InitialRole.LEADER))
     assert "kill 2]" not in target.done
     assert target.done[-1] == "cut 3->2]"
 
 
 def test_the_first_cuts_hold_before_the_clients_begin(target):
-    moves = Moves(surroundings_on(target), (Cut(Role.FOLLOWER, Role.LEADER), Wait(0), Kill(Role.LEADER)))
+    moves = Moves(
+        surroundings_on(target), (Cut(InitialRole.FOLLOWER, InitialRole.LEADER), Wait(0), Kill(InitialRole.LEADER))
+    )
     moves()
     moves.await_hold()
-    assert moves.first == [Cut(Role.FOLLOWER, Role.LEADER)]
+    assert moves.first == [Cut(InitialRole.FOLLOWER, InitialRole.LEADER)]
 
 
 def test_clients_that_trickle_end_with_the_nemesis(target):
@@ -183,16 +197,16 @@ def test_clients_that_trickle_end_with_the_nemesis(target):
 def test_clients_end_even_if_a_move_cannot_be_made(target):
     surroundings = surroundings_on(target)
     with pytest.raises(ScriptNotRunError):
-        Moves(surroundings, (Kill(Role.LAST_FOLLOWER),))()
+        Moves(surroundings, (Kill(InitialRole.LAST_FOLLOWER),))()
     assert surroundings.moved.is_set()
 
 
 def test_clients_that_wait_for_a_strike_go_on_when_a_node_is_struck(target):
     surroundings = surroundings_on(target)
     with Nemesis(surroundings) as nemesis:
-        nemesis.make([Cut(Role.FOLLOWER, Role.LEADER), ShutDown(Role.OUTSIDER)])
+        nemesis.make([Cut(InitialRole.FOLLOWER, InitialRole.LEADER), ShutDown(InitialRole.OUTSIDER)])
         assert not surroundings.struck.is_set()
-        nemesis.make([PauseNode(Role.LEADER)])
+        nemesis.make([PauseNode(InitialRole.LEADER)])
         assert surroundings.struck.is_set()
 
 
@@ -241,10 +255,10 @@ def test_a_wait_lasts_until_every_node_that_is_up_says_so(target, slow_nodes):
 
 
 def test_nodes_that_are_down_are_not_waited_for(target, slow_nodes):
-    make(target, Kill(Role.LEADER), AwaitBrokers(3))
+    make(target, Kill(InitialRole.LEADER), AwaitBrokers(3))
     assert slow_nodes[2].asked == 0
 
 
 def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_until_it_does(target, slow_nodes):
-    make(target, AskInEpochs(Role.LEADER))
+    make(target, ProbeLeaderEpochs(InitialRole.LEADER))
     assert slow_nodes[2].asked_in == [(3, "in_old_epoch"), (5, "in_epoch_to_come")]

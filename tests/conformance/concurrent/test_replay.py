@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from conformance.concurrent.moves import Cut, Role
+from conformance.concurrent.moves import Cut, InitialRole
 from conformance.concurrent.program import program_of
 from conformance.concurrent.replay import run_program
-from conformance.concurrent.script import OneShotProducer, Script, Send, TopicSettings
+from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
 
 PROMISE = "produce/acknowledged-records-are-read-back"
-SCRIPT = Script(TopicSettings(), (OneShotProducer(steady=(Send(3),)),))
+SCRIPT = ConcurrentScript(TopicSettings(), (OneShotProducer(steady=(SendRecords(3),)),))
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def test_another_target_starts_with_its_own_number_of_nodes(capsys, monkeypatch)
 
 
 def test_a_script_that_cannot_run_there_is_one_line(capsys):
-    script = Script(SCRIPT.topic, SCRIPT.clients, (Cut(Role.FOLLOWER, Role.LEADER),))
+    script = ConcurrentScript(SCRIPT.topic, SCRIPT.clients, (Cut(InitialRole.FOLLOWER, InitialRole.LEADER),))
     assert run_program(script, PROMISE, "reference", nodes=1) == 3
     _, reason = capsys.readouterr().err.splitlines()
     assert reason == "there is no node that is follower of the topic"

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.concurrent.check import judge_history
 from conformance.concurrent.requirements import EXAMINATIONS
-from linearizability.history.recorder import Position, Read, Recorder, Send
+from linearizability.history.recorder import Position, Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
 from linearizability.judgement import Verdict
@@ -58,7 +58,7 @@ class Lawful:
                 self._state(recorder, at, "metadata", leader=1, isr=subject)
             elif what == "invoke":
                 pending[subject] = recorder.invoke(
-                    1, "produce", sends=[Send(subject)], topic="t", partition=0, acks=-1, attempts=1
+                    1, "produce", sends=[Sent(subject)], topic="t", partition=0, acks=-1, attempts=1
                 )
             elif what == "complete":
                 recorder.complete(pending[subject], "ok", base_offset=subject, node=1)

@@ -11,10 +11,10 @@ import conformance.concurrent.moves as moves_module
 import conformance.concurrent.script as script_module
 from conformance.concurrent import strategies
 from conformance.concurrent.check import draw_scripts, shrink
-from conformance.concurrent.moves import AwaitLeader, Cut, DamageDisk, ElectLeader, Reassign, Role
+from conformance.concurrent.moves import AwaitLeader, Cut, DamageDisk, ElectLeader, InitialRole, Reassign
 from conformance.concurrent.program import program_of
 from conformance.concurrent.requirements import EXAMINATIONS, PROMISES, REQUIREMENTS
-from conformance.concurrent.script import PipelinedProducer, Script, Send, TopicSettings
+from conformance.concurrent.script import ConcurrentScript, PipelinedProducer, SendRecords, TopicSettings
 from conformance.registry import REQUIREMENTS as REGISTERED
 from fixtures.clients.recorded_admin import Election
 from fixtures.faults.damage import Damage
@@ -71,16 +71,18 @@ def test_every_class_of_a_script_is_there_in_a_printed_program():
         name for module in modules for name, value in vars(module).items() if hasattr(value, "__dataclass_fields__")
     }
     namespace = {"__name__": "printed"}
-    exec(compile(program_of(Script(TopicSettings(), ()), "x/y", "reference", 1), "repro.py", "exec"), namespace)
+    exec(
+        compile(program_of(ConcurrentScript(TopicSettings(), ()), "x/y", "reference", 1), "repro.py", "exec"), namespace
+    )
     assert values <= namespace.keys()
 
 
 MOVES = [
-    Cut(Role.CLIENT, Role.LEADER, Lost.ANSWERS),
+    Cut(InitialRole.CLIENT, InitialRole.LEADER, Lost.ANSWERS),
     AwaitLeader(None),
     ElectLeader(Election.UNCLEAN),
-    DamageDisk(Role.OUTSIDER, Damage.TORN_TAIL),
-    Reassign((Role.FOLLOWER, Role.OUTSIDER)),
+    DamageDisk(InitialRole.OUTSIDER, Damage.TORN_TAIL),
+    Reassign((InitialRole.FOLLOWER, InitialRole.OUTSIDER)),
 ]
 
 
@@ -108,7 +110,7 @@ SENDERS = strategies.scripts(
 
 
 def records_of(script):
-    return sum(step.records for client in script.clients for step in client.steady if isinstance(step, Send))
+    return sum(step.records for client in script.clients for step in client.steady if isinstance(step, SendRecords))
 
 
 def violates(script):

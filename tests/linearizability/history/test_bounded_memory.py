@@ -14,7 +14,7 @@ PEAK_MAX_MB = 500
 CHILD = """
 import sys
 from pathlib import Path
-from linearizability.history.recorder import Position, Read, Recorder, Send
+from linearizability.history.recorder import Position, Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
 from tests.peak_memory import peak_memory_mb
@@ -25,7 +25,7 @@ with HistoryWriter(Path(sys.argv[1]), RunInfo("r")) as writer:
     for number in range(rounds):
         partition, first = number % 8, number // 8 * batch
         seqs = range(first, first + batch)
-        sends = [Send(seq, f"key-{seq % 97}", seq) for seq in seqs]
+        sends = [Sent(seq, f"key-{seq % 97}", seq) for seq in seqs]
         op = recorder.invoke(1, "produce", sends, topic="orders", partition=partition, acks=-1)
         recorder.complete(op, "ok", base_offset=first)
         reads = [Read("orders", "ID", partition, seq, seq, f"key-{seq % 97}", 0, seq) for seq in seqs]

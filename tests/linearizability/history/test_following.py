@@ -11,7 +11,7 @@ from linearizability.history.compaction import compact
 from linearizability.history.errors import HistoryError
 from linearizability.history.following import Follower
 from linearizability.history.reader import open_history
-from linearizability.history.recorder import Read, Recorder, Send
+from linearizability.history.recorder import Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
 from linearizability.history.writer import HistoryWriter
@@ -42,7 +42,7 @@ def test_rows_of_a_run_that_is_being_written_come_once_and_in_order(tmp_path):
     with HistoryWriter(tmp_path / "run", RunInfo("r")) as writer:
         recorder = Recorder(writer)
         for number in range(300):
-            op = recorder.invoke(1, "produce", [Send(number)], topic="t", partition=0, acks=-1)
+            op = recorder.invoke(1, "produce", [Sent(number)], topic="t", partition=0, acks=-1)
             recorder.complete(op, "ok", base_offset=number)
             op = recorder.invoke(2, "poll")
             recorder.complete(op, "ok", reads=[Read("t", None, 0, number, number, None, 0, 0)])

@@ -13,7 +13,7 @@ import pytest
 
 from linearizability.history import writer as writer_module
 from linearizability.history.reader import HistoryError, open_history
-from linearizability.history.recorder import Position, Read, Recorder, Send
+from linearizability.history.recorder import Position, Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.validate import validate
 from linearizability.history.writer import HistoryWriter
@@ -23,16 +23,16 @@ RUN = RunInfo("r")
 CHILD = """
 import sys, time
 from pathlib import Path
-from linearizability.history.recorder import Read, Recorder, Send
+from linearizability.history.recorder import Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
 
 writer = HistoryWriter(Path(sys.argv[1]), RunInfo("r"))
 recorder = Recorder(writer)
-opened = recorder.invoke(9, "produce", [Send(-1, "k"), Send(-2)], topic="t", partition=9)
+opened = recorder.invoke(9, "produce", [Sent(-1, "k"), Sent(-2)], topic="t", partition=9)
 recorder.fault("cut", "1->2").__enter__()
 for number in range(10**9):
-    op = recorder.invoke(1, "produce", [Send(number)], topic="t", partition=0)
+    op = recorder.invoke(1, "produce", [Sent(number)], topic="t", partition=0)
     recorder.complete(op, "ok", base_offset=number)
     op = recorder.invoke(2, "poll")
     recorder.complete(op, "ok", reads=[Read("t", None, 0, number, number)])
@@ -70,14 +70,14 @@ def test_after_sigkill_all_but_the_last_second_reads_back(tmp_path):
 INTERRUPTED = """
 import sys, time
 from pathlib import Path
-from linearizability.history.recorder import Recorder, Send
+from linearizability.history.recorder import Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
 
 with HistoryWriter(Path(sys.argv[1]), RunInfo("r")) as writer:
     recorder = Recorder(writer)
     for number in range(10**9):
-        op = recorder.invoke(1, "produce", [Send(number)], topic="t", partition=0)
+        op = recorder.invoke(1, "produce", [Sent(number)], topic="t", partition=0)
         recorder.complete(op, "ok", base_offset=number)
         print(number, flush=True)
 """
@@ -118,7 +118,7 @@ def test_at_every_step_of_the_writer_a_kill_leaves_a_lawful_history(tmp_path, mo
         for name in ("replace", "unlink", "rmdir"):
             patch.setattr(os, name, copying(getattr(os, name)))
         recorder = Recorder(writer)
-        opened = recorder.invoke(9, "produce", [Send(-1)], topic="t", partition=9)
+        opened = recorder.invoke(9, "produce", [Sent(-1)], topic="t", partition=9)
         for number in range(4):
             with recorder.fault("cut", "1->2"), flushed(writer):
                 one_step(recorder, writer, number)
@@ -144,7 +144,7 @@ def flushed(writer):
 
 def one_step(recorder, writer, number):
     with flushed(writer):
-        produce = recorder.invoke(1, "produce", [Send(number)], topic="t", partition=0)
+        produce = recorder.invoke(1, "produce", [Sent(number)], topic="t", partition=0)
         poll = recorder.invoke(2, "poll")
     recorder.complete(produce, "ok", base_offset=number)
     recorder.complete(poll, "ok", reads=[Read("t", None, 0, number, number)], positions=[Position("t", None, 0, 0, 1)])

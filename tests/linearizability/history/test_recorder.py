@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linearizability.history import writer as writer_module
 from linearizability.history.reader import HistoryError, open_history
-from linearizability.history.recorder import Position, Read, Recorder, Send
+from linearizability.history.recorder import Position, Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
 from linearizability.history.validate import validate
@@ -29,7 +29,7 @@ def test_an_operation_of_each_kind(tmp_path):
         recorder = Recorder(writer, clock=ticking())
         recorder.topic("orders", {"cleanup.policy": "delete"})
         recorder.client(1, {"acks": "all"})
-        produce = recorder.invoke(1, "produce", [Send(7, "k", 5), Send(None, "k")], **WHERE, acks=-1)
+        produce = recorder.invoke(1, "produce", [Sent(7, "k", 5), Sent(None, "k")], **WHERE, acks=-1)
         recorder.complete(produce, "ok", base_offset=40, leader_epoch=2, node=3, topic_id="ID")
         poll = recorder.invoke(2, "poll", isolation="read_committed")
         reads = [Read("orders", "ID", 0, 40, 7, "k", 2, 5), Read("orders", "ID", 0, 41, None, "k", intact=False)]
@@ -83,7 +83,7 @@ def test_an_operation_of_each_kind(tmp_path):
 def test_what_has_not_ended_is_written_as_it_stands(tmp_path):
     with HistoryWriter(tmp_path / "run", RUN) as writer:
         recorder = Recorder(writer)
-        recorder.invoke(1, "produce", [Send(1), Send(2)], **WHERE, acks=1)
+        recorder.invoke(1, "produce", [Sent(1), Sent(2)], **WHERE, acks=1)
         recorder.invoke(2, "poll")
         with pytest.raises(ZeroDivisionError), recorder.fault("kill", "1"):
             raise ZeroDivisionError
@@ -143,7 +143,7 @@ def test_what_is_recorded_is_read_back(steps, rows_max, tmp_path_factory):
         recorder = Recorder(writer, clock=ticking())
         for number, (process, count, outcome) in enumerate(steps):
             values = [number * 10 + seq for seq in range(count)]
-            op = recorder.invoke(process, "produce", [Send(value) for value in values], topic="t", partition=process)
+            op = recorder.invoke(process, "produce", [Sent(value) for value in values], topic="t", partition=process)
             if outcome is not None:
                 recorder.complete(op, outcome, base_offset=number * 10)
             expected_operations.append((op, process, outcome or "info", outcome is None))
@@ -166,7 +166,7 @@ def test_threads_lose_nothing_and_ids_ascend_by_invocation(tmp_path, monkeypatch
 
     def client(process, recorder):
         for call in range(calls):
-            op = recorder.invoke(process, "produce", [Send(call)], topic="t", partition=process)
+            op = recorder.invoke(process, "produce", [Sent(call)], topic="t", partition=process)
             recorder.complete(op, "ok", base_offset=call)
 
     with HistoryWriter(tmp_path / "run", RUN) as writer:
@@ -191,8 +191,8 @@ def test_a_column_that_is_not_there_is_named(tmp_path):
         with pytest.raises(TypeError, match="states has no column leeder"):
             recorder.state(leeder=1)
         with pytest.raises(TypeError, match="names its topic and its partition"):
-            recorder.invoke(1, "produce", [Send(1)], topic="t")
-        op = recorder.invoke(1, "produce", [Send(1)], **WHERE)
+            recorder.invoke(1, "produce", [Sent(1)], topic="t")
+        op = recorder.invoke(1, "produce", [Sent(1)], **WHERE)
         with pytest.raises(ValueError, match="outcome 'OK' is none of ok, fail, info"):
             recorder.complete(op, "OK")
         with pytest.raises(ValueError, match="operation 1: 2 offsets for 1 sends"):

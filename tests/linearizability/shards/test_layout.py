@@ -13,7 +13,7 @@ import pytest
 from linearizability import check
 from linearizability.check import judge
 from linearizability.history.reader import HistoryError, open_history
-from linearizability.history.recorder import Recorder, Send
+from linearizability.history.recorder import Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
 from linearizability.judgement import Verdict
@@ -197,7 +197,7 @@ def test_recorded_history_is_laid_out_while_it_is_recorded_if_it_becomes_large(t
         recorder.invoke(9, "poll")  # never ends
         for number in range(100):
             where = {"topic": "t", "partition": number % 3}
-            sent = recorder.invoke(1, "produce", [Send(number)], **where, acks=-1)
+            sent = recorder.invoke(1, "produce", [Sent(number)], **where, acks=-1)
             recorder.complete(sent, "ok", base_offset=number // 3)
             commit = recorder.invoke(2, "commit_offsets", group="g")
             recorder.group_offsets(commit, [{"group": "g", **where, "offset": 1, "direction": "commit"}])

@@ -16,7 +16,7 @@ import pytest
 
 from linearizability.check import judge
 from linearizability.history.reader import open_history
-from linearizability.history.recorder import Read, Recorder, Send
+from linearizability.history.recorder import Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
 from reports.spark.live import Counts, LiveRun, Look
@@ -34,7 +34,7 @@ def spark():
 
 def produce(recorder, values):
     for value in values:
-        op = recorder.invoke(1, "produce", [Send(value)], topic="t", partition=0, acks=-1)
+        op = recorder.invoke(1, "produce", [Sent(value)], topic="t", partition=0, acks=-1)
         recorder.complete(op, "ok", base_offset=value)
 
 

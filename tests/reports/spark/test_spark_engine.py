@@ -137,17 +137,17 @@ def test_killed_run_is_judged_as_the_local_engine_does(spark, tmp_path):
     program = f"""
         import signal
         from pathlib import Path
-        from linearizability.history.recorder import Read, Recorder, Send
+        from linearizability.history.recorder import Read, Recorder, Sent
         from linearizability.history.run import RunInfo
         from linearizability.history.writer import HistoryWriter
 
         recorder = Recorder(HistoryWriter(Path({str(tmp_path / "run")!r}), RunInfo("r")))
         for number in range(4000):
-            op = recorder.invoke(1, "produce", [Send(number)], topic="t", partition=number % 3, acks=-1)
+            op = recorder.invoke(1, "produce", [Sent(number)], topic="t", partition=number % 3, acks=-1)
             recorder.complete(op, "ok", base_offset=number // 3)
             op = recorder.invoke(2, "poll")
             recorder.complete(op, "ok", reads=[Read("t", None, number % 3, number // 3, number, None, 0, 0)])
-        recorder.invoke(1, "produce", [Send(4000)], topic="t", partition=1, acks=-1)
+        recorder.invoke(1, "produce", [Sent(4000)], topic="t", partition=1, acks=-1)
         signal.pause()
     """
     deadline = time.monotonic() + 60

@@ -11,7 +11,7 @@ from linearizability.check import judge
 from linearizability.history.errors import HistoryError
 from linearizability.history.messages import run_message, table_messages
 from linearizability.history.reader import open_history
-from linearizability.history.recorder import Read, Recorder, Send
+from linearizability.history.recorder import Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
 from linearizability.history.writer import HistoryWriter
@@ -39,7 +39,7 @@ def spark():
 def work(recorder, count, lost=None):
     """Produce and read back, but for one value."""
     for number in range(count):
-        op = recorder.invoke(1, "produce", [Send(number)], topic="t", partition=0, acks=-1)
+        op = recorder.invoke(1, "produce", [Sent(number)], topic="t", partition=0, acks=-1)
         recorder.complete(op, "ok", base_offset=number)
     reads = [Read("t", None, 0, number, number, None, 0, 0) for number in range(count) if number != lost]
     op = recorder.invoke(2, "poll")

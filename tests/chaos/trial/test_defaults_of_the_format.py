@@ -1,0 +1,48 @@
+"""Defaults are not in the JSON of a trial: each one is part of the format, and pinned here.
+
+A changed default changes the meaning of saved trials. If that is intended, raise `trial_version`, and write the golden
+file again with `python -m tests.chaos.trial.test_defaults_of_the_format`.
+"""
+
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+from chaos.trial import Trial
+from conformance.concurrent.moves import source_of
+from conformance.concurrent.saved import RequirementTrial
+
+GOLDEN = Path(__file__).with_name("golden") / "trial_defaults.txt"
+
+
+def types_below(hint, found):
+    for argument in get_args(hint):
+        types_below(argument, found)
+    if is_dataclass(hint) and hint not in found:
+        found.add(hint)
+        for part in get_type_hints(hint).values():
+            types_below(part, found)
+    return found
+
+
+def lines():
+    for each in types_below(Trial | RequirementTrial, set()):
+        given = [field for field in fields(each) if field.init]
+        defaults = (
+            f"{field.name}" if field.default is MISSING else f"{field.name}={source_of(field.default)}"
+            for field in given
+        )
+        module = "script" if each.__module__.startswith("conformance") else "trial"
+        yield f"{module} {each.__name__}({', '.join(defaults)})"
+
+
+def page():
+    return "".join(f"{line}\n" for line in sorted(lines()))
+
+
+def test_the_defaults_are_those_of_this_version_of_the_format():
+    assert page() == GOLDEN.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(page(), encoding="utf-8")
