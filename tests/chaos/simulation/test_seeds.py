@@ -15,18 +15,18 @@ trial_of_seed = cache(seeds.trial_of_seed)
 
 _PROGRAM = """
 from hashlib import sha256
-from chaos.simulation.seeds import script_of
-print(sha256("".join(repr(script_of(seed)) for seed in range(40)).encode()).hexdigest())
+from chaos.simulation.seeds import trial_of_seed
+print(sha256("".join(repr(trial_of_seed(seed)) for seed in range(40)).encode()).hexdigest())
 """
 
 _MEMORY = """
 import gc
 from hypothesis.strategies import SearchStrategy
-from chaos.simulation.seeds import script_of
+from chaos.simulation.seeds import trial_of_seed
 
 def kept(seeds):
     for seed in seeds:
-        script_of(seed)
+        trial_of_seed(seed)
     gc.collect()
     return sum(isinstance(each, SearchStrategy) for each in gc.get_objects())
 
