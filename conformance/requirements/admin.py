@@ -4,10 +4,10 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from conformance.requirements import sources
+from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.model.topics import REPLICAS_TOO_MANY, UNKNOWN_BROKER
+from conformance.sequential.model.topics import PARTITIONS_PER_REQUEST_MAX, REPLICAS_TOO_MANY, UNKNOWN_BROKER
 from conformance.sequential.steps import (
     AwaitTopic,
     CreatePartitions,
@@ -19,6 +19,7 @@ from conformance.sequential.steps import (
     Metadata,
     Placement,
     Produce,
+    RawRequest,
 )
 from conformance.sequential.strategies import many, placed, produces, script
 from fixtures.targets.target import Capability
@@ -27,6 +28,7 @@ _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _REPLICATION: Final = _TOPICS | {Capability.REPLICATION}
 _CREATION: Final = judges("error", of=CreateTopic)
 _PRESENCE: Final = judges("topics", of=Metadata)
+_ERRORS: Final = judges("errors", of=RawRequest)
 
 _ILLEGAL_NAMES: Final = ("", ".", "..", "a/b", "two words", "größe", "x" * 250)
 _BAD: Final = (
@@ -53,9 +55,9 @@ REQUIREMENTS: Final = (
         "INVALID_PARTITIONS, a replication factor below 1 or above the number of brokers with "
         "INVALID_REPLICATION_FACTOR, an unknown or illegal property with INVALID_CONFIG, an assignment to a broker "
         "that is not there with INVALID_REPLICA_ASSIGNMENT and one beside a count with INVALID_REQUEST; none of these "
-        "leaves a topic behind.",
+        "leaves a topic behind. Each topic of a request has its own error.",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
-        check=sequential(script(many(_BAD), Metadata()), _CREATION | _PRESENCE),
+        check=sequential(script(many(_BAD), Metadata(), *rejections.CREATIONS), _CREATION | _PRESENCE | _ERRORS),
         needs=_TOPICS,
     ),
     Requirement(
@@ -147,11 +149,13 @@ REQUIREMENTS: Final = (
         id="admin/topics-are-deleted-by-id",
         level=Level.MUST,
         text="DeleteTopics v6 deletes the topic that has the id; an id that no topic has, or had once, is answered "
-        "UNKNOWN_TOPIC_ID, and the topic that has its name by now stays.",
+        "UNKNOWN_TOPIC_ID, and the topic that has its name by now stays. A topic without name and id, with both, or "
+        "named twice, is INVALID_REQUEST.",
         sources=(sources.KIP_516, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
                 CreateTopic(),
+                *rejections.DELETIONS,
                 DeleteTopicById(-1),
                 st.sampled_from([DeleteTopicById(0), DeleteTopic()]),
                 many(st.sampled_from([DeleteTopicById(0), Metadata()]), at_most=2),
@@ -161,7 +165,7 @@ REQUIREMENTS: Final = (
                 DeleteTopicById(1),
                 Metadata(),
             ),
-            judges("error", of=DeleteTopicById) | _PRESENCE,
+            judges("error", of=DeleteTopicById) | _PRESENCE | _ERRORS,
             cost=3,
         ),
         needs=_TOPICS,
@@ -206,11 +210,13 @@ REQUIREMENTS: Final = (
         level=Level.MUST,
         text="CreatePartitions with assignments puts each new partition on the brokers given, the first leading; "
         "assignments that are not one for each new partition, or not as many different brokers as the others have, "
-        "are answered INVALID_REPLICA_ASSIGNMENT.",
+        "are answered INVALID_REPLICA_ASSIGNMENT; a topic that is named twice is INVALID_REQUEST.",
         sources=(sources.KIP_195, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
                 placed(1, 2),
+                rejections.UNEVEN_CREATION,
+                *rejections.ADDITIONS,
                 many(
                     st.sampled_from(
                         [
@@ -228,11 +234,27 @@ REQUIREMENTS: Final = (
                 CreatePartitions(3, assignments=((2, 3), (3, 1))),
                 AwaitTopic(),
             ),
-            judges("error", of=CreatePartitions) | judges("partitions", "all_agree", of=AwaitTopic),
+            judges("error", of=CreatePartitions) | judges("partitions", "all_agree", of=AwaitTopic) | _ERRORS,
             cost=5,
         ),
         needs=_REPLICATION,
         nodes_min=3,
+    ),
+    Requirement(
+        id="admin/too-many-partitions-are-rejected",
+        level=Level.MAY,
+        text="A request for more than 10,000 new partitions is rejected as a whole, CreateTopics with "
+        "POLICY_VIOLATION, even if it is only validated.",
+        sources=(sources.PROTOCOL_ERRORS,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                *rejections.TOO_MANY_PARTITIONS,
+                CreatePartitions(PARTITIONS_PER_REQUEST_MAX + 2, validate_only=True),
+            ),
+            _ERRORS | judges("error", of=CreatePartitions),
+        ),
+        needs=_TOPICS,
     ),
     Requirement(
         id="admin/replicas-are-spread",

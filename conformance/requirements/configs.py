@@ -5,9 +5,10 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.requirements import sources
+from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
+from conformance.sequential.model.configs import THROTTLED
 from conformance.sequential.steps import (
     AlterConfigs,
     CreateTopic,
@@ -15,6 +16,7 @@ from conformance.sequential.steps import (
     Eventually,
     IncrementalAlterConfigs,
     Operation,
+    RawRequest,
     ResourceType,
 )
 from conformance.sequential.strategies import many, script
@@ -25,6 +27,7 @@ Change = tuple[str, Operation, str | None]
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _DESCRIBED: Final = judges("error", "set", "inherited", of=DescribeConfigs)
 _ALTERED: Final = judges("error", of=IncrementalAlterConfigs)
+_ERRORS: Final = judges("errors", of=RawRequest)
 
 _NAMES: Final = ("cleanup.policy", "max.message.bytes", "retention.ms")
 _SHOWN: Final = Eventually(DescribeConfigs(_NAMES))
@@ -92,6 +95,12 @@ REQUIREMENTS: Final = (
                 many(_unique(_LISTS).map(lambda change: (change, _SHOWN)), at_most=3),
                 IncrementalAlterConfigs((("cleanup.policy", Operation.SET, "compact,delete"),)),
                 IncrementalAlterConfigs((("cleanup.policy", Operation.SUBTRACT, "delete"),)),
+                IncrementalAlterConfigs(((THROTTLED, Operation.APPEND, "0:1"),)),
+                IncrementalAlterConfigs(((THROTTLED, Operation.SUBTRACT, "0:1"),)),
+                IncrementalAlterConfigs(((THROTTLED, Operation.APPEND, "0:2,0:1"),)),
+                Eventually(DescribeConfigs((THROTTLED,))),
+                IncrementalAlterConfigs(((THROTTLED, Operation.SUBTRACT, "0:1,0:7"),)),
+                Eventually(DescribeConfigs((THROTTLED,))),
                 _SHOWN,
             ),
             _ALTERED | _DESCRIBED,
@@ -113,11 +122,21 @@ REQUIREMENTS: Final = (
                 IncrementalAlterConfigs((("retention.ms", Operation.SET, "5"),), topic="trial-none"),
                 IncrementalAlterConfigs((("retention.ms", Operation.SET, "5"),), resource_type=ResourceType.UNKNOWN),
                 IncrementalAlterConfigs((("retention.ms", Operation.SET, "soon"),)),
+                *rejections.OPERATIONS,
                 _SHOWN,
             ),
-            _ALTERED | _DESCRIBED,
+            _ALTERED | _DESCRIBED | _ERRORS,
             cost=2,
         ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/bad-broker-change-is-rejected",
+        level=Level.MUST,
+        text="A change of a broker's settings that names another broker, an unknown kind of resource, a setting that "
+        "is fixed while the broker runs, one setting or one resource twice, or an illegal value, is INVALID_REQUEST.",
+        sources=(sources.KIP_226, sources.KIP_339),
+        check=sequential(script(CreateTopic(), *rejections.BROKER_CHANGES), _ERRORS),
         needs=_TOPICS,
     ),
     Requirement(

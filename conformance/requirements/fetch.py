@@ -4,10 +4,10 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from conformance.requirements import sources
+from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.steps import CreateTopic, DeleteRecords, Fetch, LongPoll, Produce
+from conformance.sequential.steps import CreateTopic, DeleteRecords, Fetch, LongPoll, Produce, RawRequest
 from conformance.sequential.strategies import batches, many, produces, script
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 from fixtures.targets.target import Capability
@@ -143,6 +143,17 @@ REQUIREMENTS: Final = (
                 Fetch(topic="trial-none", version=12),
             ),
             _RECORDS,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="fetch/unknown-session-is-rejected",
+        level=Level.MUST,
+        text="A fetch in a session that the broker does not have is FETCH_SESSION_ID_NOT_FOUND.",
+        sources=(sources.KIP_227,),
+        check=sequential(
+            script(CreateTopic(), many(produces(), at_most=2), rejections.UNKNOWN_SESSION),
+            judges("errors", of=RawRequest),
         ),
         needs=_TOPICS,
     ),

@@ -4,11 +4,11 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from conformance.requirements import sources
+from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.groups import METADATA_LENGTH_MAX
-from conformance.sequential.steps import CreateTopic, OffsetCommit, OffsetFetch, OnEveryBroker
+from conformance.sequential.steps import CreateTopic, OffsetCommit, OffsetFetch, OnEveryBroker, RawRequest
 from conformance.sequential.strategies import every_version, many, script
 from fixtures.targets.target import Capability
 
@@ -146,6 +146,13 @@ REQUIREMENTS: Final = (
             _JUDGED,
         ),
         needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/unknown-coordinator-type-is-rejected",
+        level=Level.MUST,
+        text="FindCoordinator of a kind of coordinator that there is not is INVALID_REQUEST.",
+        sources=(sources.PROTOCOL_ERRORS,),
+        check=sequential(script(*rejections.UNKNOWN_COORDINATORS), judges("errors", of=RawRequest)),
     ),
     Requirement(
         id="groups/only-the-coordinator-serves",

@@ -8,11 +8,11 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from conformance.requirements import sources
+from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.cluster import BATCHES_REMEMBERED
-from conformance.sequential.steps import CreateTopic, Fetch, InitProducerId, Produce
+from conformance.sequential.steps import CreateTopic, Fetch, InitProducerId, Produce, RawRequest
 from conformance.sequential.strategies import many, moves, producer, script, several
 from fixtures.targets.target import Capability
 
@@ -129,5 +129,13 @@ REQUIREMENTS: Final = (
             script(InitProducerId(), many(st.builds(InitProducerId, version=st.sampled_from([None, 4, 3, 2, 1, 0])))),
             judges("error", "producer", "producer_epoch", of=InitProducerId),
         ),
+    ),
+    Requirement(
+        id="idempotence/half-known-producer-is-rejected",
+        level=Level.MUST,
+        text="Since v3 an InitProducerId with a producer id and no epoch, or with an epoch and no id, is "
+        "INVALID_REQUEST.",
+        sources=(sources.KIP_360,),
+        check=sequential(script(*rejections.HALF_KNOWN_PRODUCERS), judges("errors", of=RawRequest)),
     ),
 )

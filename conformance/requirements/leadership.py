@@ -7,7 +7,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from conformance.requirements import sources
+from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
@@ -21,6 +21,7 @@ from conformance.sequential.steps import (
     OffsetForLeaderEpoch,
     On,
     Produce,
+    RawRequest,
     Step,
 )
 from conformance.sequential.strategies import many, placed, produces, script
@@ -67,6 +68,11 @@ REQUIREMENTS: Final = (
                 ),
                 On(2, Fetch(version=10)),
                 On(3, ListOffsets()),
+                *(
+                    On(2, step)
+                    for epoch in (-1, 0)
+                    for step in (ListOffsets(leader_epoch=epoch), OffsetForLeaderEpoch(leader_epoch=epoch))
+                ),
                 Fetch(),
                 ListOffsets(),
             ),
@@ -102,11 +108,12 @@ REQUIREMENTS: Final = (
         level=Level.MUST,
         text="ElectLeaders of the preferred kind puts the first replica in charge, in a new leader epoch; where it "
         "leads already, and for an unclean election where there is a leader, the answer is ELECTION_NOT_NEEDED, and "
-        "for an unknown partition UNKNOWN_TOPIC_OR_PARTITION.",
+        "for an unknown partition UNKNOWN_TOPIC_OR_PARTITION; an election of an unknown kind is INVALID_REQUEST.",
         sources=(sources.KIP_183, sources.KIP_460),
         check=sequential(
             script(
                 placed(1, 2, 3),
+                rejections.UNKNOWN_ELECTION,
                 ElectLeaders(),
                 many(
                     st.permutations([1, 2, 3]).map(lambda order: _moved(*order))
@@ -118,7 +125,9 @@ REQUIREMENTS: Final = (
                 *_moved(2, 3, 1),
                 ElectLeaders(),
             ),
-            judges("error", of=ElectLeaders) | judges("partitions", "leader_epochs", "all_agree", of=AwaitTopic),
+            judges("error", of=ElectLeaders)
+            | judges("partitions", "leader_epochs", "all_agree", of=AwaitTopic)
+            | judges("errors", of=RawRequest),
             cost=7,
         ),
         needs=_REPLICATION,

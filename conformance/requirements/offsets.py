@@ -4,7 +4,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from conformance.requirements import sources
+from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
@@ -18,6 +18,7 @@ from conformance.sequential.steps import (
     DeleteRecords,
     Fetch,
     ListOffsets,
+    RawRequest,
 )
 from conformance.sequential.strategies import batches, many, produces, script, timestamps_ms
 from fixtures.targets.target import Capability
@@ -97,6 +98,16 @@ REQUIREMENTS: Final = (
         since="3.9.0",
     ),
     Requirement(
+        id="offsets/unknown-timestamp-is-rejected",
+        level=Level.SHOULD,
+        text="ListOffsets for a special timestamp that there is not, or that came with a newer version than that of "
+        "the request, is UNSUPPORTED_VERSION.",
+        sources=(sources.KIP_734, sources.KIP_405),
+        check=sequential(script(CreateTopic(), *rejections.UNKNOWN_TIMESTAMPS), judges("errors", of=RawRequest)),
+        needs=_TOPICS,
+        since="3.9.0",
+    ),
+    Requirement(
         id="offsets/unknown-partition-is-refused",
         level=Level.MUST,
         text="ListOffsets of a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION, with "
@@ -141,8 +152,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/delete-records-stops-at-high-watermark",
         level=Level.MUST,
-        text="DeleteRecords beyond the high watermark is answered OFFSET_OUT_OF_RANGE with low watermark -1, and "
-        "nothing is deleted.",
+        text="DeleteRecords beyond the high watermark is answered OFFSET_OUT_OF_RANGE, and of a topic that is only "
+        "compacted POLICY_VIOLATION, with low watermark -1, and nothing is deleted.",
         sources=(sources.KIP_107, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -150,7 +161,10 @@ REQUIREMENTS: Final = (
                 many(_WRITES, at_most=3),
                 many(st.integers(0, 20).map(DeleteRecords), at_most=3),
                 DeleteRecords(1000),
+                DeleteRecords(-2),
                 ListOffsets(EARLIEST),
+                CreateTopic("trial-compacted", configs=(("cleanup.policy", "compact"),)),
+                DeleteRecords(0, topic="trial-compacted"),
             ),
             judges("error", "low_watermark", of=DeleteRecords) | _OFFSET,
         ),

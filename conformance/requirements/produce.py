@@ -66,7 +66,8 @@ REQUIREMENTS: Final = (
         id="produce/malformed-batch-is-refused",
         level=Level.MUST,
         text="In Produce v3 and later a partition's records are exactly one whole batch of magic 2: several batches, "
-        "none, an older magic, a batch cut short or a wrong record count is answered INVALID_RECORD, and nothing is "
+        "none, an older magic, a control batch, a batch cut short, a wrong number of records or offsets, or a producer "
+        "without a sequence is answered INVALID_RECORD, a magic that there is not CORRUPT_MESSAGE, and nothing is "
         "appended.",
         sources=(sources.KIP_98, sources.RECORD_BATCH),
         check=sequential(
@@ -76,6 +77,7 @@ REQUIREMENTS: Final = (
                     produces(batches(flaw=st.sampled_from([Flaw.MAGIC_1, Flaw.TRUNCATED, Flaw.COUNT_TOO_HIGH])))
                     | st.lists(batches(), max_size=3).filter(lambda found: len(found) != 1).map(tuple).map(Produce)
                 ),
+                *(Produce((Batch((Record(b"x"),), flaw=flaw),)) for flaw in Flaw),
                 produces(),
                 Fetch(),
             ),

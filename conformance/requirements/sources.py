@@ -141,6 +141,11 @@ KIP_113: Final = kip(
     "KIP-113%3A+Support+replicas+movement+between+log+directories",
 )
 KIP_226: Final = kip(226, "Dynamic Broker Configuration", "KIP-226+-+Dynamic+Broker+Configuration")
+KIP_227: Final = kip(
+    227,
+    "Introduce Incremental FetchRequests to Increase Partition Scalability",
+    "KIP-227%3A+Introduce+Incremental+FetchRequests+to+Increase+Partition+Scalability",
+)
 KIP_279: Final = kip(
     279,
     "Fix log divergence between leader and follower after fast leader fail over",

@@ -1,6 +1,7 @@
 """What a broker answered, as plain values that can be compared across targets and versions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from conformance.sequential import admin_answers
@@ -28,6 +29,7 @@ from conformance.sequential.steps import (
     OffsetFetch,
     OffsetForLeaderEpoch,
     Produce,
+    RawRequest,
     Step,
 )
 from fixtures.clients.record_batch import MalformedBatch, RecordBatch, TimestampType, decode_batches
@@ -207,6 +209,21 @@ def _committed_offsets(topics: Any, symbols: Symbols) -> tuple[tuple[str | None,
     )
 
 
+def _raw_request(_step: RawRequest, response: Any, _symbols: Symbols) -> Answer:
+    return {"errors": tuple(sorted(_errors(response)))}
+
+
+def _errors(response: Any) -> Iterator[str]:
+    """All error codes of a response, at every depth."""
+    for item in fields(response):
+        value = getattr(response, item.name)
+        if item.name == "error_code":
+            yield error_of(value)
+        elif isinstance(value, tuple):
+            for inner in filter(is_dataclass, value):
+                yield from _errors(inner)
+
+
 _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Answer]]] = {
     Produce: _produce,
     Fetch: _fetch,
@@ -221,5 +238,6 @@ _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Answer]]] 
     MetadataById: _metadata_by_id,
     OffsetCommit: _offset_commit,
     OffsetFetch: _offset_fetch,
+    RawRequest: _raw_request,
     **admin_answers.NORMALISERS,
 }

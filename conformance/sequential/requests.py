@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from conformance.sequential import admin_requests
 from conformance.sequential.layout import REQUEST_TIMEOUT_MS, Names, build, milliseconds, one_topic
 from conformance.sequential.steps import (
     Batch,
+    Broker,
     CreateTopic,
     DeleteRecords,
     DeleteTopic,
@@ -23,6 +25,7 @@ from conformance.sequential.steps import (
     OffsetFetch,
     OffsetForLeaderEpoch,
     Produce,
+    RawRequest,
     Step,
 )
 from fixtures.clients.messages import ApiKey, api_name
@@ -30,17 +33,44 @@ from fixtures.clients.record_batch import RecordBatch, encode_batch
 
 CONSUMER: Final = -1
 """The replica id of a consumer."""
+_MAGIC_AT: Final = 16
+"""Where a batch has its format byte."""
+_DURATIONS: Final = {
+    "timeout": milliseconds(REQUEST_TIMEOUT_MS),
+    "max_wait": milliseconds(0),
+    "transaction_timeout": milliseconds(60_000),
+}
+"""What a `RawRequest` need not lay out."""
 
 
 def api_key(step: Step) -> ApiKey:
     """The API that a step is a request of."""
-    return _REQUESTS[type(step)][0]
+    return step.api if isinstance(step, RawRequest) else _REQUESTS[type(step)][0]
 
 
 def request(step: Step, schema: ModuleType, names: Names) -> Any:
     """The step's request. `schema` is the module of its API in the version to be spoken."""
-    key, lay_out = _REQUESTS[type(step)]
-    return build(getattr(schema, f"{api_name(key)}Request"), lay_out(step, names))
+    message = getattr(schema, f"{api_name(api_key(step))}Request")
+    if isinstance(step, RawRequest):
+        return build(message, _DURATIONS | _resolved(step.fields, names))
+    _, lay_out = _REQUESTS[type(step)]
+    return build(message, lay_out(step, names))
+
+
+def _resolved(value: Any, names: Names, field: str = "") -> Any:
+    """Replace the names, brokers and topic ids of a script by those of this run."""
+    match value:
+        case Mapping():
+            return {name: _resolved(inner, names, name) for name, inner in value.items()}
+        case tuple() | list():
+            return tuple(_resolved(inner, names) for inner in value)
+        case Broker():
+            return str(names.broker(value.place)) if field == "resource_name" else names.broker(value.place)
+        case str():
+            return names.real(value)
+        case int() if field == "topic_id":
+            return names.nth_topic_id(value)
+    return value
 
 
 def encode(batch: Batch, names: Names) -> bytes:
@@ -55,17 +85,29 @@ def encode(batch: Batch, names: Names) -> bytes:
             base_sequence=batch.sequence,
         )
     right = encode_batch(plain)
-    match batch.flaw:
-        case None:
-            return right
+    return right if batch.flaw is None else _broken(batch.flaw, plain, right, len(batch.records))
+
+
+def _broken(flaw: Flaw, plain: RecordBatch, right: bytes, count: int) -> bytes:
+    match flaw:
+        case Flaw.TRUNCATED | Flaw.DOUBLED:
+            return right[:-1] if flaw is Flaw.TRUNCATED else right * 2
         case Flaw.WRONG_CRC:
             return encode_batch(plain, crc=int.from_bytes(right[17:21], "big") ^ 1)
         case Flaw.MAGIC_1:
             return encode_batch(plain, magic=1)
-        case Flaw.TRUNCATED:
-            return right[:-1]
+        case Flaw.MAGIC_3:
+            return right[:_MAGIC_AT] + b"\3" + right[_MAGIC_AT + 1 :]
+        case Flaw.CONTROL:
+            return encode_batch(replace(plain, control=True))
         case Flaw.COUNT_TOO_HIGH:
-            return encode_batch(plain, record_count=len(batch.records) + 1)
+            return encode_batch(plain, record_count=count + 1)
+        case Flaw.OFFSETS_TOO_MANY:
+            return encode_batch(replace(plain, last_offset_delta=count))
+        case Flaw.COUNT_AND_OFFSETS:
+            return encode_batch(replace(plain, last_offset_delta=count), record_count=count + 1)
+        case Flaw.NO_SEQUENCE:
+            return encode_batch(replace(plain, producer_id=2**40, producer_epoch=0, base_sequence=-1))
 
 
 def _produce(step: Produce, names: Names) -> dict[str, Any]:

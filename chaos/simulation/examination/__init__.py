@@ -1,9 +1,9 @@
-"""What a cluster that is whole is asked after the faults, of which the answers are known: most of them refusals.
+"""Post-run checks: requests to a cluster that is whole again, most of which it has to reject.
 
-Simulated clients ask for what can be had, and nodes say what is true. What is asked for wrongly is in no history, and
-changes nothing; so each run ends with some exams, by turns of its seed: requests of clients at the brokers' listener,
-and of nodes that mistake themselves at the controllers'. Each has one row in a table, with the errors that Kafka's
-handlers give. What is told in answers without errors, others judge (`answer-of-metadata`, `answer-of-quorum`).
+The nodes of a simulated cluster send what is true, and no client can send a node's requests; so each run ends with some
+of these checks, by turns of its seed: requests of brokers and voters with a wrong id or epoch at the controllers'
+listener, and those of clients that no requirement can send (`of_clients`). Each has one row in a table, with the errors
+of Kafka's handlers. What a response without an error contains is checked by `answer-of-quorum` and the like.
 """
 
 from collections.abc import Callable, Generator
@@ -14,18 +14,14 @@ from chaos.faults import Role
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Sleep, Wait
 from chaos.simulation.clients.questions import question_of
-from chaos.simulation.examination import of_batches, of_controllers, of_quorum, of_readers, of_settings, of_topics
+from chaos.simulation.examination import of_clients, of_controllers, of_quorum
 from chaos.simulation.examination.exam import Exam, Facts, Whom, errors_of
 from chaos.simulation.roles import Roles
 from chaos.trial import Trial
-from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import CLIENT, CONTROLLER, SimulatedCluster
 
 EXAMS: Final = (
-    *of_topics.EXAMS,
-    *of_batches.EXAMS,
-    *of_readers.EXAMS,
-    *of_settings.EXAMS,
+    *of_clients.EXAMS,
     *of_quorum.EXAMS,
     *of_controllers.EXAMS,
 )
@@ -61,7 +57,6 @@ def facts_of(cluster: SimulatedCluster, roles: Roles, trial: Trial) -> Facts | N
         broker=brokers[trial.seed % len(brokers)],
         topic=topic,
         configuration=cluster.nodes[active].runtime.configuration,
-        wall_ms=WALL_START_MS + cluster.scheduler.now_ms,
     )
 
 

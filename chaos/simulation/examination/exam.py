@@ -51,7 +51,6 @@ class Facts:
     :ivar broker: who is asked where any broker would do.
     :ivar topic: one that is there.
     :ivar configuration: of the active controller's node.
-    :ivar wall_ms: what a wall clock that is right shows.
     """
 
     cluster_id: str
@@ -62,7 +61,6 @@ class Facts:
     broker: int
     topic: str
     configuration: BrokerConfiguration
-    wall_ms: int
 
     @property
     def epoch(self) -> int:

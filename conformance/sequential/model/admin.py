@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from conformance.sequential.expectation import Expectation, Satisfies
+from conformance.sequential.expectation import Expectation, OneOf, Satisfies
 from conformance.sequential.model.cluster import Cluster, Partition
-from conformance.sequential.model.topics import UNKNOWN_BROKER, new_partition
+from conformance.sequential.model.topics import PARTITIONS_PER_REQUEST_MAX, UNKNOWN_BROKER, new_partition
 from conformance.sequential.steps import (
     AlterReassignment,
     AwaitTopic,
@@ -23,6 +23,9 @@ from conformance.sequential.steps import (
 
 _UNKNOWN: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 _INVALID_ASSIGNMENT: Final = "INVALID_REPLICA_ASSIGNMENT"
+_TOO_MANY: Final = OneOf(
+    ("POLICY_VIOLATION", "UNKNOWN_SERVER_ERROR"), "Apache Kafka has its own limit end in an unexpected exception"
+)
 _QUORUM_TOPIC: Final = "__cluster_metadata"
 
 
@@ -34,6 +37,8 @@ def create_partitions(cluster: Cluster, step: CreatePartitions) -> Expectation:
     added = step.count - len(topic.partitions)
     if added <= 0:
         return {"error": "INVALID_PARTITIONS"}
+    if added > PARTITIONS_PER_REQUEST_MAX:
+        return {"error": _TOO_MANY}
     if step.assignments is not None and not _fits(step.assignments, added, topic.partitions[0]):
         return {"error": _INVALID_ASSIGNMENT}
     if not step.validate_only:

@@ -7,7 +7,9 @@ from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import Cluster
 from conformance.sequential.steps import AlterConfigs, DescribeConfigs, IncrementalAlterConfigs, Operation, ResourceType
 
-LISTS: Final = frozenset({"cleanup.policy"})
+THROTTLED: Final = "follower.replication.throttled.replicas"
+"""A list that is empty unless it is set."""
+LISTS: Final = frozenset({"cleanup.policy", THROTTLED})
 """The settings that scripts append to and subtract from."""
 BAD_SETTINGS: Final = frozenset({("retention.ms", "soon"), ("cleanup.policy", "burn"), ("no.such.property", "1")})
 

@@ -128,6 +128,8 @@ def delete_records(cluster: Cluster, step: DeleteRecords) -> Expectation:
     partition = cluster.partition(step.topic, step.partition)
     if partition is None:
         return {"error": UNKNOWN_TOPIC, "low_watermark": _NONE}
+    if "delete" not in cluster.topics[step.topic].properties.get("cleanup.policy", "delete"):
+        return {"error": "POLICY_VIOLATION", "low_watermark": _NONE}
     before = partition.log_end_offset if step.offset == _NONE else step.offset
     if not 0 <= before <= partition.log_end_offset:
         return {"error": "OFFSET_OUT_OF_RANGE", "low_watermark": _NONE}

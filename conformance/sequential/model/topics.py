@@ -11,6 +11,8 @@ from conformance.sequential.steps import CreateTopic, DeleteTopic, DeleteTopicBy
 TOPIC_NAME_LENGTH_MAX: Final = 249
 UNKNOWN_BROKER: Final = 1_000_000
 """Brokers from this id on are in nobody's cluster."""
+PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+"""What one request may create at most: Apache Kafka's `MAX_PARTITIONS_PER_BATCH`."""
 REPLICAS_TOO_MANY: Final = 1_000
 """More replicas than anybody's cluster has brokers."""
 

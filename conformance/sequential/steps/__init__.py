@@ -30,7 +30,15 @@ from conformance.sequential.steps.admin import (
     ResourceType,
 )
 from conformance.sequential.steps.base import TOPIC, Script, Step
-from conformance.sequential.steps.connection import API_VERSIONS_NEWEST, ApiVersions, LongPoll, Pipelined, RawBytes
+from conformance.sequential.steps.connection import (
+    API_VERSIONS_NEWEST,
+    ApiVersions,
+    Broker,
+    LongPoll,
+    Pipelined,
+    RawBytes,
+    RawRequest,
+)
 from conformance.sequential.steps.groups import OffsetCommit, OffsetFetch
 from conformance.sequential.steps.records import (
     EARLIEST,
@@ -49,6 +57,7 @@ from conformance.sequential.steps.records import (
 )
 from conformance.sequential.steps.topics import CreateTopic, DeleteTopic, DeleteTopicById, Metadata, MetadataById
 from conformance.sequential.steps.where import AwaitTopic, Eventually, On, OnEveryBroker, Placement, WithUnknownTags
+from fixtures.clients.messages import ApiKey
 from fixtures.clients.record_batch import Compression, Record
 
 __all__ = [
@@ -61,9 +70,11 @@ __all__ = [
     "TOPIC",
     "AlterConfigs",
     "AlterReassignment",
+    "ApiKey",
     "ApiVersions",
     "AwaitTopic",
     "Batch",
+    "Broker",
     "Compression",
     "CreatePartitions",
     "CreateTopic",
@@ -98,6 +109,7 @@ __all__ = [
     "Placement",
     "Produce",
     "RawBytes",
+    "RawRequest",
     "Record",
     "ResourceType",
     "Script",

@@ -1,9 +1,12 @@
-"""The connection itself: versions, bytes, several requests at once on one or two."""
+"""The connection itself: versions, bytes, requests laid out by hand, several requests at once on one or two."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from conformance.sequential.steps.base import Step
+from conformance.sequential.steps.base import TOPIC, Step
 from conformance.sequential.steps.records import Fetch, ListOffsets, Produce
+from fixtures.clients.messages import ApiKey
 
 API_VERSIONS_NEWEST = 99
 """An ApiVersions version that no broker has."""
@@ -38,3 +41,28 @@ class LongPoll(Step):
 
     fetch: Fetch
     produces: tuple[Produce, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """In a `RawRequest`: the id of the broker in this place."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class RawRequest(Step):
+    """A request laid out field by field, for what no other step can express, and the errors of its response.
+
+    The fields are named as in kio. A string that begins with `trial` is a topic or group of the script; a number as
+    `topic_id` counts as in `MetadataById`. A request about a partition goes to the leader of `topic` and `partition`.
+
+    :ivar errors: all error codes of the response, in any order, NONE included.
+    """
+
+    api: ApiKey
+    fields: Mapping[str, Any] = field(hash=False)
+    errors: tuple[str, ...]
+    version: int | None = None
+    topic: str = TOPIC
+    partition: int = 0

@@ -21,6 +21,18 @@ class Flaw(StrEnum):
     """The last byte is missing."""
     COUNT_TOO_HIGH = "count too high"
     """The header counts one record more than there are; the checksum covers the lie."""
+    MAGIC_3 = "magic 3"
+    """The format byte says 3, which no version has."""
+    CONTROL = "control"
+    """A control batch, which only brokers write."""
+    OFFSETS_TOO_MANY = "offsets too many"
+    """The header spans one offset more than there are records; the checksum covers the lie."""
+    COUNT_AND_OFFSETS = "count and offsets too high"
+    """Both; the checksum covers the lie."""
+    NO_SEQUENCE = "no sequence"
+    """The batch has a producer id and no sequence."""
+    DOUBLED = "doubled"
+    """The same batch twice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,26 +11,18 @@ from chaos.simulation.run import run
 from chaos.trial import ClusterSettings, Topic, Trial
 from reference_broker.core import group_coordinator, lifecycle
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.controller import configs, elections, isr, placement, reassignments, registrations, topics
+from reference_broker.core.controller import configs, isr, placement, registrations, topics
 from reference_broker.core.controller.handlers import (
     allocate_producer_ids,
     assign_replicas_to_dirs,
     broker_heartbeat,
-    create_partitions,
-    create_topics,
 )
 from reference_broker.core.handlers import (
-    delete_records,
-    describe_cluster,
     describe_controllers,
-    forward_alter_configs,
-    init_producer_id,
     list_offsets,
     metadata,
-    offset_for_leader_epoch,
 )
 from reference_broker.core.handlers.endpoint_type import EndpointType
-from reference_broker.core.log import append_validation
 from reference_broker.core.quorum.answers import Answers
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.protocol.errors import ErrorCode
@@ -47,10 +39,6 @@ def everything(*_args, **_named):
 
 def no_error(*_args, **_named):
     return ErrorCode.none
-
-
-def as_if_it_were_fine(request):
-    return request.replies.InitProducerIdResponse(error_code=ErrorCode.none, producer_id=1, producer_epoch=0)
 
 
 def only_for_one_broker(configuration, own, _cluster_wide, original=BrokerConfiguration.set_dynamic):
@@ -75,40 +63,12 @@ def count_partitions_of_groups(coordinator, _group):
     return len(coordinator._image().topics["__consumer_offsets"].partitions) - 1
 
 
-def append_to_an_empty_list(resource, change, now, original=configs._new_value):
-    is_append = now == "" and change.operation is configs.Operation.APPEND
-    return f",{change.value}" if is_append else original(resource, change, now)
-
-
-def check_the_epoch_alone(partition, asked):
-    return partition.check_leader_epoch(asked.current_leader_epoch)
-
-
 MISTAKES = (
-    ("what is told after a long while", lifecycle.Lifecycle, "_lift_registration_limit", nothing),
-    ("ids of producers", init_producer_id, "_refusal", lambda request, _: as_if_it_were_fine(request)),
-    ("names of topics", topics, "illegal_topic_name", nothing),
+    ("metadata after a long while", lifecycle.Lifecycle, "_lift_registration_limit", nothing),
     ("topics that Metadata creates", metadata, "_create_missing", nothing),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
-    ("too many partitions", create_topics, "_count_partitions", lambda *_: 0),
-    ("too many partitions", create_partitions, "_count_new", lambda *_: 0),
-    ("what only leaders serve", offset_for_leader_epoch, "_check", check_the_epoch_alone),
-    ("replicas of new topics", topics, "check_assignment", nothing),
-    ("settings of new topics", topics, "validate_topic_overrides", lambda *_: {}),
-    ("partitions that cannot be added", create_partitions, "add_partitions", lambda *_: []),
-    ("elections that are not needed", elections.Elections, "elect", nothing),
-    ("movements that cannot be", reassignments, "_check_replication_factor", nothing),
-    ("records that cannot be deleted", delete_records, "_refuse", no_error),
-    ("epochs and ends", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
-    ("batches", append_validation, "_check_header", nothing),
-    ("batches", append_validation, "_check_count", lambda *_: iter(())),
-    ("a batch of long ago", append_validation, "_has_doubtful_timestamp", lambda *_: False),
-    ("ends, for old clients", list_offsets, "_FIRST_VERSION", {}),
-    ("settings of brokers", forward_alter_configs, "_check_broker", nothing),
-    ("all settings of brokers", forward_alter_configs, "validate_dynamic", nothing),
     ("a setting of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
-    ("operations on settings", configs, "_check_resource", nothing),
-    ("the cluster", describe_cluster, "wrong_endpoint", lambda request, _: describe_cluster_error(request)),
+    ("ends of one partition, twice", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
     ("votes", Answers, "_is_meant_for_us", everything),
     ("epochs that begin and end", Answers, "_check_voter", no_error),
     ("fetches of the metadata log", Answers, "_check_leadership", no_error),
@@ -121,7 +81,6 @@ MISTAKES = (
     ("places of new replicas", topics, "usable_brokers", as_if_all_were_here),
     ("offsets without a coordinator", group_coordinator.GroupCoordinator, "partition_of", count_partitions_of_groups),
     ("coordinators of groups", group_coordinator, "java_hash", len),
-    ("lists", configs, "_new_value", append_to_an_empty_list),
     ("places of replicas", assign_replicas_to_dirs, "partition_change", nothing),
     ("places of replicas", assign_replicas_to_dirs, "_assign", lambda *_: (ErrorCode.none, None)),
     ("settings, of a controller itself", configs, "_check_existence", nothing),
@@ -138,12 +97,6 @@ SEEN_BY = {
     "settings-follow",
     "exception",
 }
-
-
-def describe_cluster_error(request):
-    return request.replies.DescribeClusterResponse(
-        error_code=ErrorCode.invalid_request, cluster_id="", controller_id=-1, brokers=()
-    )
 
 
 def sit(*exams, cluster):

@@ -1,0 +1,190 @@
+"""Clients' requests that only a simulated cluster can be sent.
+
+Their responses depend on a configuration from the seed, on virtual time, or on a cluster that has had no group yet; or
+they change a broker's configuration, which a requirement must not do to a cluster that is not the suite's. Every other
+response to a client is specified by the requirements (`conformance/requirements`), which hold for the target
+`simulation` as for any other.
+"""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from chaos.simulation.clients.process import Sleep
+from chaos.simulation.examination.exam import (
+    HEARD_MS,
+    NOBODY,
+    NONE,
+    NOWHERE,
+    Exam,
+    Facts,
+    Whom,
+    always,
+    anything,
+    schema_for_clients,
+)
+from fixtures.clients import requests
+from fixtures.clients.messages import ApiKey, request_schema
+from fixtures.clients.requests import fitted
+from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
+
+_LONG_MS: Final = 65_000
+"""Longer than Kafka's longest time-outs of a minute."""
+_TOPIC_MADE_MS: Final = 2_000
+_TIMEOUT_MS: Final = 2_000
+_BROKER, _SET = 4, 0
+_PROPERTY, _VALUE = "message.max.bytes", "1048588"
+"""Kafka's default, so that setting it changes nothing."""
+_GROUPS: Final = (
+    "g",
+    "exam",
+    "\u00e9t\u00e9",
+    "\U0001f600",
+    "polygenelubricants",
+    "billing",
+    "inventory",
+    "shipping",
+    "consumers",
+)
+"""By Java's hash positive, negative, the least of all; of one byte a character and of more."""
+
+
+# --- topics that Metadata creates
+
+
+def _missing_topic(version: int, *names: str, creates: bool) -> Any:
+    schema = request_schema(ApiKey.METADATA, version)
+    topics = tuple(fitted(schema.MetadataRequestTopic, topic_id=None, name=name) for name in names)
+    return fitted(
+        schema.MetadataRequest,
+        topics=topics,
+        allow_auto_topic_creation=creates,
+        include_topic_authorized_operations=False,
+        include_cluster_authorized_operations=False,
+    )
+
+
+def _created_by_metadata(facts: Facts) -> Any:
+    """Return requests for a missing topic: it is created if the request and the broker allow it (v0 to v3: always)."""
+    look = _missing_topic(12, NOWHERE, creates=False)
+    clean = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)
+    return [
+        *(look, Sleep(HEARD_MS), look),
+        *(_missing_topic(12, "no/name", NOWHERE, creates=True), Sleep(HEARD_MS), look, clean, Sleep(HEARD_MS)),
+        *(_missing_topic(3, NOWHERE, creates=False), Sleep(HEARD_MS), look, clean, Sleep(HEARD_MS)),
+        look,
+    ]
+
+
+def _created_by_metadata_errors(facts: Facts) -> list[str]:
+    unknown, configuration = "UNKNOWN_TOPIC_OR_PARTITION", facts.configuration
+    is_created = configuration.value("auto.create.topics.enable") and len(facts.brokers) >= configuration.integer(
+        "default.replication.factor"
+    )
+    partitions = configuration.integer("num.partitions")
+    found = [*(NONE,) * (1 + partitions), NONE] if is_created else [unknown, unknown]
+    return [unknown, unknown, "INVALID_TOPIC_EXCEPTION", unknown, *found, unknown, *found, unknown]
+
+
+def _after_a_long_while(facts: Facts) -> Any:
+    """Return a request after a time in which nothing happens, and every time-out that was not cancelled expires."""
+    return [Sleep(_LONG_MS), _missing_topic(12, facts.topic, creates=False)]
+
+
+# --- groups
+
+
+def _coordinators_of_groups(facts: Facts) -> Any:
+    """Return the same request twice: the first one has the topic of group offsets created."""
+    schema = schema_for_clients(ApiKey.FIND_COORDINATOR)
+    request = fitted(schema.FindCoordinatorRequest, key="", coordinator_keys=_GROUPS, key_type=0)
+    return [request, Sleep(_TOPIC_MADE_MS), request]
+
+
+def _offsets_without_coordinator(facts: Facts) -> Any:
+    """Return requests for a group before any broker is a coordinator: the topic of groups may not exist."""
+    fetched, committed = request_schema(ApiKey.OFFSET_FETCH, 9), request_schema(ApiKey.OFFSET_COMMIT, 9)
+    return [
+        requests.offset_fetch(fetched, "exam", {facts.topic: [0]}),
+        requests.offset_commit(committed, "exam", [(facts.topic, [(0, 0, -1)])]),
+    ]
+
+
+def _offsets_without_coordinator_errors(facts: Facts) -> list[str]:
+    return [] if CONSUMER_OFFSETS_TOPIC in facts.image.topics else ["NOT_COORDINATOR"] * 2
+
+
+# --- brokers
+
+
+def _set_and_unset(facts: Facts) -> Any:
+    """Set a configuration of a broker, then of all brokers, and take it back."""
+    own, schema = str(facts.broker), schema_for_clients(ApiKey.DESCRIBE_CONFIGS)
+    resource = schema.DescribeConfigsResource(resource_type=_BROKER, resource_name=own, configuration_keys=(_PROPERTY,))
+    described = fitted(schema.DescribeConfigsRequest, resources=(resource,), include_synonyms=True)
+    return [
+        request
+        for name in (own, "")
+        for api_key, changes in ((ApiKey.INCREMENTAL_ALTER_CONFIGS, (_VALUE,)), (ApiKey.ALTER_CONFIGS, ()))
+        for request in (_altered(api_key, name, *changes), Sleep(HEARD_MS), described)
+    ]
+
+
+def _altered(api_key: ApiKey, name: str, *values: str) -> Any:
+    schema = schema_for_clients(api_key)
+    request = schema.AlterConfigsRequest if api_key == ApiKey.ALTER_CONFIGS else schema.IncrementalAlterConfigsRequest
+    configs = tuple(
+        fitted(schema.AlterableConfig, name=_PROPERTY, config_operation=_SET, value=each) for each in values
+    )
+    resource = schema.AlterConfigsResource(resource_type=_BROKER, resource_name=name, configs=configs)
+    return request(resources=(resource,), validate_only=False)
+
+
+def _fetches_of_unknown_replica(facts: Facts) -> Any:
+    return [_fetch_of_unknown_replica(facts, known) for known in (-1, facts.partition.leader_epoch)]
+
+
+def _fetch_of_unknown_replica(facts: Facts, leader_epoch: int) -> Any:
+    schema, topic_id = schema_for_clients(ApiKey.FETCH), facts.image.topics[facts.topic].topic_id
+    request = requests.fetch(
+        schema,
+        facts.topic,
+        0,
+        2**40,
+        max_wait_ms=0,
+        max_bytes=1_000,
+        isolation_level=0,
+        leader_epoch=leader_epoch,
+        topic_id=topic_id,
+    )
+    return replace(request, replica_state=type(request.replica_state)(replica_id=NOBODY, replica_epoch=1))
+
+
+def _ends_of_one_partition_twice(facts: Facts) -> Any:
+    """Return a ListOffsets to which Apache Kafka 4.3 responds with one partition, and 3.9 with two."""
+    request = requests.list_offsets(schema_for_clients(ApiKey.LIST_OFFSETS), facts.topic, 0, -2)
+    (topic,) = request.topics
+    return replace(request, topics=(replace(topic, partitions=topic.partitions * 2),))
+
+
+EXAMS: Final = (
+    Exam("ends of one partition, twice", Whom.LEADER, _ends_of_one_partition_twice, always("INVALID_REQUEST")),
+    Exam("metadata after a long while", Whom.BROKER, _after_a_long_while, anything, unsettles=True),
+    *(
+        Exam(name, whom, _created_by_metadata, _created_by_metadata_errors, unsettles=True)
+        for name, whom in (
+            ("topics that Metadata creates", Whom.BROKER),
+            ("topics that Metadata creates, at a leader", Whom.LEADER),
+        )
+    ),
+    Exam("coordinators of groups", Whom.BROKER, _coordinators_of_groups, anything, unsettles=True),
+    Exam(
+        "offsets without a coordinator", Whom.BROKER, _offsets_without_coordinator, _offsets_without_coordinator_errors
+    ),
+    Exam("a setting of a broker, of all, and back", Whom.BROKER, _set_and_unset, always(*(NONE,) * 8)),
+    Exam(
+        "fetches of an unknown replica",
+        Whom.LEADER,
+        _fetches_of_unknown_replica,
+        always(NONE, "NOT_LEADER_OR_FOLLOWER", NONE, "UNKNOWN_LEADER_EPOCH"),
+    ),
+)

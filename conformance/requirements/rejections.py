@@ -1,0 +1,243 @@
+"""Requests that are rejected in whole or in part, laid out field by field beside the errors of their responses.
+
+One request holds many cases, so that a script tries all of them. What would be accepted is only validated. Sources
+beside the requirements': `ControllerApis`, `ReplicationControlManager`, `ConfigAdminManager`,
+`ConfigurationControlManager` and `KafkaApis` of Apache Kafka.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from conformance.sequential.model.topics import PARTITIONS_PER_REQUEST_MAX, REPLICAS_TOO_MANY, UNKNOWN_BROKER
+from conformance.sequential.steps import ApiKey, Broker, Operation, RawRequest
+
+Change = tuple[str, int, str | None]
+"""The name of a configuration, the operation and the value."""
+Resource = tuple[int, str | Broker, tuple[Change, ...]]
+
+_ONE: Final = Broker(1)
+_INVALID_NAME, _INVALID_ASSIGNMENT = "INVALID_TOPIC_EXCEPTION", "INVALID_REPLICA_ASSIGNMENT"
+_TOPIC, _BROKER, _NO_RESOURCE = 2, 4, 99
+
+
+# --- topics
+
+
+def _creations(*cases: tuple[str, Mapping[str, Any]], errors: tuple[str, ...] | None = None) -> RawRequest:
+    """Return a CreateTopics request of topics, each with its error and the fields in which it is special."""
+    usual = {"num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
+    topics = tuple({"name": f"trial-{place}", **usual, **given} for place, (_, given) in enumerate(cases))
+    stated = tuple(error for error, _ in cases) if errors is None else errors
+    return RawRequest(ApiKey.CREATE_TOPICS, {"topics": topics, "validate_only": True}, stated)
+
+
+def _placed(*assignments: tuple[int, tuple[Any, ...]], partitions: int = -1, factor: int = -1) -> Mapping[str, Any]:
+    placed = tuple({"partition_index": index, "broker_ids": brokers} for index, brokers in assignments)
+    return {"num_partitions": partitions, "replication_factor": factor, "assignments": placed}
+
+
+def _configured(name: str, value: str | None) -> Mapping[str, Any]:
+    return {"configs": ({"name": name, "value": value},)}
+
+
+CREATIONS: Final = (
+    _creations(
+        *((_INVALID_NAME, {"name": name}) for name in (".", "..", "", "a b", "x" * 250)),
+        *(("NONE", {"name": name}) for name in ("x" * 249, "...", "trial-b.c_D9")),
+        ("INVALID_REQUEST", {"name": "__cluster_metadata"}),
+    ),
+    _creations(
+        ("INVALID_PARTITIONS", {"num_partitions": 0}),
+        ("INVALID_PARTITIONS", {"num_partitions": -2}),
+        *(("INVALID_REPLICATION_FACTOR", {"replication_factor": factor}) for factor in (0, -2, REPLICAS_TOO_MANY)),
+        ("NONE", {"num_partitions": -1, "replication_factor": -1}),
+    ),
+    _creations(
+        ("NONE", _placed((0, (_ONE,)), (1, (_ONE,)))),
+        (_INVALID_ASSIGNMENT, _placed((0, (_ONE, _ONE)))),
+        (_INVALID_ASSIGNMENT, _placed((0, (UNKNOWN_BROKER,)))),
+        (_INVALID_ASSIGNMENT, _placed((0, ()))),
+        (_INVALID_ASSIGNMENT, _placed((1, (_ONE,)))),
+        (_INVALID_ASSIGNMENT, _placed((0, (_ONE,)), (0, (_ONE,)))),
+        ("INVALID_REQUEST", _placed((0, (_ONE,)), partitions=1)),
+        ("INVALID_REQUEST", _placed((0, (_ONE,)), factor=1)),
+    ),
+    _creations(
+        ("INVALID_CONFIG", _configured("min.insync.replicas", "0")),
+        ("INVALID_CONFIG", _configured("no.such.property", "1")),
+        ("INVALID_CONFIG", _configured("retention.ms", None)),
+        ("INVALID_CONFIG", _configured("max.message.bytes", "x")),
+        ("INVALID_CONFIG", _configured("remote.storage.enable", "true")),
+        ("NONE", _configured("retention.ms", "1")),
+    ),
+    _creations(*(("", {"name": "trial-twice"}),) * 2, errors=("INVALID_REQUEST",)),
+)
+"""Topics of one request are judged each by itself; one that is named twice has one error."""
+UNEVEN_CREATION: Final = _creations((_INVALID_ASSIGNMENT, _placed((0, (_ONE,)), (1, (_ONE, Broker(2))))))
+
+
+def _deletions(*topics: tuple[str | None, int | None], errors: tuple[str, ...]) -> RawRequest:
+    states = tuple({"name": name, "topic_id": topic_id} for name, topic_id in topics)
+    return RawRequest(ApiKey.DELETE_TOPICS, {"topics": states}, errors, version=6)
+
+
+DELETIONS: Final = (
+    _deletions((None, None), errors=("INVALID_REQUEST",)),
+    _deletions((None, -1), ("trial-none", None), errors=("UNKNOWN_TOPIC_ID", "UNKNOWN_TOPIC_OR_PARTITION")),
+    _deletions(("trial", 0), errors=("INVALID_REQUEST",)),
+    _deletions(("trial", None), ("trial", None), errors=("INVALID_REQUEST",)),
+)
+"""By name or by id, never by both, and each topic once."""
+
+
+def _additions(*topics: tuple[str, int, Any], errors: tuple[str, ...]) -> RawRequest:
+    wanted = tuple({"name": name, "count": count, "assignments": placed} for name, count, placed in topics)
+    return RawRequest(ApiKey.CREATE_PARTITIONS, {"topics": wanted, "validate_only": True}, errors)
+
+
+ADDITIONS: Final = (
+    _additions(("trial", 9, None), ("trial", 9, None), errors=("INVALID_REQUEST",)),
+    _additions(("trial", 2, ({"broker_ids": ()},)), errors=(_INVALID_ASSIGNMENT,)),
+    _additions(
+        ("trial-none", 9, None), ("trial", 1, None), errors=("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_PARTITIONS")
+    ),
+)
+"""To `trial`, which has one partition."""
+TOO_MANY_PARTITIONS: Final = (
+    _creations(("POLICY_VIOLATION", {"num_partitions": PARTITIONS_PER_REQUEST_MAX + 1})),
+    _creations(
+        ("POLICY_VIOLATION", {"num_partitions": -5}),
+        ("POLICY_VIOLATION", {"num_partitions": PARTITIONS_PER_REQUEST_MAX + 1}),
+    ),
+)
+
+
+# --- partitions
+
+
+UNKNOWN_ELECTION: Final = RawRequest(
+    ApiKey.ELECT_LEADERS,
+    {"election_type": 5, "topic_partitions": ({"topic": "trial", "partitions": (0,)},)},
+    ("INVALID_REQUEST", "INVALID_REQUEST"),
+)
+_PARTITION: Final = {"partition_index": 0, "current_leader_epoch": -1}
+
+
+def _ends(timestamp: int, error: str, version: int) -> RawRequest:
+    topics = ({"name": "trial", "partitions": ({**_PARTITION, "timestamp": timestamp},)},)
+    fields = {"replica_id": -1, "isolation_level": 0, "topics": topics}
+    return RawRequest(ApiKey.LIST_OFFSETS, fields, (error,), version)
+
+
+UNKNOWN_TIMESTAMPS: Final = (
+    _ends(-99, error="UNSUPPORTED_VERSION", version=7),
+    _ends(-3, error="UNSUPPORTED_VERSION", version=6),
+    _ends(-4, error="UNSUPPORTED_VERSION", version=7),
+    _ends(-1, error="NONE", version=1),
+    _ends(-3, error="NONE", version=7),
+)
+"""A special timestamp that no version, or only a newer version, has."""
+UNKNOWN_SESSION: Final = RawRequest(
+    ApiKey.FETCH,
+    {
+        "replica_id": -1,
+        "min_bytes": 0,
+        "topics": (),
+        "session_id": 7,
+        "session_epoch": 3,
+        "forgotten_topics_data": (),
+    },
+    ("FETCH_SESSION_ID_NOT_FOUND",),
+    version=12,
+)
+
+
+# --- producers and groups
+
+
+HALF_KNOWN_PRODUCERS: Final = tuple(
+    RawRequest(
+        ApiKey.INIT_PRODUCER_ID,
+        {"transactional_id": None, "producer_id": known, "producer_epoch": epoch},
+        ("INVALID_REQUEST",),
+        version=4,
+    )
+    for known, epoch in ((7, -1), (-1, 7))
+)
+UNKNOWN_COORDINATORS: Final = tuple(
+    RawRequest(
+        ApiKey.FIND_COORDINATOR,
+        {"key": "trial", "key_type": 9, "coordinator_keys": ("trial",)},
+        ("INVALID_REQUEST",),
+        version,
+    )
+    for version in (1, 3, 4)
+)
+
+
+# --- configurations
+
+
+def _altered(api: ApiKey, resources: tuple[Resource, ...], *errors: str) -> RawRequest:
+    named = tuple(
+        {
+            "resource_type": kind,
+            "resource_name": name,
+            "configs": tuple({"name": key, "config_operation": op, "value": value} for key, op, value in changes),
+        }
+        for kind, name, changes in resources
+    )
+    return RawRequest(api, {"resources": named, "validate_only": True}, errors)
+
+
+_SET, _DELETE, _APPEND, _SUBTRACT = map(int, Operation)
+_SOUND: Final[Change] = ("message.max.bytes", _SET, "1048588")
+_BROKER_CHANGES: Final[tuple[tuple[str, str | Broker, tuple[Change, ...]], ...]] = (
+    ("NONE", "", (_SOUND,)),
+    ("NONE", _ONE, (_SOUND,)),
+    ("NONE", _ONE, ()),
+    ("NONE", _ONE, (("plug.in", _SET, "x"),)),
+    *(("INVALID_REQUEST", name, (_SOUND,)) for name in (str(UNKNOWN_BROKER), "abc", "-1")),
+    ("INVALID_REQUEST", _ONE, (("node.id", _SET, "7"),)),
+    ("INVALID_REQUEST", _ONE, (("log.dirs", _SET, "/x"),)),
+    ("INVALID_REQUEST", _ONE, (("message.max.bytes", _SET, "-5"),)),
+    ("INVALID_REQUEST", _ONE, (("message.max.bytes", _SET, None),)),
+    ("INVALID_REQUEST", _ONE, (_SOUND, _SOUND)),
+)
+BROKER_CHANGES: Final = (
+    _altered(ApiKey.INCREMENTAL_ALTER_CONFIGS, ((_BROKER, _ONE, (_SOUND,)),) * 2, "INVALID_REQUEST", "INVALID_REQUEST"),
+    *(
+        request
+        for api in (ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_CONFIGS)
+        for request in (
+            *(
+                _altered(api, ((_BROKER, name, changes),), error)
+                for error, name, changes in _BROKER_CHANGES
+                if name or api is ApiKey.INCREMENTAL_ALTER_CONFIGS
+            ),
+            _altered(api, ((_NO_RESOURCE, _ONE, ()), (_BROKER, _ONE, (_SOUND,))), "INVALID_REQUEST", "NONE"),
+        )
+    ),
+)
+"""AlterConfigs is left out where Apache Kafka differs: 3.9 never responds to one that names a resource twice, and 4.3
+rejects one of the whole cluster that would take `min.insync.replicas` away.
+"""
+_OPERATIONS: Final[tuple[tuple[str, int, str | Broker, tuple[Change, ...]], ...]] = (
+    ("INVALID_CONFIG", _BROKER, _ONE, (("message.max.bytes", _APPEND, "1"),)),
+    ("INVALID_REQUEST", _BROKER, _ONE, (("message.max.bytes", 7, "1"),)),
+    ("NONE", _BROKER, _ONE, (("message.max.bytes", _DELETE, None),)),
+    ("NONE", _BROKER, _ONE, (("log.cleanup.policy", _APPEND, "compact"),)),
+    ("NONE", _TOPIC, "trial", (("cleanup.policy", _APPEND, "compact"),)),
+    ("INVALID_CONFIG", _TOPIC, "trial", (("retention.ms", _SUBTRACT, "1"),)),
+    ("INVALID_CONFIG", _TOPIC, "trial", (("no.such.property", _SET, "1"),)),
+    ("NONE", _TOPIC, "trial", (("no.such.property", _DELETE, None),)),
+    ("INVALID_REQUEST", _TOPIC, "trial", (("retention.ms", _SET, "5"), ("retention.ms", _DELETE, None))),
+    ("INVALID_CONFIG", _TOPIC, "trial", (("min.compaction.lag.ms", _SET, "5"), ("max.compaction.lag.ms", _SET, "4"))),
+    ("UNKNOWN_TOPIC_OR_PARTITION", _TOPIC, "trial-none", (("retention.ms", _SET, "5"),)),
+    ("INVALID_TOPIC_EXCEPTION", _TOPIC, ".", (("retention.ms", _SET, "5"),)),
+    ("INVALID_REQUEST", _TOPIC, "", (("retention.ms", _SET, "5"),)),
+)
+OPERATIONS: Final = tuple(
+    _altered(ApiKey.INCREMENTAL_ALTER_CONFIGS, ((kind, name, changes),), error)
+    for error, kind, name, changes in _OPERATIONS
+)

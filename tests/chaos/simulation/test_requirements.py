@@ -1,0 +1,93 @@
+"""Requirements on the target `simulation` detect defects in responses to clients, each by the requirement named."""
+
+from unittest.mock import patch
+
+import pytest
+
+from chaos.simulation.target import Simulation
+from conformance.engine import run_requirements
+from conformance.events import RequirementJudged
+from conformance.profiles import Profile
+from conformance.registry import select
+from conformance.requirements.requirement import Level
+from linearizability.judgement import Verdict
+from reference_broker.core.controller import configs, reassignments, topics
+from reference_broker.core.controller.handlers import create_partitions, create_topics
+from reference_broker.core.handlers import (
+    delete_records,
+    describe_cluster,
+    forward_alter_configs,
+    init_producer_id,
+    list_offsets,
+    offset_for_leader_epoch,
+)
+from reference_broker.core.log import append_validation
+from reference_broker.protocol.errors import ErrorCode
+
+PROFILE = Profile("defects", scripts_max=1, shrink_seconds=0.0)
+
+
+def nothing(*_args, **_named):
+    return None
+
+
+def producer_seven(request, _):
+    return request.replies.InitProducerIdResponse(error_code=ErrorCode.none, producer_id=7, producer_epoch=0)
+
+
+def append_to_an_empty_list(resource, change, now, original=configs._new_value):
+    is_append = now == "" and change.operation is configs.Operation.APPEND
+    return f",{change.value}" if is_append else original(resource, change, now)
+
+
+def check_the_epoch_alone(partition, asked):
+    return partition.check_leader_epoch(asked.current_leader_epoch)
+
+
+def invalid_endpoint(request, _):
+    return request.replies.DescribeClusterResponse(
+        error_code=ErrorCode.invalid_request, cluster_id="", controller_id=-1, brokers=()
+    )
+
+
+DEFECTS = (
+    ("admin/bad-topic-is-not-created", topics, "illegal_topic_name", nothing),
+    ("admin/bad-topic-is-not-created", topics, "check_assignment", nothing),
+    ("admin/bad-topic-is-not-created", topics, "validate_topic_overrides", lambda *_: {}),
+    ("admin/too-many-partitions-are-rejected", create_topics, "_count_partitions", lambda *_: 0),
+    ("admin/too-many-partitions-are-rejected", create_partitions, "_count_new", lambda *_: 0),
+    ("admin/added-partitions-lie-where-asked", create_partitions, "add_partitions", lambda *_: []),
+    ("reassignment/factor-is-kept-if-asked", reassignments, "_check_replication_factor", nothing),
+    ("leadership/only-the-leader-serves", offset_for_leader_epoch, "_check", check_the_epoch_alone),
+    (
+        "offsets/delete-records-stops-at-high-watermark",
+        delete_records,
+        "_refuse",
+        lambda *_: ErrorCode.policy_violation,
+    ),
+    ("offsets/unknown-timestamp-is-rejected", list_offsets, "_FIRST_VERSION", {}),
+    ("produce/malformed-batch-is-refused", append_validation, "_check_header", nothing),
+    ("produce/malformed-batch-is-refused", append_validation, "_check_count", lambda *_: iter(())),
+    ("produce/early-timestamp-is-refused", append_validation, "_has_doubtful_timestamp", lambda *_: False),
+    ("idempotence/half-known-producer-is-rejected", init_producer_id, "_refusal", producer_seven),
+    ("configs/bad-broker-change-is-rejected", forward_alter_configs, "_check_broker", nothing),
+    ("configs/bad-broker-change-is-rejected", forward_alter_configs, "validate_dynamic", nothing),
+    ("configs/bad-change-changes-nothing", configs, "_check_resource", nothing),
+    ("configs/lists-are-appended-to", configs, "_new_value", append_to_an_empty_list),
+    ("metadata/cluster-is-described", describe_cluster, "wrong_endpoint", invalid_endpoint),
+)
+"""A requirement, and in place of which function which other one breaks it."""
+
+
+@pytest.mark.parametrize(
+    ("requirement", "owner", "attribute", "replacement"),
+    DEFECTS,
+    ids=[f"{requirement}-{attribute.strip('_')}" for requirement, _, attribute, _ in DEFECTS],
+)
+def test_a_defect_is_detected(tmp_path, requirement, owner, attribute, replacement):
+    with patch.object(owner, attribute, replacement):
+        events = run_requirements(
+            [Simulation()], select([requirement], Level.MAY), seed=1, profile=PROFILE, run_dir=tmp_path
+        )
+        (judged,) = [event for event in events if isinstance(event, RequirementJudged)]
+    assert judged.verdict == Verdict.VIOLATION, judged.reason
