@@ -30,7 +30,7 @@ TIMES_MS: Final = {
 }
 """The properties that say how long it takes, with Kafka's defaults."""
 
-_SPARE_NS: Final = 30_000_000_000
+SPARE_NS: Final = 30_000_000_000
 BEGINNING_NS: Final = -(2**63)
 """Where the first period begins: before every time."""
 _ARROW: Final = re.compile(r"\s*-+>\s*")
@@ -78,7 +78,7 @@ class Schedule:
     def __init__(self, settings: Settings) -> None:
         self._faults = settings.faults
         times = (max(settings.numbers("", name), default=default) for name, default in TIMES_MS.items())
-        self.allowed_ns = _SPARE_NS + 2 * 1_000_000 * sum(times)
+        self.allowed_ns = SPARE_NS + 2 * 1_000_000 * sum(times)
         """How long after a change the cluster may take to be in order."""
         edges = {time for fault in self._faults for time in (fault.inject_ns, fault.heal_ns)}
         self._edges_ns = sorted(edges - {NEVER_NS})

@@ -6,13 +6,10 @@ one at the end of each segment. So of several batches that were in flight when a
 restarted knows the last one. It rejects the retry of another with OUT_OF_ORDER_SEQUENCE_NUMBER, and a client that then
 bumps its producer epoch appends the batch again (Java's producer and librdkafka do).
 
-A further copy of a record is explained by that, and by nothing else, where all of this holds:
-- The produce was idempotent and of no transaction, and the client could retry it and have more than one request in
-  flight: with one, the batch to be retried is the last one.
-- The producer epoch may have been bumped (KIP-360): in one epoch a broker accepts a sequence once. Epoch 0 is no bump.
-- A restart overlaps the produce, and did not begin after the further copy was read. It is of the node that leads in the
-  leader epoch of that copy, if the history shows the leader; else of any replica.
-- The later copy has the higher leader epoch: within one leader epoch a leader does not lose producer state.
+A further copy of a record is permitted where all of `CONDITIONS` hold, and the produce was idempotent, of no
+transaction, and could be retried by its client. The restart overlaps the produce and did not begin after the copy was
+read; where the history does not show the leader of the copy's leader epoch, it may be of any replica. Producer epoch 0
+was not bumped; one that the history does not show may have been.
 """
 
 from collections.abc import Iterator
@@ -29,6 +26,34 @@ from linearizability.anomalies.log import PartitionLog
 _IN_FLIGHT: Final = ("max.in.flight.requests.per.connection", "max.in.flight")
 """The property of Java's producer and of librdkafka, and librdkafka's other name of it."""
 _FIRST_EPOCH: Final = 0
+CONDITIONS: Final = (
+    (
+        "the leader of the further copy has restarted while the record was in flight, by a kill or by a clean stop",
+        (
+            "a broker remembers the last five batches of a producer; whenever it loads a log it begins with a producer"
+            " snapshot, which holds the last batch of each producer alone. A clean stop takes one at the end, and so"
+            " does recovery after a crash: no segment needs to have been rolled"
+        ),
+    ),
+    (
+        "several requests were in flight (`max.in.flight.requests.per.connection` is above 1)",
+        "with one, the batch that is sent again is the last one",
+    ),
+    ("the record was not acknowledged before the restart", "what was acknowledged is not sent again"),
+    (
+        "the client bumped its producer epoch",
+        (
+            "the retry in its own epoch gets OUT_OF_ORDER_SEQUENCE_NUMBER. Java's producer bumps its epoch then and"
+            " sends all again (KIP-360); librdkafka ends with a fatal error, or, where the batch before failed"
+            " otherwise, bumps its epoch"
+        ),
+    ),
+    (
+        "each further copy is of a higher leader epoch than the one before",
+        "a leader remembers what it appended since it began to lead",
+    ),
+)
+"""What must hold, and why, as `retries_forgotten` judges it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from linearizability.anomalies.columns import (
 from linearizability.anomalies.context import Context
 from linearizability.anomalies.coverage import Coverage, coverage_of
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.promise import NOT_PROMISED, FullIsr, Promise, partition_promise
+from linearizability.anomalies.promise import LASTING_ACKS, NOT_PROMISED, FullIsr, Promise, partition_promise
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def _records(log: PartitionLog) -> Records:
     committed = acknowledged | (read & (sent | _is_phantom(log, value, valued)))
     committed[inside] &= transactions.committed[transaction[inside]]
 
-    acks_all = committed & acknowledged & (of_send(operations.acks, 1) == -1)
+    acks_all = committed & acknowledged & np.isin(of_send(operations.acks, 1), LASTING_ACKS)
     return Records(
         send=send,
         send_operation=send_operation,

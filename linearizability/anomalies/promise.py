@@ -1,21 +1,18 @@
-"""The promise table: how long Kafka promises to keep a committed record, by topic, partition and time of commit.
+"""The promise table: whether, and for how long, Kafka promises to keep a committed record.
 
-| what was in play | acknowledged by acks=all | read, whatever its acks |
-|---|---|---|
-| nothing; kill, pause, cut, delay, clock; disk errors | promised | promised |
-| lost content | while fewer replicas than min.insync.replicas lost it since the ISR was last full | while none did |
-| unclean election on or asked for, with a fault of a replica | no | no |
+The rows of the table are `RULES`, which [promises](promises.md) shows: the first rule that fits decides. The checks
+evaluate it for each topic partition at every moment at which a fault, a setting or the ISR changes what is at stake.
 
-Choices where the table leaves one. A promise has an end: the first moment at or after the commit at which the row no
-longer holds, so that a loss shown *before* a power cut is still a violation. A replica that lost content counts from
-the injection until `states` shows a full ISR in answer to a question asked after the heal (an ISR seen before that may
-still list the dead node). A node counts only if it is a replica: where a full ISR was seen, one that some ISR listed;
-else any. The ISR is full at `replication.factor` members, or, where that is not known, at the most ever seen. "Read" is
-counted in the same way with a threshold of one replica. The unclean row ends every promise from the moment at which
-both an unclean election was allowed and a replica's fault had been injected.
+Choices where the table leaves one. A promise has an end: the first moment at or after the commit at which a rule
+releases the record, so that a loss shown *before* a power cut is still a violation. A replica that lost content counts
+from the injection until `states` shows a full ISR in the response to a request that was sent after the heal (an ISR
+seen before that may still list the dead node). A node counts only if it is a replica: where a full ISR was seen, a node
+that some ISR listed; else any. The ISR is full at `replication.factor` members, or, where that is not known, at the
+most ever seen. An unclean election counts from the moment at which it was permitted or requested and a replica's fault
+had been injected, to the end of the run.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,10 +24,119 @@ from linearizability.anomalies.settings import RETENTION_MS_DEFAULT, Settings
 
 Int64s = npt.NDArray[np.int64]
 
+ALL: Final = -1
+"""The value of `acks` for all in-sync replicas."""
+READ: Final = 2
+"""In place of `acks`: the record was read, whatever its producer required."""
 NOT_PROMISED: Final = -(2**63)
 """The end of a promise that never was: before every time."""
 
 _ANY_NODE: Final = -1
+_EVERY_REPLICA: Final = 2**31
+_PRODUCER_ACKS: Final = "https://kafka.apache.org/documentation/#producerconfigs_acks"
+_REPLICATED_LOG: Final = "https://kafka.apache.org/documentation/#design_replicatedlog"
+_UNCLEAN: Final = "https://kafka.apache.org/documentation/#topicconfigs_unclean.leader.election.enable"
+_KIP_966: Final = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-966%3A+Eligible+Leader+Replicas"
+
+
+@dataclass(frozen=True, slots=True)
+class Stake:
+    """What decides over a committed record at one moment.
+
+    :ivar acks: what committed it: 0, 1, ALL, or READ.
+    :ivar lossy_replicas: how many replicas have lost content since the ISR was last full.
+    :ivar unclean_election: an unclean election was permitted or requested, and a replica has had a fault.
+    :ivar last_in_sync_is_lossy: the last in-sync replica is one of the lossy, in a cluster without eligible leader
+        replicas. A history does not show that. The simulation sees it, and records an unclean election.
+    """
+
+    acks: int = ALL
+    min_insync_replicas: int = 1
+    lossy_replicas: int = 0
+    unclean_election: bool = False
+    last_in_sync_is_lossy: bool = False
+
+    @property
+    def replicas_certain(self) -> int:
+        """The number of replicas that are certain to have had the record."""
+        return 1 if self.acks == READ else max(1, self.min_insync_replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row of the table.
+
+    :ivar when: the condition, as the page shows it.
+    :ivar is_kept: whether Kafka promises to keep the record.
+    """
+
+    when: str
+    fits: Callable[[Stake], bool]
+    is_kept: bool
+    why: str
+    source: str
+
+
+RULES: Final = (
+    Rule(
+        "`acks=0`",
+        lambda stake: stake.acks == 0,
+        False,
+        "There is no response, so nothing is acknowledged; a record that the broker rejects is lost as well.",
+        _PRODUCER_ACKS,
+    ),
+    Rule(
+        "`acks=1`",
+        lambda stake: stake.acks == 1,
+        False,
+        "Only the leader has it. When another replica leads before it has fetched the record, the record is truncated;"
+        " so is what a deposed leader acknowledges. Once it was read, the rules of a record that was read apply.",
+        _PRODUCER_ACKS,
+    ),
+    Rule(
+        "`unclean.leader.election.enable`, or an unclean election requested, and any fault of a replica",
+        lambda stake: stake.unclean_election,
+        False,
+        "A replica that was out of sync may lead, and what it lacks is truncated everywhere.",
+        _UNCLEAN,
+    ),
+    Rule(
+        "the last in-sync replica has lost content, without eligible leader replicas",
+        lambda stake: stake.last_in_sync_is_lossy,
+        False,
+        "It leads again, whatever it lost: the controller does not know. With KIP-966 a replica whose shutdown was not"
+        " clean leaves the ISR and the eligible leader replicas when its broker registers again. A history shows this"
+        " by an `election` fault with the argument `unclean`.",
+        _KIP_966,
+    ),
+    Rule(
+        "`min.insync.replicas` or more replicas have lost content since the ISR was last full (of a record that was"
+        " read: one or more)",
+        lambda stake: stake.lossy_replicas >= stake.replicas_certain,
+        False,
+        "No more replicas need to have had the record. A power cut takes what was not flushed, and by default Kafka"
+        " leaves flushing to the operating system: it relies on replication, and on faults that are independent.",
+        _REPLICATED_LOG,
+    ),
+    Rule(
+        "any other: kills, pauses, cuts, delays, clocks, disks that reject requests, of any number of nodes",
+        lambda _: True,
+        True,
+        "A committed record is in every in-sync replica, and an in-sync replica that keeps its log leads next. While"
+        " no in-sync replica is alive, the partition has no leader.",
+        _REPLICATED_LOG,
+    ),
+)
+"""In order: the first that fits decides."""
+
+
+def rule_of(stake: Stake) -> Rule:
+    """Return the rule that decides over a record."""
+    return next(rule for rule in RULES if rule.fits(stake))
+
+
+LASTING_ACKS: Final = tuple(acks for acks in (0, 1, ALL) if rule_of(Stake(acks)).is_kept)
+"""The values of `acks` whose acknowledgement promises anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +171,25 @@ class FullIsr:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """The ends of promises in one partition, for both columns of the table."""
+    """The ends of promises in one partition: of records acknowledged with LASTING_ACKS, and of records read."""
 
-    acknowledged: "Column"
-    read: "Column"
+    acknowledged: "Periods"
+    read: "Periods"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One column: the intervals [begin, end) in which too many replicas had lost content, and the unclean start."""
+class Periods:
+    """The periods [begin, end) in which a record may be lost, in order."""
 
     begins_ns: Int64s
     ends_ns: Int64s
-    unclean_from_ns: int
 
     def end_ns(self, committed_ns: Int64s) -> Int64s:
         """For each commit, when its promise ended: NEVER_NS if it did not, NOT_PROMISED if there was none."""
         following = np.searchsorted(self.begins_ns, committed_ns, side="right")
-        begins = np.append(self.begins_ns, NEVER_NS)
-        end = np.minimum(begins[following], self.unclean_from_ns)
-        inside = (following > 0) & (committed_ns < np.append(NOT_PROMISED, self.ends_ns)[following])
-        unclean = (committed_ns >= self.unclean_from_ns) & (self.unclean_from_ns != NEVER_NS)
-        return np.where(inside | unclean, NOT_PROMISED, end)
+        until = np.append(NOT_PROMISED, self.ends_ns)[following]
+        inside = (committed_ns < until) | (until == NEVER_NS)
+        return np.where(inside, NOT_PROMISED, np.append(self.begins_ns, NEVER_NS)[following])
 
 
 def topic_rules(settings: Settings, topic: str) -> TopicRules:
@@ -128,15 +231,12 @@ def _losses(settings: Settings, topic: str) -> Iterable[Loss]:
 
 
 def partition_promise(rules: TopicRules, isr: FullIsr) -> Promise:
-    """The promise table of one partition."""
+    """Evaluate the promise table for one partition."""
     losses = [
         loss for loss in rules.losses if isr.replicas is None or loss.node == _ANY_NODE or loss.node in isr.replicas
     ]
     spans = [(loss.node, loss.inject_ns, _over_ns(loss, isr)) for loss in losses]
-    return Promise(
-        acknowledged=_column(spans, max(1, rules.min_insync_replicas), rules.unclean_from_ns),
-        read=_column(spans, 1, rules.unclean_from_ns),
-    )
+    return Promise(acknowledged=_periods(rules, spans, ALL), read=_periods(rules, spans, READ))
 
 
 def _over_ns(loss: Loss, isr: FullIsr) -> int:
@@ -147,16 +247,21 @@ def _over_ns(loss: Loss, isr: FullIsr) -> int:
     )
 
 
-def _column(spans: Sequence[tuple[int, int, int]], threshold: int, unclean_from_ns: int) -> Column:
-    """Sweep over the spans (node, from, over) and keep where at least `threshold` distinct nodes are inside one."""
-    times = sorted({time for _, begin, over in spans for time in (begin, over)})
+def _periods(rules: TopicRules, spans: Sequence[tuple[int, int, int]], acks: int) -> Periods:
+    """Apply the rules whenever a span of lost content (node, from, over) begins or ends, or unclean elections begin.
+
+    :param acks: ALL or READ.
+    """
+    edges = {time for _, begin, over in spans for time in (begin, over)} | {rules.unclean_from_ns}
     begins: list[int] = []
     ends: list[int] = []
-    for time in times:
+    for time in sorted(edges - {NEVER_NS}):
         nodes = {node for node, begin, over in spans if begin <= time < over}
-        broken = _ANY_NODE in nodes or len(nodes) >= threshold
-        if broken and len(begins) == len(ends):
+        lossy = _EVERY_REPLICA if _ANY_NODE in nodes else len(nodes)
+        is_kept = rule_of(Stake(acks, rules.min_insync_replicas, lossy, time >= rules.unclean_from_ns)).is_kept
+        if not is_kept and len(begins) == len(ends):
             begins.append(time)
-        elif not broken and len(begins) > len(ends):
+        elif is_kept and len(begins) > len(ends):
             ends.append(time)
-    return Column(np.array(begins, np.int64), np.array(ends, np.int64), unclean_from_ns)
+    ends += [NEVER_NS] * (len(begins) - len(ends))
+    return Periods(np.array(begins, np.int64), np.array(ends, np.int64))

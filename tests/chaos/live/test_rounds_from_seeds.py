@@ -13,7 +13,6 @@ from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
 from chaos.live.fault_kinds import KINDS, LASTING
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
-from chaos.promises import bound_ms
 from chaos.simulation.fault_strategies import FAULT_KINDS
 from chaos.simulation.run import run
 from chaos.trial import (
@@ -31,6 +30,8 @@ from chaos.trial import (
 )
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.anomalies import faults as rows
+from linearizability.anomalies.healing import Schedule
+from linearizability.anomalies.settings import Settings
 
 NAMES = {name: getattr(module, name) for module in (faults, trial) for name in module.__all__}
 
@@ -64,7 +65,8 @@ def test_what_lasts_is_alone_and_longer_than_a_cluster_may_take():
         lasting = round_of(seed, (LASTING,))
         (timed,) = lasting.schedule
         properties = trial_properties(lasting.cluster.nodes) | dict(lasting.cluster.properties)
-        assert timed.for_ms > bound_ms(properties) + 10_000
+        allowed_ms = Schedule(Settings({}, properties, ())).allowed_ns // 10**6
+        assert timed.for_ms > allowed_ms + 10_000
         assert Pipelined() in lasting.workloads
 
 

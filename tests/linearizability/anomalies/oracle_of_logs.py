@@ -94,8 +94,9 @@ class LogFacts:
 
     def promise_end(self, committed, threshold):
         """When the promise of a commit ended: FOREVER if it did not, NEVER if it was none."""
-        if committed == FOREVER and self.unclean < FOREVER:
-            return NEVER
+        if committed == FOREVER:
+            lossy = {n for n, _, over in self.lost if over == FOREVER}
+            return NEVER if len(lossy) >= threshold or self.unclean < FOREVER else FOREVER
         for at in sorted({committed, self.unclean, *(t for _, begin, over in self.lost for t in (begin, over))}):
             if committed <= at < FOREVER:
                 nodes = {n for n, begin, over in self.lost if begin <= at < over}

@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 from tests.linearizability.anomalies.oracle_of_logs import FOREVER, NEVER, LogFacts, within
 
-RESTART = re.compile("kill|shutdown|down|power|wipe")
+RESTART = re.compile("kill|shutdown|down|power|wipe|disk (?!slow)")
 
 
 class RecordAnomalies(LogFacts):
@@ -87,7 +87,7 @@ class RecordAnomalies(LogFacts):
         o = self.o.op[r["op"]]
         properties = self.o.run["clients"].get(str(o["process"]), {})
         names = ("max.in.flight.requests.per.connection", "max.in.flight")
-        if o["txn_id"] is not None or o["producer_epoch"] == 0 or "1" in [properties.get(name) for name in names]:
+        if o["txn_seq"] is not None or o["producer_epoch"] == 0 or "1" in [properties.get(name) for name in names]:
             return False
         return all(self.forgotten_between(o, r, a, b) for a, b in pairwise(offsets))
 
@@ -104,7 +104,8 @@ class RecordAnomalies(LogFacts):
         until = min(self.o.complete(r["op"]), read_at)
         for fault in self.o.t["faults"]:
             healed = FOREVER if fault["heal_ns"] is None else fault["heal_ns"]
-            if RESTART.search(fault["kind"]) and fault["inject_ns"] < until and healed > o["invoke_ns"]:
+            restarts = RESTART.search(f"{fault['kind']} {fault['argument']}")
+            if restarts and fault["inject_ns"] < until and healed > o["invoke_ns"]:
                 return True
         return False
 
