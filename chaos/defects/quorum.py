@@ -6,34 +6,40 @@ times less, so that scenarios made for each one show it in every fifth.
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
-from reference_broker.core.quorum import answers
 from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
-from reference_broker.core.quorum.leadership import Leadership
+from reference_broker.core.quorum.leader_state import LeaderState
 from reference_broker.core.quorum.messages import NO_LEADER, OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QuorumLog
-from reference_broker.core.quorum.quorum_state import QuorumState
-from reference_broker.core.quorum.states import Ballot, Candidate, Prospective, Resigned, State, Unattached, grants_vote
+from reference_broker.core.quorum.quorum_state import (
+    Candidate,
+    EpochElection,
+    Prospective,
+    QuorumState,
+    Resigned,
+    State,
+    Unattached,
+)
 from reference_broker.core.quorum.voters import ReplicaKey
 
 _RAFT_5_4_1 = "https://raft.github.io/raft.pdf"
 _RAFT_5_4_2 = "https://raft.github.io/raft.pdf"
 
 _seeds = Area.QUORUM.seeds
-_grants_vote = grants_vote
+_can_grant_vote = QuorumState.can_grant_vote
 _write = ElectionStateStore.write
 _initial_state = QuorumState._initial_state
 
 
 @_seeds(
-    Leadership,
+    LeaderState,
     "_may_commit",
     "quorum-watermark-monotone",
     "quorum-committed-equal",
     "exception",
     source=f"{_RAFT_5_4_2}, KAFKA-12619",
 )
-def commit_an_older_epoch_by_count(self: Leadership, offset: int) -> bool:
+def commit_an_older_epoch_by_count(self: LeaderState, offset: int) -> bool:
     """Records of an older epoch count as committed when a majority has them.
 
     A later leader may lack them lawfully. Metadata that brokers have applied disappears.
@@ -41,23 +47,23 @@ def commit_an_older_epoch_by_count(self: Leadership, offset: int) -> bool:
     return True
 
 
-@_seeds(Leadership, "_reached_by_majority", "quorum-majority", "quorum-committed-equal", "exception")
-def count_half_as_a_majority(self: Leadership) -> int:
+@_seeds(LeaderState, "_reached_by_majority", "quorum-majority", "quorum-committed-equal", "exception")
+def count_half_as_a_majority(self: LeaderState) -> int:
     """A record is committed when one voter fewer than a majority has it.
 
     With three voters the leader alone commits. The next leader has never heard of a topic that a client was told of.
     """
-    end_offsets = sorted((progress.end_offset for progress in self._progress.values()), reverse=True)
+    end_offsets = sorted((state.end_offset for state in self._voter_states.values()), reverse=True)
     return end_offsets[max(self._voters.majority - 2, 0)]
 
 
-@_seeds(Ballot, "is_won", "quorum-leader-complete", "quorum-one-leader", "exception")
-def win_without_a_majority(self: Ballot) -> bool:
+@_seeds(EpochElection, "is_vote_granted", "quorum-leader-complete", "quorum-one-leader", "exception")
+def win_without_a_majority(self: EpochElection) -> bool:
     """An election is won with one vote fewer than a majority.
 
     Two controllers lead at a time, in one epoch, each with its own truth.
     """
-    return len(self.granting) >= self._voters.majority - 1
+    return len(self.granting_voters) >= self._voters.majority - 1
 
 
 @_seeds(QuorumLog, "is_behind_or_equal", "quorum-votes", "quorum-committed-equal", "exception", source=_RAFT_5_4_1)
@@ -69,26 +75,27 @@ def vote_without_comparing_logs(self: QuorumLog, other: OffsetAndEpoch) -> bool:
     return True
 
 
-@_seeds(answers, "grants_vote", "quorum-one-leader", "exception", "answer-of-quorum")
-def vote_twice(state: State, candidate: ReplicaKey, *, is_log_up_to_date: bool, pre_vote: bool) -> bool:
+@_seeds(QuorumState, "can_grant_vote", "quorum-one-leader", "exception", "answer-of-quorum")
+def vote_twice(self: QuorumState, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
     """A voter that has voted in this epoch votes again for whoever asks.
 
     Two candidates win one election.
     """
-    if isinstance(state, Unattached | Prospective) and not pre_vote:
+    if isinstance(self.state, Unattached | Prospective) and not is_pre_vote:
         return is_log_up_to_date
-    return _grants_vote(state, candidate, is_log_up_to_date=is_log_up_to_date, pre_vote=pre_vote)
+    return _can_grant_vote(self, candidate, is_log_up_to_date=is_log_up_to_date, is_pre_vote=is_pre_vote)
 
 
-@_seeds(answers, "grants_vote", "quorum-committed-equal", "quorum-votes")
+@_seeds(QuorumState, "can_grant_vote", "quorum-committed-equal", "quorum-votes")
 def pre_vote_without_comparing_logs(
-    state: State, candidate: ReplicaKey, *, is_log_up_to_date: bool, pre_vote: bool
+    self: QuorumState, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool
 ) -> bool:
     """A pre-vote is granted to one whose log is behind.
 
     It disturbs the leader with elections that it cannot win.
     """
-    return _grants_vote(state, candidate, is_log_up_to_date=is_log_up_to_date or pre_vote, pre_vote=pre_vote)
+    is_up_to_date = is_log_up_to_date or is_pre_vote
+    return _can_grant_vote(self, candidate, is_log_up_to_date=is_up_to_date, is_pre_vote=is_pre_vote)
 
 
 @_seeds(ElectionStateStore, "write", "quorum-epochs-grow", "exception")
@@ -102,14 +109,14 @@ def forget_the_epoch(self: ElectionStateStore, election: ElectionState) -> None:
 
 
 @_seeds(QuorumState, "_initial_state", "quorum-consistent", "quorum-one-leader", "exception")
-def stand_again_after_a_restart(self: QuorumState, now: Now) -> State:
+def stand_again_after_a_restart(self: QuorumState, election: ElectionState, now: Now) -> State:
     """A leader that is started again stands for its own old epoch, as if it had voted for itself.
 
     It asks for votes in an epoch that has had its leader.
     """
-    state = _initial_state(self, now)
+    state = _initial_state(self, election, now)
     if isinstance(state, Resigned):
-        return Candidate(state.epoch, self.local, now.monotonic_ms, self._ballot())
+        return Candidate(state.epoch, self.local, now.monotonic_ms, EpochElection(self.voters, self.local.id))
     return state
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fixtures.clients.messages import api_name
 from linearizability.picture.space_time import Happening
-from reference_broker.core.quorum.states import Role, State
+from reference_broker.core.quorum.quorum_state import Role, State
 from reference_broker.core.tracer import QuorumStateChanged
 from reference_broker.simulation.invariants.log_mirror import LogChange
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watch, Watched

@@ -10,7 +10,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.quorum.messages import Request as QuorumRequest
-from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.request import Request
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.messages import RequestHeader
@@ -53,7 +53,7 @@ class ServingNode(Protocol):
     """What requests are dispatched to: `Node`."""
 
     runtime: Runtime
-    quorum: QuorumNode
+    quorum: KafkaRaftClient
     metadata: ClusterMetadata
     broker: Broker | None
     controller: Controller | None

@@ -39,8 +39,8 @@ from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.quorum import effects as wanted
 from reference_broker.core.quorum import messages
 from reference_broker.core.quorum.configuration import QuorumConfig
-from reference_broker.core.quorum.node import QuorumNode
-from reference_broker.core.quorum.states import Leader
+from reference_broker.core.quorum.quorum_state import Leader
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.voters import ReplicaKey
 from reference_broker.core.quorum.wire import request_to_kio, response_from_kio, response_to_kio
 from reference_broker.core.quorum.wire_parts import UnknownPartitionError
@@ -84,7 +84,7 @@ class Node:
         previous_epoch = take_marker(disk)
         configuration = BrokerConfiguration(properties)
         self.runtime = Runtime(identity, configuration, disk, new_uuid, random_below, previous_epoch, trace)
-        self.quorum = QuorumNode(
+        self.quorum = KafkaRaftClient(
             local=ReplicaKey(identity.node_id, identity.directory_id),
             voters=layout.voters,
             cluster_id=identity.cluster_id,
@@ -120,7 +120,7 @@ class Node:
         """A connection is gone: nobody waits for its answers."""
         self.runtime.purgatory.drop(connection)
         if self._asking.pop(connection, None) is not None:
-            self.quorum.forget_caller(connection)
+            self.quorum.disconnect(connection)
 
     def answered(self, channel: Channel, frame: bytes, now: Now) -> None:
         """Another node answers, without the length."""
@@ -142,7 +142,7 @@ class Node:
         self.runtime.timers.fire(now)
         deadline_ms = self.quorum.deadline_ms
         if deadline_ms is not None and deadline_ms <= now.monotonic_ms:
-            self.quorum.advance(now)
+            self.quorum.poll(now)
         self._settle(now)
 
     def shut_down(self, now: Now) -> None:
@@ -157,9 +157,9 @@ class Node:
     def _watch_quorum(self, heard_ms: int, now: Now) -> None:
         """Nothing can be handed over where no quorum decides about it: the last nodes of a cluster that stops."""
         assert self.broker is not None
-        if self.quorum.is_stopping:
+        if self.quorum.is_shutting_down:
             return
-        heard_ms = max(heard_ms, self.quorum.heard_ms or 0)
+        heard_ms = max(heard_ms, self.quorum.last_majority_contact_ms or 0)
         if now.monotonic_ms >= heard_ms + _ALONE_MAX_MS:
             self.broker.lifecycle.give_up(now)
             self._is_stopped = True
@@ -241,7 +241,7 @@ class Node:
     @property
     def is_stopped(self) -> bool:
         """Whether a node that shuts down has done its duty."""
-        return self._is_stopped or (self.quorum.is_stopping and self.quorum.may_stop)
+        return self._is_stopped or (self.quorum.is_shutting_down and self.quorum.may_stop)
 
     # What its parts ask
 
@@ -253,7 +253,7 @@ class Node:
     def ask_quorum(self, request: Request, asked: messages.Request, now: Now) -> None:
         """Another node of the quorum asks; the answer is an effect of the quorum's."""
         self._asking[request.connection] = request
-        self.quorum.receive_request(request.connection, asked, now)
+        self.quorum.handle_request(request.connection, asked, now)
 
     def serve_enveloped(self, envelope: Request, header: RequestHeader, now: Now) -> None:
         """Answer what is in an envelope. Raises `MalformedRequestError`."""
@@ -301,7 +301,7 @@ class Node:
                 self.quorum.fail_request(request_id, now)
             else:
                 self._note_refusal(answer)
-                self.quorum.receive_response(request_id, answer, now)
+                self.quorum.handle_response(request_id, answer, now)
 
         self.runtime.channels.ask(
             Channel(_RAFT, voter.key.id, voter.host, voter.port),

@@ -16,7 +16,7 @@ from reference_broker.core.connection import Channel, Close, Connection, Disconn
 from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
-from reference_broker.core.quorum.states import QuorumStateError
+from reference_broker.core.quorum.quorum_state import QuorumStateError
 from reference_broker.server.clocks import Clocks
 from reference_broker.server.incoming import Incoming
 from reference_broker.server.outgoing import Outgoing

@@ -31,7 +31,7 @@ from typing import Any
 from kio.schema.index import api_key_map
 
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.quorum.states import Role
+from reference_broker.core.quorum.quorum_state import Role
 from reference_broker.core.tracer import (
     ControllerActivated,
     DuplicateFound,

@@ -21,7 +21,7 @@ from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.election_state import QuorumStateFileError
-from reference_broker.core.quorum.states import QuorumStateError
+from reference_broker.core.quorum.quorum_state import QuorumStateError
 from reference_broker.core.tracer import Event as TracerEvent
 from reference_broker.core.tracer import Tracer
 from reference_broker.simulation.clock import MachineClock

@@ -11,7 +11,7 @@ import pytest
 
 from reference_broker.core import lifecycle
 from reference_broker.core.controller import heartbeats
-from reference_broker.core.quorum import states
+from reference_broker.core.quorum import quorum_state
 from reference_broker.core.replication import fetch_state, isr, partition
 
 PAGE = Path(__file__).parents[2] / "docs" / "state-machines.md"
@@ -55,7 +55,7 @@ def conditional(table) -> Iterator[str]:
 
 
 DRAWINGS = {
-    "quorum node": lambda: labelled(states.TRANSITIONS),
+    "quorum node": lambda: labelled(quorum_state.TRANSITIONS),
     "broker lifecycle": lambda: labelled(lifecycle.TRANSITIONS),
     "broker as the controller has it": lambda: conditional(heartbeats.TRANSITIONS),
     "replica": lambda: plain(partition.ROLES),

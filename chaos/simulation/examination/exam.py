@@ -11,7 +11,7 @@ from fixtures.clients.messages import error_name, request_schema
 from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.protocol.metadata_records import PartitionRecord
 
 NONE: Final = "NONE"
@@ -55,7 +55,7 @@ class Facts:
 
     cluster_id: str
     image: MetadataImage
-    quorum: QuorumNode
+    quorum: KafkaRaftClient
     controller: int
     standby: int | None
     broker: int

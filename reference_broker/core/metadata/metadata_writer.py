@@ -11,7 +11,7 @@ Rules of this file:
 from collections.abc import Sequence
 
 from reference_broker.core.clock import Now
-from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.protocol.metadata_records import MetadataRecord, encode_metadata_record
 from reference_broker.protocol.records import KeyValue, encode_batch
 
@@ -19,7 +19,7 @@ from reference_broker.protocol.records import KeyValue, encode_batch
 class MetadataWriter:
     """The end of the metadata log, as its leader has it."""
 
-    def __init__(self, quorum: QuorumNode) -> None:
+    def __init__(self, quorum: KafkaRaftClient) -> None:
         self._quorum = quorum
         self._batches: list[bytes] = []
         self._records = 0

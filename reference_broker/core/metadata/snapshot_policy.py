@@ -17,7 +17,7 @@ records, as Kafka's.
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
-from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.snapshots import encode_snapshot
 from reference_broker.protocol.metadata_records import encode_metadata_record
 from reference_broker.protocol.records import KeyValue
@@ -29,7 +29,7 @@ class SnapshotPolicy:
     """Decides after each commit; counting begins with the run of the node, as Kafka's does."""
 
     def __init__(
-        self, quorum: QuorumNode, metadata: ClusterMetadata, configuration: BrokerConfiguration, now: Now
+        self, quorum: KafkaRaftClient, metadata: ClusterMetadata, configuration: BrokerConfiguration, now: Now
     ) -> None:
         self._quorum = quorum
         self._metadata = metadata
@@ -57,7 +57,7 @@ class SnapshotPolicy:
             last_contained_log_timestamp_ms=metadata.timestamp_ms,
             now_ms=now.wall_ms,
         )
-        self._quorum.snapshot(end_offset, data)
+        self._quorum.create_snapshot(end_offset, data)
         metadata.applied_bytes = 0
         self._last_ms = now.monotonic_ms
 

@@ -1,4 +1,4 @@
-"""What a quorum node wants done, and what it wants known, in order. What is to be durable is so before any of these."""
+"""Effects of a quorum node, in the order of the decisions. What has to be durable is so before they are taken."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from reference_broker.core.quorum.messages import OffsetAndEpoch, Request, Respo
 
 @dataclass(frozen=True, slots=True)
 class SendRequest:
-    """Send this to a voter; its answer, or the loss of it, comes back with the id."""
+    """Send a request to a voter; its response, or the failure, is handed in with the id."""
 
     request_id: int
     voter_id: int
@@ -17,7 +17,7 @@ class SendRequest:
 
 @dataclass(frozen=True, slots=True)
 class SendResponse:
-    """Answer a caller, by the token it came with."""
+    """Send the response to a request, which is named by the caller that was handed in with it."""
 
     caller: Any
     response: Response
@@ -25,10 +25,10 @@ class SendResponse:
 
 @dataclass(frozen=True, slots=True)
 class LeaderChanged:
-    """Another epoch, or its leader, is known: -1 is nobody.
+    """A new epoch, or its leader, is known; -1 is an unknown leader (`handleLeaderChange`).
 
-    :param epoch_start_offset: for the new leader itself, the offset of its first record: once the high watermark is
-        above it, its state machine has all that was ever committed, and may act.
+    :param epoch_start_offset: on the leader itself, the offset of its first record: once the high watermark is above
+        it, its state machine has all that was ever committed, and may act.
     """
 
     leader_id: int
@@ -38,14 +38,14 @@ class LeaderChanged:
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkAdvanced:
-    """Records below this offset are committed: they can be applied, and are never lost."""
+    """Records below this offset are committed: they can be applied, and are never lost (`handleCommit`)."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInstalled:
-    """The log was replaced by a snapshot: the state is to be made again from it."""
+    """A snapshot replaced the log: the state machine loads it (`handleLoadSnapshot`)."""
 
     snapshot_id: OffsetAndEpoch
 

@@ -1,176 +1,329 @@
-"""State of a node of the quorum and its transitions: Kafka's `QuorumState`, with the log that they rest upon.
+"""`QuorumState`: the states of a quorum node and the transitions between them (KIP-595, KIP-853, KIP-996).
+
+    Unattached   knows the epoch, but not its leader; fetches from any voter to learn it. It may have voted: the state
+                 Voted of Kafka 3 is now a vote that Unattached and Prospective keep (KIP-996).
+    Prospective  requests pre-votes, to learn whether it could win an election. No epoch is spent.
+    Candidate    has begun an epoch, voted for itself, and requests votes.
+    Leader       appends, responds to fetches, and advances the high watermark (`leader_state`).
+    Resigned     led this epoch and stopped: after check-quorum, while it shuts down, or after a restart.
+    Follower     knows the leader, and fetches from it.
+
+| from        | trigger                | to          | rule                                                            |
+|-------------|------------------------|-------------|-----------------------------------------------------------------|
+| any         | HIGHER_EPOCH           | Unattached  | a message has a newer epoch, and no leader (Raft 5.1)           |
+| any         | LEADER_FOUND           | Follower    | the leader of a newer epoch, or of this one if it was unknown   |
+| Unattached  | ELECTION_TIMEOUT       | Prospective | a voter; a pre-vote comes first (KIP-996)                       |
+| Unattached  | ONLY_VOTER             | Prospective | at start: no other voter to wait for                            |
+| Prospective | MAJORITY_GRANTED       | Candidate   | of the next epoch                                               |
+| Prospective | ELECTION_LOST          | Unattached  | rejected by a majority or timed out, and no leader is known     |
+| Candidate   | MAJORITY_GRANTED       | Leader      | of this epoch                                                   |
+| Candidate   | ELECTION_TIMEOUT       | Prospective | a lost election is followed by a pre-vote, not by a next epoch  |
+| Follower    | FETCH_TIMEOUT          | Prospective | a voter; it keeps the leader, to return to if it is rejected    |
+| Follower    | OBSERVER_FETCH_TIMEOUT | Unattached  | an observer looks for the leader at any voter                   |
+| Leader      | RESIGNATION            | Resigned    | check-quorum (KIP-835), or the node shuts down                  |
+| Resigned    | ELECTION_TIMEOUT       | Unattached  | of the next epoch: in its own it could only vote twice          |
+| Resigned    | ONLY_VOTER             | Prospective | at start: no other voter to wait for                            |
+
+An *observer* is not a voter: it is only ever Unattached or Follower, and has no election timeout.
 
 Rules of this file:
-- A transition is written to the disk before anything that follows from it: the vote before the response that grants it.
-- A node that contradicts itself must not continue (`QuorumStateError`). A message that contradicts the node is rejected
-  (`InconsistentMessageError`): no peer can end a node. Both are exceptions in Kafka.
-- What `node` does with requests and responses in flight when the state or the log changes, it adds by two hooks.
+- `TRANSITIONS` is this table. A transition that it lacks raises `QuorumStateError`: a defect of this node.
+- A message that contradicts the state raises `InconsistentMessageError` and changes nothing. In Kafka it is an
+  `IllegalStateException`, by which a peer ends a node.
+- Each transition begins a new state value. Epochs never fall, and a vote is kept for the rest of its epoch.
+- A transition and a vote are on the disk before anything that follows from them.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
 
 from reference_broker.core.clock import Now
-from reference_broker.core.disk import Disk
 from reference_broker.core.quorum.configuration import QuorumConfig
-from reference_broker.core.quorum.connections import Connections
-from reference_broker.core.quorum.control_records import leader_change_batch
-from reference_broker.core.quorum.effects import (
-    Effect,
-    HighWatermarkAdvanced,
-    LeaderChanged,
-    ResponseRejected,
-    SendRequest,
-    SendResponse,
-    SnapshotInstalled,
-)
 from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
-from reference_broker.core.quorum.first_state import first_state
-from reference_broker.core.quorum.leadership import Leadership
-from reference_broker.core.quorum.messages import (
-    MAX_EPOCH,
-    NO_LEADER,
-    UNKNOWN_HIGH_WATERMARK,
-    InconsistentMessageError,
-    OffsetAndEpoch,
-    Request,
-    Response,
-)
-from reference_broker.core.quorum.patience import Patience
-from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY, QuorumLog
-from reference_broker.core.quorum.states import (
-    NEVER_MS,
-    Ballot,
-    Candidate,
-    Follower,
-    Leader,
-    Prospective,
-    Resigned,
-    Role,
-    State,
-    Trigger,
-    Unattached,
-    next_role,
-)
+from reference_broker.core.quorum.leader_state import LeaderState
+from reference_broker.core.quorum.messages import MAX_EPOCH, NO_LEADER, InconsistentMessageError, OffsetAndEpoch
 from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
-from reference_broker.core.tracer import QuorumStateChanged, SnapshotFetched, Tracer, no_tracer
 
+NEVER_MS = 2**62
 _EPOCH_JUMP_MAX = 2**30
 _EPOCH_STEP_MAX = 2**10
 """How far a peer's message may advance the epoch: freely in the first half of all epochs, by the number of elections
 that a node may have missed in the second."""
 
 
+class QuorumStateError(AssertionError):
+    """A transition that the protocol rules out: a defect of this node, for a message cannot cause it."""
+
+
+class Role(Enum):
+    """The states, by Kafka's names."""
+
+    UNATTACHED = "Unattached"
+    PROSPECTIVE = "Prospective"
+    CANDIDATE = "Candidate"
+    LEADER = "Leader"
+    RESIGNED = "Resigned"
+    FOLLOWER = "Follower"
+
+
+class Trigger(Enum):
+    """Reason of a transition."""
+
+    HIGHER_EPOCH = "a newer epoch, its leader unknown"
+    LEADER_FOUND = "a leader found"
+    ELECTION_TIMEOUT = "election timeout"
+    FETCH_TIMEOUT = "fetch timeout"
+    OBSERVER_FETCH_TIMEOUT = "fetch timeout of an observer"
+    MAJORITY_GRANTED = "votes of a majority"
+    ELECTION_LOST = "election lost"
+    RESIGNATION = "no majority fetches, or the node stops"
+    ONLY_VOTER = "started as the only voter"
+
+
+TRANSITIONS = {
+    (Role.UNATTACHED, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
+    (Role.UNATTACHED, Trigger.LEADER_FOUND): Role.FOLLOWER,
+    (Role.UNATTACHED, Trigger.ELECTION_TIMEOUT): Role.PROSPECTIVE,
+    (Role.UNATTACHED, Trigger.ONLY_VOTER): Role.PROSPECTIVE,
+    (Role.PROSPECTIVE, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
+    (Role.PROSPECTIVE, Trigger.LEADER_FOUND): Role.FOLLOWER,
+    (Role.PROSPECTIVE, Trigger.ELECTION_LOST): Role.UNATTACHED,
+    (Role.PROSPECTIVE, Trigger.MAJORITY_GRANTED): Role.CANDIDATE,
+    (Role.CANDIDATE, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
+    (Role.CANDIDATE, Trigger.LEADER_FOUND): Role.FOLLOWER,
+    (Role.CANDIDATE, Trigger.ELECTION_TIMEOUT): Role.PROSPECTIVE,
+    (Role.CANDIDATE, Trigger.MAJORITY_GRANTED): Role.LEADER,
+    (Role.LEADER, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
+    (Role.LEADER, Trigger.LEADER_FOUND): Role.FOLLOWER,
+    (Role.LEADER, Trigger.RESIGNATION): Role.RESIGNED,
+    (Role.RESIGNED, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
+    (Role.RESIGNED, Trigger.LEADER_FOUND): Role.FOLLOWER,
+    (Role.RESIGNED, Trigger.ELECTION_TIMEOUT): Role.UNATTACHED,
+    (Role.RESIGNED, Trigger.ONLY_VOTER): Role.PROSPECTIVE,
+    (Role.FOLLOWER, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
+    (Role.FOLLOWER, Trigger.LEADER_FOUND): Role.FOLLOWER,
+    (Role.FOLLOWER, Trigger.FETCH_TIMEOUT): Role.PROSPECTIVE,
+    (Role.FOLLOWER, Trigger.OBSERVER_FETCH_TIMEOUT): Role.UNATTACHED,
+}
+
+
+def next_role(role: Role, trigger: Trigger) -> Role:
+    """Return the state that follows. Raises `QuorumStateError` if the table has none."""
+    try:
+        return TRANSITIONS[role, trigger]
+    except KeyError:
+        raise QuorumStateError(f"{trigger.value} does not happen to a node that is {role.value}") from None
+
+
+class EpochElection:
+    """Votes of one election; the node's own is granted."""
+
+    def __init__(self, voters: VoterSet, local_id: int) -> None:
+        self._voters = voters
+        self._votes: dict[int, bool] = {local_id: True}
+
+    def record_vote(self, voter_id: int, *, is_granted: bool) -> None:
+        """Count the vote of a response; the last one of a voter counts."""
+        self._votes[voter_id] = is_granted
+
+    @property
+    def granting_voters(self) -> tuple[int, ...]:
+        """The voters that granted their vote, ascending."""
+        return tuple(sorted(voter_id for voter_id, is_granted in self._votes.items() if is_granted))
+
+    @property
+    def unrecorded_voters(self) -> tuple[int, ...]:
+        """The voters without a response."""
+        return tuple(voter_id for voter_id in self._voters.ids if voter_id not in self._votes)
+
+    @property
+    def is_vote_granted(self) -> bool:
+        """Whether a majority granted its vote."""
+        return len(self.granting_voters) >= self._voters.majority
+
+    @property
+    def is_vote_rejected(self) -> bool:
+        """Whether the voters that granted their vote, and those that still may, are no majority."""
+        return len(self.granting_voters) + len(self.unrecorded_voters) < self._voters.majority
+
+
+# The states: see the top of this file
+
+
+@dataclass(slots=True)
+class Unattached:
+    """A node without a leader; an observer whose leader does not respond keeps its id."""
+
+    epoch: int
+    leader_id: int
+    voted: ReplicaKey | None
+    election_deadline_ms: int
+    role = Role.UNATTACHED
+
+
+@dataclass(slots=True)
+class Prospective:
+    """A voter that holds a pre-vote; it keeps the id of a leader that does not respond."""
+
+    epoch: int
+    leader_id: int
+    voted: ReplicaKey | None
+    election_deadline_ms: int
+    election: EpochElection
+    role = Role.PROSPECTIVE
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A voter that holds an election; its own vote is for itself."""
+
+    epoch: int
+    voted: ReplicaKey
+    election_deadline_ms: int
+    election: EpochElection
+    leader_id: int = NO_LEADER
+    role = Role.CANDIDATE
+
+
+@dataclass(slots=True)
+class Follower:
+    """A node with a leader.
+
+    :param has_fetched: the leader has responded to a fetch; until then a pre-vote may still be granted.
+    :param snapshot: the part of the snapshot `snapshot_id` that is fetched.
+    """
+
+    epoch: int
+    leader_id: int
+    voted: ReplicaKey | None
+    fetch_deadline_ms: int
+    has_fetched: bool = False
+    snapshot_id: OffsetAndEpoch | None = None
+    snapshot: bytearray = field(default_factory=bytearray)
+    role = Role.FOLLOWER
+
+
+class Leader(LeaderState):
+    """Leader of its epoch, with the state of each replica."""
+
+    role = Role.LEADER
+
+
+@dataclass(slots=True)
+class Resigned:
+    """A leader that has given up its epoch.
+
+    :param unacknowledged: voters that have not acknowledged the end of the epoch.
+    :param unreachable: voters to which a request failed.
+    """
+
+    epoch: int
+    leader_id: int
+    voted: ReplicaKey | None
+    election_deadline_ms: int
+    preferred_successors: tuple[ReplicaKey, ...]
+    unacknowledged: set[int]
+    unreachable: set[int] = field(default_factory=set)
+    role = Role.RESIGNED
+
+
+State = Unattached | Prospective | Candidate | Leader | Resigned | Follower
+
+
 class QuorumState:
-    """State, log and effects of one node, as its disk has them after the last stop or crash."""
+    """State of one node, durable in the file `quorum-state`.
+
+    :param random_below: returns a random number below its argument.
+    :param on_transition: called after each transition, when the new state is on the disk.
+    """
 
     def __init__(
         self,
-        *,
         local: ReplicaKey,
         voters: VoterSet,
-        cluster_id: str,
         config: QuorumConfig,
-        disk: Disk,
+        store: ElectionStateStore,
+        *,
         random_below: Callable[[int], int],
-        now: Now,
-        clean: bool = False,
-        trace: Tracer = no_tracer,
+        on_transition: Callable[[], None],
     ) -> None:
         self.local = local
         self.voters = voters
-        self.cluster_id = cluster_id
-        self.config = config
-        self.high_watermark = UNKNOWN_HIGH_WATERMARK
-        self._leader_high_watermark = UNKNOWN_HIGH_WATERMARK
         self.is_voter = voters.contains(local)
-        self.log = QuorumLog(disk, config.log, now.wall_ms, clean=clean)
-        self._store = ElectionStateStore(disk, QUORUM_LOG_DIRECTORY)
-        self.trace = trace
-        self._effects: list[Effect] = []
-        self.connections = Connections(config)
-        self.is_stopping = False
-        self.rejected_response: ResponseRejected | None = None
-        self.random_below = random_below
-        self.patience = Patience(config, random_below, is_voter=self.is_voter)
-        self.state: State = self._initial_state(now)
+        self.other_voters = voters.others(local.id)
+        self._config = config
+        self._store = store
+        self._random_below = random_below
+        self._on_transition = on_transition
         self._persisted: ElectionState | None = None
+        self.state: State = Unattached(0, NO_LEADER, None, NEVER_MS)
 
-    # Hooks
+    def initialize(self, last_log_epoch: int, now: Now) -> None:
+        """Begin in the state that the disk has: that of the log where its epoch is newer."""
+        election = self._store.read()
+        if election.epoch < last_log_epoch:
+            election = ElectionState(last_log_epoch)
+        self.state = self._initial_state(election, now)
+        self._persist()
+        self._on_transition()
 
-    def on_transition(self) -> None:
-        """Hook: the state has changed, and is on the disk."""
+    def _initial_state(self, election: ElectionState, now: Now) -> State:
+        """Return the first state of a node.
 
-    def on_append(self, now: Now) -> None:
-        """Hook: the leader has appended, and its high watermark may have advanced."""
-
-    # What it is
+        | the node last knew, of its epoch | first state                                                            |
+        |----------------------------------|------------------------------------------------------------------------|
+        | itself as the leader             | Resigned: it may have lost records that it gave an offset and this     |
+        |                                  | epoch, and must not give them to others                                |
+        | another leader                   | Follower                                                               |
+        | its vote for itself              | Candidate                                                              |
+        | nothing, or a vote for another   | Unattached                                                             |
+        """
+        epoch, leader_id, voted = election.epoch, election.leader_id, election.voted
+        if leader_id == self.local.id:
+            return Resigned(epoch, leader_id, voted, self._election_deadline_ms(now), (), set(self.other_voters))
+        if self.voters.get(leader_id) is not None:
+            return Follower(epoch, leader_id, voted, self.fetch_deadline_ms(now))
+        if voted == self.local and self.is_voter:
+            return Candidate(epoch, self.local, self._election_deadline_ms(now), self._new_election())
+        deadline_ms = self._first_election_deadline_ms(now) if epoch == 0 else self._election_deadline_ms(now)
+        return Unattached(epoch, leader_id, voted, deadline_ms)
 
     @property
-    def election(self) -> ElectionState:
-        """What of the state has to outlive a crash."""
+    def persistent(self) -> ElectionState:
+        """The part of the state that outlives a crash."""
         return ElectionState(self.state.epoch, self.state.leader_id, self.state.voted)
 
     @property
-    def is_caught_up(self) -> bool:
-        """Whether the log reaches the latest high watermark that the leader has reported."""
-        return self.high_watermark == self._leader_high_watermark != UNKNOWN_HIGH_WATERMARK
-
-    @property
-    def has_effects(self) -> bool:
-        """Whether there is anything to take."""
-        return bool(self._effects)
-
-    @property
-    def effects(self) -> tuple[Effect, ...]:
-        """What was decided and is not taken yet."""
-        return tuple(self._effects)
-
-    def take_effects(self) -> list[Effect]:
-        """What was decided since the last time, in order."""
-        effects, self._effects = self._effects, []
-        return effects
-
-    def respond(self, caller: Any, response: Response) -> None:
-        """Send a response."""
-        self._effects.append(SendResponse(caller, response))
-
-    def send(self, request_id: int, voter_id: int, request: Request) -> None:
-        """Send a request."""
-        self._effects.append(SendRequest(request_id, voter_id, request))
+    def is_only_voter(self) -> bool:
+        """Whether this node is the whole quorum."""
+        return self.is_voter and not self.other_voters
 
     # Transitions
 
-    def _initial_state(self, now: Now) -> State:
-        election = self._store.read()
-        if election.epoch < self.log.last_epoch:
-            election = ElectionState(self.log.last_epoch)
-        return first_state(election, self.local, self.voters, self.patience, now)
-
-    def _ballot(self) -> Ballot:
-        return Ballot(self.voters, self.local.id)
-
-    def see_epoch(self, epoch: int, leader_id: int, now: Now) -> None:
-        """Take over an epoch, and its leader where that is known and a voter. Kafka's `maybeTransition`.
+    def maybe_transition(self, epoch: int, leader_id: int, now: Now) -> None:
+        """Adopt the epoch of a message, and its leader where that is known and a voter.
 
         Raises `InconsistentMessageError`, and changes nothing then.
         """
-        state = self.state
         if self.voters.get(leader_id) is None:
             leader_id = NO_LEADER
         self._check_epoch_is_reachable(epoch)
-        self._check_leader_is_consistent(epoch, leader_id)
-        if epoch > state.epoch and leader_id == NO_LEADER:
-            self.become_unattached(Trigger.HIGHER_EPOCH, epoch, NO_LEADER, now)
-        elif leader_id not in {NO_LEADER, self.local.id} and (epoch > state.epoch or self._lacks_leader_of(epoch)):
-            self._become_follower(epoch, leader_id, now)
+        self._check_consistent_leader(epoch, leader_id)
+        is_newer = epoch > self.state.epoch
+        # Also an observer whose leader does not respond is Unattached and lacks it.
+        lacks_leader = isinstance(self.state, Unattached) or self.state.leader_id == NO_LEADER
+        if is_newer and leader_id == NO_LEADER:
+            self.transition_to_unattached(Trigger.HIGHER_EPOCH, epoch, NO_LEADER, now)
+        elif leader_id not in {NO_LEADER, self.local.id} and (is_newer or (epoch == self.state.epoch and lacks_leader)):
+            self.transition_to_follower(epoch, leader_id, now)
 
     def _check_epoch_is_reachable(self, epoch: int) -> None:
         """Keep one message from using up the epochs: an epoch in the last half is reached by elections, not at once."""
         if epoch > min(MAX_EPOCH, max(_EPOCH_JUMP_MAX, self.state.epoch + _EPOCH_STEP_MAX)):
             raise InconsistentMessageError(f"no elections lead from epoch {self.state.epoch} to epoch {epoch}")
 
-    def _check_leader_is_consistent(self, epoch: int, leader_id: int) -> None:
+    def _check_consistent_leader(self, epoch: int, leader_id: int) -> None:
         """Kafka's `hasConsistentLeader`: one leader per epoch, and this node only where it knows that it leads."""
         state = self.state
         if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:
@@ -178,141 +331,135 @@ class QuorumState:
         if leader_id == self.local.id and epoch >= state.epoch and state.leader_id != leader_id:
             raise InconsistentMessageError(f"node {leader_id} itself does not lead epoch {epoch}")
 
-    def _lacks_leader_of(self, epoch: int) -> bool:
-        """Also an observer that knows its leader's id, but has heard nothing from it for long."""
-        is_waiting = isinstance(self.state, Unattached) or self.state.leader_id == NO_LEADER
-        return epoch == self.state.epoch and is_waiting
-
-    def become_unattached(self, trigger: Trigger, epoch: int, leader_id: int, now: Now) -> None:
-        """Wait, and look for a leader."""
+    def transition_to_unattached(self, trigger: Trigger, epoch: int, leader_id: int, now: Now) -> None:
+        """Look for the leader of an epoch. The election timeout of a node that waited already continues."""
         state = self.state
-        voted = state.voted if epoch == state.epoch else None
-        deadline_ms = self.patience.remaining_election_deadline_ms(state, now)
-        self._transition(trigger, Unattached(epoch, leader_id, voted, deadline_ms))
+        match state:
+            case Leader() | Follower():
+                deadline_ms = self._election_deadline_ms(now)
+            case Prospective() if state.election.is_vote_rejected:
+                deadline_ms = self._election_deadline_ms(now)
+            case _:
+                deadline_ms = state.election_deadline_ms
+        self._transition(trigger, Unattached(epoch, leader_id, self._voted_in(epoch), deadline_ms))
 
-    def become_prospective(self, trigger: Trigger, now: Now) -> None:
-        """Send pre-votes: an election begins only if it can be won."""
+    def transition_to_prospective(self, trigger: Trigger, now: Now) -> None:
+        """Begin a pre-vote in this epoch."""
         state = self.state
-        deadline_ms = self.patience.election_deadline_ms(now)
-        prospective = Prospective(state.epoch, state.leader_id, state.voted, deadline_ms, self._ballot())
+        deadline_ms = self._election_deadline_ms(now)
+        prospective = Prospective(state.epoch, state.leader_id, state.voted, deadline_ms, self._new_election())
         self._transition(trigger, prospective)
-        self.count_votes(now)
 
-    def _become_candidate(self, now: Now) -> None:
+    def transition_to_candidate(self, now: Now) -> None:
+        """Begin the next epoch, with a vote for this node."""
         epoch = self.state.epoch + 1
         assert epoch <= MAX_EPOCH
-        candidate = Candidate(epoch, self.local, self.patience.election_deadline_ms(now), self._ballot())
+        candidate = Candidate(epoch, self.local, self._election_deadline_ms(now), self._new_election())
         self._transition(Trigger.MAJORITY_GRANTED, candidate)
-        self.count_votes(now)
 
-    def _become_leader(self, state: Candidate, now: Now) -> None:
-        start = self.log.end_offset
-        leadership = Leadership(
+    def transition_to_leader(self, epoch_start_offset: int, now: Now) -> Leader:
+        """Lead this epoch, from the end of the log on."""
+        leader = Leader(
             self.local,
-            epoch=state.epoch,
-            epoch_start_offset=start,
+            epoch=self.state.epoch,
+            epoch_start_offset=epoch_start_offset,
             voters=self.voters,
-            config=self.config,
+            config=self._config,
             now=now,
         )
-        leader = Leader(state.epoch, self.local.id, None, leadership)
         self._transition(Trigger.MAJORITY_GRANTED, leader)
-        granting = state.ballot.granting
-        batch = leader_change_batch(self.local.id, self.voters.ids, granting, now.wall_ms)
-        self._append_as_leader(leader, [batch], now)
+        return leader
 
-    def _become_follower(self, epoch: int, leader_id: int, now: Now) -> None:
-        voted = self.state.voted if epoch == self.state.epoch else None
-        deadline_ms = self.patience.fetch_deadline_ms(now)
-        self._transition(Trigger.LEADER_FOUND, Follower(epoch, leader_id, voted, deadline_ms))
+    def transition_to_follower(self, epoch: int, leader_id: int, now: Now) -> None:
+        """Follow the leader of an epoch."""
+        follower = Follower(epoch, leader_id, self._voted_in(epoch), self.fetch_deadline_ms(now))
+        self._transition(Trigger.LEADER_FOUND, follower)
 
-    def leave_epoch(self, state: Resigned, now: Now) -> None:
-        """Wait for the leader of the next epoch. In the last one a leader that resigned could only vote twice."""
-        if state.epoch == MAX_EPOCH:
-            state.election_deadline_ms = NEVER_MS
-        else:
-            self.become_unattached(Trigger.ELECTION_TIMEOUT, state.epoch + 1, NO_LEADER, now)
-
-    def become_resigned(self, now: Now) -> None:
-        """Lead no more."""
+    def transition_to_resigned(self, now: Now) -> None:
+        """Stop leading this epoch."""
         state = self.state
         assert isinstance(state, Leader)
-        deadline_ms = self.patience.election_deadline_ms(now)
-        successors, others = state.leadership.successors(), set(self.voters.others(self.local.id))
+        deadline_ms = self._election_deadline_ms(now)
+        successors = state.non_leader_voters_by_descending_fetch_offset()
+        others = set(self.other_voters)
         resigned = Resigned(state.epoch, state.leader_id, state.voted, deadline_ms, successors, others)
         self._transition(Trigger.RESIGNATION, resigned)
-
-    def count_votes(self, now: Now) -> None:
-        """Go on if the election is won."""
-        match self.state:
-            case Prospective() if self.state.ballot.is_won and self.state.epoch < MAX_EPOCH:
-                self._become_candidate(now)
-            case Candidate() if self.state.ballot.is_won:
-                self._become_leader(self.state, now)
-
-    def lose_election(self, state: Prospective, now: Now) -> None:
-        """No majority would vote for this node: back to the leader it knew, or to waiting."""
-        if self.voters.get(state.leader_id) is not None and state.leader_id != self.local.id:
-            self._become_follower(state.epoch, state.leader_id, now)
-        else:
-            self.become_unattached(Trigger.ELECTION_LOST, state.epoch, state.leader_id, now)
-
-    def vote_for(self, candidate: ReplicaKey, now: Now) -> None:
-        """Give the vote of this epoch; the candidate gets the time that an election takes."""
-        state = self.state
-        if isinstance(state, Unattached | Prospective) and state.voted is None:
-            state.voted = candidate
-            state.election_deadline_ms = self.patience.election_deadline_ms(now)
-            if isinstance(state, Prospective):
-                state.ballot = self._ballot()
-            self._persist()
 
     def _transition(self, trigger: Trigger, state: State) -> None:
         role = next_role(self.state.role, trigger)
         assert role is state.role
         assert role in {Role.UNATTACHED, Role.FOLLOWER} or self.is_voter
         self.state = state
-        self._after_transition()
-
-    def _after_transition(self) -> None:
-        before = self._persisted
         self._persist()
-        state = self.state
-        self.trace(QuorumStateChanged(state.role, state.epoch, state.leader_id))
-        self.connections.reset()
-        self.on_transition()
-        if before is None or (before.epoch, before.leader_id) != (state.epoch, state.leader_id):
-            start = state.leadership.epoch_start_offset if isinstance(state, Leader) else None
-            self._effects.append(LeaderChanged(state.leader_id, state.epoch, start))
+        self._on_transition()
 
     def _persist(self) -> None:
-        election = self.election
+        election = self.persistent
         if election != self._persisted:
             self._store.write(election)
             self._persisted = election
 
-    # The log
+    # Votes
 
-    def _append_as_leader(self, state: Leader, batches: Sequence[bytes], now: Now) -> None:
-        for batch in batches:
-            self.log.append_as_leader(batch, state.epoch, now.wall_ms)
-        self.log.flush()
-        has_moved = state.leadership.note_local_end(self.log.end_offset)
-        if has_moved:
-            self.advance_high_watermark(state.leadership.high_watermark)
-        self.on_append(now)
+    def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
+        """Whether this node votes for a candidate of its own epoch.
 
-    def advance_high_watermark(self, offset: int) -> None:
-        """Records are committed as far as this log has them."""
-        self._leader_high_watermark = max(offset, self._leader_high_watermark)
-        offset = min(offset, self.log.end_offset)
-        if offset > self.high_watermark:
-            self.high_watermark = offset
-            self._effects.append(HighWatermarkAdvanced(offset))
+        | state                   | pre-vote, if the log is not behind      | vote                                    |
+        |-------------------------|-----------------------------------------|-----------------------------------------|
+        | Unattached, Prospective | yes                                     | for the candidate it voted for; or for  |
+        |                         |                                         | one whose log is not behind, if it has  |
+        |                         |                                         | not voted and knows no leader           |
+        | Follower                | until a response of its leader to Fetch | no                                      |
+        | Candidate, Resigned     | yes                                     | no                                      |
+        | Leader                  | no                                      | no                                      |
+        """
+        state = self.state
+        match state:
+            case Leader():
+                return False
+            case Follower():
+                return is_pre_vote and is_log_up_to_date and not state.has_fetched
+            case Candidate() | Resigned():
+                return is_pre_vote and is_log_up_to_date
+            case _ if is_pre_vote:
+                return is_log_up_to_date
+            case _ if state.voted is not None:
+                return state.voted.matches(candidate)
+        return state.leader_id == NO_LEADER and is_log_up_to_date
 
-    def install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now: Now) -> None:
-        """Begin the log again at the end of a snapshot that the leader has sent."""
-        self.log.install_snapshot(snapshot_id, data, now.wall_ms)
-        self.trace(SnapshotFetched(snapshot_id.offset))
-        self._effects.append(SnapshotInstalled(snapshot_id))
-        self.advance_high_watermark(snapshot_id.offset)
+    def add_voted_state(self, candidate: ReplicaKey, now: Now) -> None:
+        """Keep the vote of this epoch, durably, and restart the election timeout.
+
+        Kafka's `unattachedAddVotedState` and `prospectiveAddVotedState`.
+        """
+        state = self.state
+        if isinstance(state, Unattached | Prospective) and state.voted is None:
+            state.voted = candidate
+            state.election_deadline_ms = self._election_deadline_ms(now)
+            if isinstance(state, Prospective):
+                state.election = self._new_election()
+            self._persist()
+
+    def _voted_in(self, epoch: int) -> ReplicaKey | None:
+        return self.state.voted if epoch == self.state.epoch else None
+
+    def _new_election(self) -> EpochElection:
+        return EpochElection(self.voters, self.local.id)
+
+    # Timeouts, as deadlines of the monotonic clock
+
+    def fetch_deadline_ms(self, now: Now) -> int:
+        """Return the end of a fetch timeout that begins now."""
+        return now.monotonic_ms + self._config.fetch_timeout_ms
+
+    def _election_deadline_ms(self, now: Now) -> int:
+        """Return the end of an election timeout that begins now: random, so that no two voters begin an election."""
+        timeout_ms = self._config.election_timeout_ms
+        return now.monotonic_ms + timeout_ms + self._random_below(timeout_ms) if self.is_voter else NEVER_MS
+
+    def _first_election_deadline_ms(self, now: Now) -> int:
+        """Return the same for a node whose disk is empty."""
+        first_max_ms = self._config.first_election_max_ms
+        if first_max_ms is None or not self.is_voter:
+            return self._election_deadline_ms(now)
+        return now.monotonic_ms + self._random_below(first_max_ms)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from reference_broker.core.node import Node
-from reference_broker.core.quorum.states import Leader
+from reference_broker.core.quorum.quorum_state import Leader
 from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -44,7 +44,7 @@ def _quorum_reasons(nodes: dict[int, Node]) -> Iterator[str]:
     if len(controllers) != 1:
         yield f"active controllers: {controllers}"
     for leader in (nodes[node_id].quorum for node_id in controllers):
-        known = {key.id for key in leader.state.leadership.observers} if isinstance(leader.state, Leader) else set()
+        known = {key.id for key in leader.state.observer_states} if isinstance(leader.state, Leader) else set()
         unknown = [node_id for node_id in nodes if node_id not in leader.voters.ids and node_id not in known]
         if unknown:
             yield f"the leader of the quorum does not know that {unknown} follow it"

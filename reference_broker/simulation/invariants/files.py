@@ -18,7 +18,7 @@ from reference_broker.core.lifecycle import UNKNOWN_EPOCH
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.messages import OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
-from reference_broker.core.quorum.states import Leader
+from reference_broker.core.quorum.quorum_state import Leader
 from reference_broker.simulation.disk import SimulatedFile
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched

@@ -17,7 +17,7 @@
 from reference_broker.core.channels import Channels
 from reference_broker.core.lifecycle import BrokerState, RegistrationTimeoutError
 from reference_broker.core.node import Node
-from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.tracer import ChannelDisconnected
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
@@ -71,8 +71,8 @@ def _check_timeouts(watched: Watched, channels: Channels) -> None:
             raise InvariantViolation("request-times-out", f"{request} is late at {deadline_ms} ms, and has no timer")
 
 
-def _check_end(watched: Watched, quorum: QuorumNode) -> None:
-    if not quorum.is_stopping or watched.machine.is_busy:
+def _check_end(watched: Watched, quorum: KafkaRaftClient) -> None:
+    if not quorum.is_shutting_down or watched.machine.is_busy:
         return
     leader_id, others = quorum.state.leader_id, quorum.voters.others(watched.node_id)
     if leader_id in others or not others:

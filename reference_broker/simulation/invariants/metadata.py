@@ -37,7 +37,7 @@ from reference_broker.core.controller.partition_changes import is_reassigning
 from reference_broker.core.metadata.image import CLUSTER_DEFAULT, MetadataImage
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.quorum_log import QuorumLog
-from reference_broker.core.quorum.states import Leader
+from reference_broker.core.quorum.quorum_state import Leader
 from reference_broker.protocol.metadata_records import (
     NO_LEADER,
     BrokerRegistrationChangeRecord,

@@ -33,9 +33,9 @@ from reference_broker.core.quorum.messages import (
     VoteRequest,
     VoteResponse,
 )
-from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QuorumLog
-from reference_broker.core.quorum.states import Leader
+from reference_broker.core.quorum.quorum_state import Leader
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.simulation.invariants.log_matching import LogMatching
 from reference_broker.simulation.invariants.log_mirror import Batch, LogMirror
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -76,7 +76,7 @@ class QuorumInvariants:
 
     # Events
 
-    def started(self, node_id: int, node: QuorumNode, now_ms: int) -> None:
+    def started(self, node_id: int, node: KafkaRaftClient, now_ms: int) -> None:
         """From its disk, after a stop or a crash. `now_ms` is the node's own."""
         self._applied[node_id] = node.log.start_offset
         self._last_contact_ms.pop(node_id, None)
@@ -94,7 +94,7 @@ class QuorumInvariants:
         if node_id in self._last_contact_ms:
             self._last_contact_ms[node_id] = {_BEGINNING: now_ms}
 
-    def about_to_answer(self, node_id: int, node: QuorumNode, source: int, request: Request, now_ms: int) -> None:
+    def about_to_answer(self, node_id: int, node: KafkaRaftClient, source: int, request: Request, now_ms: int) -> None:
         """A node has received a request of another one."""
         if isinstance(request, VoteRequest) and not request.pre_vote:
             self._votes.add((node_id, request.replica_epoch, request.replica.id))
@@ -107,7 +107,11 @@ class QuorumInvariants:
 
     @staticmethod
     def answered(
-        node: QuorumNode, request: Request, end: OffsetAndEpoch, election: ElectionState, effects: Collection[object]
+        node: KafkaRaftClient,
+        request: Request,
+        end: OffsetAndEpoch,
+        election: ElectionState,
+        effects: Collection[object],
     ) -> bool:
         """A node whose log ended there, in an election that stood so, has answered; whether it gave its vote.
 
@@ -137,7 +141,7 @@ class QuorumInvariants:
         )
         return is_granted and not request.pre_vote
 
-    def touched(self, node_id: int, node: QuorumNode, now_ms: int) -> None:
+    def touched(self, node_id: int, node: KafkaRaftClient, now_ms: int) -> None:
         """Something happened to a node."""
         had_end = self._ends.get(node_id, 0)
         require(
@@ -157,7 +161,7 @@ class QuorumInvariants:
 
     # One leader, rising epochs
 
-    def _check_epoch_and_leader(self, node_id: int, node: QuorumNode) -> None:
+    def _check_epoch_and_leader(self, node_id: int, node: KafkaRaftClient) -> None:
         epoch, leader_id = node.state.epoch, node.state.leader_id
         require(
             epoch >= self._epochs.get(node_id, 0),
@@ -178,7 +182,7 @@ class QuorumInvariants:
             )
 
     def _check_leader(self, node_id: int, state: Leader, now_ms: int) -> None:
-        start = state.leadership.epoch_start_offset
+        start = state.epoch_start_offset
         contacts = self._last_contact_ms.setdefault(node_id, {})
         if state.epoch not in self._commit_by_epoch:
             self._commit_by_epoch[state.epoch] = start
@@ -201,7 +205,7 @@ class QuorumInvariants:
 
     # Logs
 
-    def _take_in(self, node_id: int, node: QuorumNode) -> int:
+    def _take_in(self, node_id: int, node: KafkaRaftClient) -> int:
         """Follow a node's log; how many batches are new."""
         mirror = self._logs.setdefault(node_id, LogMirror())
         added = mirror.follow(node.log.partition_log).added
@@ -215,7 +219,7 @@ class QuorumInvariants:
             before = batch
         return len(added)
 
-    def _check_log(self, node_id: int, node: QuorumNode) -> None:
+    def _check_log(self, node_id: int, node: KafkaRaftClient) -> None:
         if self._take_in(node_id, node):
             lost = self._logs[node_id].not_durable_below(node.log.partition_log, node.log.end_offset)
             require(lost is None, "quorum-durable", lambda: f"node {node_id} has not flushed {lost}")
@@ -248,7 +252,7 @@ class QuorumInvariants:
 
     # Committed data
 
-    def _check_committed(self, node_id: int, node: QuorumNode) -> None:
+    def _check_committed(self, node_id: int, node: KafkaRaftClient) -> None:
         offset, state = node.high_watermark, node.state
         if isinstance(state, Leader):
             if state.epoch == max(self._commit_by_epoch):
@@ -278,7 +282,7 @@ class QuorumInvariants:
     def first_committed(self, node_id: int, batch: Batch) -> None:
         """A node has a batch that is newly committed."""
 
-    def _check_installed(self, node_id: int, node: QuorumNode) -> None:
+    def _check_installed(self, node_id: int, node: KafkaRaftClient) -> None:
         installed = node.log.snapshots.earliest
         assert installed is not None
         require(
@@ -294,10 +298,10 @@ class QuorumInvariants:
         self.check_snapshot_content(node_id, node, installed)
         self._applied[node_id] = installed.offset
 
-    def check_snapshot_content(self, node_id: int, node: QuorumNode, snapshot_id: OffsetAndEpoch) -> None:
+    def check_snapshot_content(self, node_id: int, node: KafkaRaftClient, snapshot_id: OffsetAndEpoch) -> None:
         """A snapshot was loaded: it must be what the committed records below its end make."""
 
-    def check_whole_log(self, node_id: int, node: QuorumNode) -> None:
+    def check_whole_log(self, node_id: int, node: KafkaRaftClient) -> None:
         """Everything a node has below the high watermark it knows is what was committed: once, at the end."""
         mirror = LogMirror()
         mirror.follow(node.log.partition_log)

@@ -20,9 +20,9 @@ from itertools import pairwise
 from typing import Any, Final
 
 from reference_broker.core.quorum.messages import NO_LEADER, OffsetAndEpoch
-from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
-from reference_broker.core.quorum.states import Follower, Leader, Prospective, Resigned, State, Unattached
+from reference_broker.core.quorum.quorum_state import Follower, Leader, Prospective, Resigned, State, Unattached
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.core.tracer import ResponseSent
 from reference_broker.protocol.errors import ErrorCode
@@ -108,7 +108,7 @@ def _of_vote(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
         yield "refused for no reason", _may_refuse(watched.quorum, wish), True
 
 
-def _may_refuse(quorum: QuorumNode, wish: Any) -> bool:
+def _may_refuse(quorum: KafkaRaftClient, wish: Any) -> bool:
     state = quorum.state
     if (wish.last_offset_epoch, wish.last_offset) < (quorum.log.last_epoch, quorum.log.end_offset):
         return True
@@ -134,7 +134,7 @@ def _of_epoch_change(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]
         yield from _of_successor(watched.quorum, wish, watched.machine.now.monotonic_ms)
 
 
-def _of_successor(quorum: QuorumNode, wish: Any, now_ms: int) -> Iterator[Claim]:
+def _of_successor(quorum: KafkaRaftClient, wish: Any, now_ms: int) -> Iterator[Claim]:
     """The first successor stands at once, each other one waits twice as long as the one before it.
 
     Kafka's `strictExponentialElectionBackoffMs`.
@@ -178,7 +178,7 @@ def _of_fetch(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
         return  # it led as it decided this, and does so no more as it sends it
     yield "a leader", isinstance(state, Leader), True
     assert isinstance(state, Leader)
-    yield "high_watermark", answer.high_watermark, state.leadership.high_watermark
+    yield "high_watermark", answer.high_watermark, state.high_watermark
     parted, named, records = answer.diverging_epoch, answer.snapshot_id, answer.records or b""
     yield "kinds of answers", (parted.epoch >= 0) + (named.end_offset >= 0) + bool(records) <= 1, True
     if records:
@@ -195,7 +195,7 @@ def _of_fetch(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
         yield "diverging_epoch", said, _divergence(quorum, wish.fetch_offset, wish.last_fetched_epoch)
 
 
-def _divergence(quorum: QuorumNode, fetch_offset: int, epoch: int) -> tuple[int, int] | None:
+def _divergence(quorum: KafkaRaftClient, fetch_offset: int, epoch: int) -> tuple[int, int] | None:
     """Where a log that ends so parts from this one, which begins at 0."""
     log = quorum.log.partition_log
     starts = [*log.epochs.entries, (1 << 62, log.segments[-1].end_offset)]
@@ -254,8 +254,8 @@ def _of_description(watched: Watched, asked: Any, told: Any) -> Iterator[Claim]:
 
 def _of_described(watched: Watched, state: Leader, part: Any) -> Iterator[Claim]:
     assert watched.node is not None
-    leadership, voters = state.leadership, watched.node.layout.voters
-    yield "high_watermark", part.high_watermark, leadership.high_watermark
+    voters = watched.node.layout.voters
+    yield "high_watermark", part.high_watermark, state.high_watermark
     yield "current_voters", [voter.replica_id for voter in part.current_voters], list(voters.ids)
     for voter in part.current_voters:
         key = voters.key_of(voter.replica_id)
@@ -263,11 +263,11 @@ def _of_described(watched: Watched, state: Leader, part: Any) -> Iterator[Claim]
             yield f"voter {voter.replica_id}: directory", voter.replica_directory_id, key.directory_id
         own_end = watched.quorum.log.partition_log.segments[-1].end_offset
         is_own = voter.replica_id == watched.node_id
-        end_offset = own_end if is_own else leadership.progress[voter.replica_id].end_offset
+        end_offset = own_end if is_own else state.voter_states[voter.replica_id].end_offset
         yield f"voter {voter.replica_id}: log_end_offset", voter.log_end_offset, end_offset
-    observers = sorted(key.id for key in leadership.observers)
+    observers = sorted(key.id for key in state.observer_states)
     yield "observers", [each.replica_id for each in part.observers], observers
-    yield "observers that are voters", [key for key in leadership.observers if voters.contains(key)], []
+    yield "observers that are voters", [key for key in state.observer_states if voters.contains(key)], []
 
 
 _CLAIMS: Final[dict[int, Callable[[Watched, Any, Any], Iterator[Claim]]]] = {

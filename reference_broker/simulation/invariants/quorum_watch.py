@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from reference_broker.core.quorum.election_state import QUORUM_STATE_FILE, ElectionState
 from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest, OffsetAndEpoch, VoteRequest
-from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.tracer import QuorumRequestHandled, QuorumRequestReceived
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -89,7 +89,7 @@ class QuorumWatch(Observer):
             self._became_void()
 
 
-def _check_remembered(watched: Watched, quorum: QuorumNode) -> None:
+def _check_remembered(watched: Watched, quorum: KafkaRaftClient) -> None:
     """See the table."""
     election, path = quorum.election, f"{QUORUM_LOG_DIRECTORY}/{QUORUM_STATE_FILE}"
     said = json.loads(bytes(watched.disk.files[path])) if watched.disk.exists(path) else {}

@@ -24,8 +24,8 @@ from typing import Any, Final
 
 from reference_broker.core.connection import Channel
 from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest
-from reference_broker.core.quorum.node import QuorumNode
-from reference_broker.core.quorum.states import Candidate, Follower, Leader, Prospective, Resigned
+from reference_broker.core.quorum.quorum_state import Candidate, Follower, Leader, Prospective, Resigned
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.tracer import RequestSent
 from reference_broker.simulation.invariants.broker_requests import CLAIMS as BROKER_CLAIMS
 from reference_broker.simulation.invariants.broker_requests import Claim
@@ -153,9 +153,11 @@ def _of_fetch_snapshot(watched: Watched, channel: Channel, asked: Any) -> Iterat
     yield "position", partition.position, len(state.snapshot)
 
 
-def _fetches_under_way(quorum: QuorumNode) -> int:
+def _fetches_under_way(quorum: KafkaRaftClient) -> int:
     """The number of voters from which this node, in its present state, waits for a response to a fetch."""
-    return sum(isinstance(request, FetchRequest | FetchSnapshotRequest) for request in quorum.connections.in_flight)
+    return sum(
+        isinstance(request, FetchRequest | FetchSnapshotRequest) for request in quorum.request_manager.inflight_requests
+    )
 
 
 def _directory_id(watched: Watched) -> Any:
@@ -163,11 +165,11 @@ def _directory_id(watched: Watched) -> Any:
     return watched.node.runtime.identity.directory_id
 
 
-def _end_offset(quorum: QuorumNode) -> int:
+def _end_offset(quorum: KafkaRaftClient) -> int:
     return quorum.log.partition_log.segments[-1].end_offset
 
 
-def _last_epoch(quorum: QuorumNode) -> int:
+def _last_epoch(quorum: KafkaRaftClient) -> int:
     """Of the last record, be it in a snapshot; 0 where there is none."""
     entries, snapshots = quorum.log.partition_log.epochs.entries, quorum.log.snapshots.ids
     return entries[-1][0] if entries else snapshots[-1].epoch if snapshots else 0

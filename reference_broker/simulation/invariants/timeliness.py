@@ -22,8 +22,8 @@ from collections import defaultdict
 from reference_broker.core.configuration.key import LONG_MAX
 from reference_broker.core.lifecycle import BrokerState, Lifecycle
 from reference_broker.core.node import Node
-from reference_broker.core.quorum.node import QuorumNode
-from reference_broker.core.quorum.states import NEVER_MS, Leader
+from reference_broker.core.quorum.quorum_state import NEVER_MS, Leader
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.follower_progress import NEVER_MS as NEVER_CAUGHT_UP_MS
 from reference_broker.core.replication.isr import IsrPhase, IsrState
 from reference_broker.core.tracer import ResponseSent
@@ -187,9 +187,9 @@ class TimelinessInvariants(Observer):
                 raise InvariantViolation("silent-is-fenced", detail)
 
 
-def _check_announcement(watched: Watched, quorum: QuorumNode) -> None:
+def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:
     if isinstance(quorum.state, Leader):
-        left_ms = quorum.state.leadership.begin_quorum_epoch_deadline_ms - watched.machine.now.monotonic_ms
+        left_ms = quorum.state.begin_quorum_epoch_deadline_ms - watched.machine.now.monotonic_ms
         if left_ms > quorum.config.fetch_timeout_ms // 2:
             detail = f"node {watched.node_id} looks for voters that do not fetch in {left_ms} ms"
             raise InvariantViolation("leader-is-announced", detail)

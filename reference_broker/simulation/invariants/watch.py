@@ -16,7 +16,7 @@ from uuid import UUID
 
 from reference_broker.core.lifecycle import UNKNOWN_EPOCH
 from reference_broker.core.node import Node
-from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.isr import IsrState
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.tracer import Event, KeyChecked
@@ -150,7 +150,7 @@ class Watched:
     once the power is back."""
 
     @property
-    def quorum(self) -> QuorumNode:
+    def quorum(self) -> KafkaRaftClient:
         """Of the node, which there is."""
         assert self.node is not None
         return self.node.quorum
@@ -236,7 +236,7 @@ class Watch:
         watched.node, watched.open, watched.by_name = None, [], {}
         watched.quorum_state, watched.metadata_offset, watched.is_applying = None, -1, False
 
-    def _look_at_quorum(self, watched: Watched, quorum: QuorumNode) -> None:
+    def _look_at_quorum(self, watched: Watched, quorum: KafkaRaftClient) -> None:
         end_offset = quorum.log.partition_log.segments[-1].end_offset
         if (
             quorum.state is not watched.quorum_state

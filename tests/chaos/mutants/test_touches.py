@@ -30,10 +30,10 @@ def test_what_is_unlike_those_before_comes_before_what_is_alike():
 
 
 def test_an_attempt_is_seen_to_run_its_functions_and_the_lines_of_mutants():
-    module = "reference_broker.core.quorum.states"
-    wanted = [Mutant(module, "grants_vote", line, "constant", "", "", 1) for line in range(1, 400)]
+    module = "reference_broker.core.quorum.quorum_state"
+    wanted = [Mutant(module, "QuorumState.can_grant_vote", line, "constant", "", "", 1) for line in range(1, 400)]
     (seen,) = measure(["0"], wanted)
-    assert (module, "grants_vote") in seen.functions
+    assert (module, "QuorumState.can_grant_vote") in seen.functions
     assert {where for where, _ in seen.lines} == {module}
     assert len(seen.lines) > 10
     assert seen.seconds > 0

@@ -23,8 +23,8 @@ from reference_broker.core.handlers import (
     metadata,
 )
 from reference_broker.core.handlers.endpoint_type import EndpointType
-from reference_broker.core.quorum.answers import Answers
 from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.simulation.trace import Trace
 
@@ -69,9 +69,9 @@ MISTAKES = (
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("a setting of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
     ("ends of one partition, twice", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
-    ("votes", Answers, "_is_meant_for_us", everything),
-    ("epochs that begin and end", Answers, "_check_voter", no_error),
-    ("fetches of the metadata log", Answers, "_check_leadership", no_error),
+    ("votes", KafkaRaftClient, "_is_valid_voter_key", everything),
+    ("epochs that begin and end", KafkaRaftClient, "_validate_voter_only_request", no_error),
+    ("fetches of the metadata log", KafkaRaftClient, "_validate_leader_only_request", no_error),
     ("a vote for a short log", QuorumLog, "is_behind_or_equal", everything),
     ("brokers that are not registered", allocate_producer_ids, "check_broker_epoch", nothing),
     ("brokers that are not registered", broker_heartbeat, "check_broker_epoch", nothing),

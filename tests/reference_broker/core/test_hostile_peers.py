@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 from reference_broker.core.clock import Now
 from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.election_state import ElectionState
-from reference_broker.core.quorum.leadership import Leadership
+from reference_broker.core.quorum.leader_state import LeaderState
 from reference_broker.core.quorum.messages import MAX_EPOCH
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
@@ -126,10 +126,10 @@ def test_an_election_state_out_of_range_is_rejected(epoch, leader):
 def test_a_leader_keeps_a_bounded_number_of_observers():
     voters = VoterSet([Voter(ReplicaKey(1))])
     now = Now(0, 0)
-    leadership = Leadership(ReplicaKey(1), epoch=1, epoch_start_offset=0, voters=voters, config=QuorumConfig(), now=now)
+    leader = LeaderState(ReplicaKey(1), epoch=1, epoch_start_offset=0, voters=voters, config=QuorumConfig(), now=now)
     for node_id in range(2, 3_000):
-        leadership.note_fetch(ReplicaKey(node_id), 0, now)
-        leadership.note_fetch(ReplicaKey(2), 0, now)
-    observers = [observer.key.id for observer in leadership.describe(now).observers]
+        leader.update_replica_state(ReplicaKey(node_id), 0, now)
+        leader.update_replica_state(ReplicaKey(2), 0, now)
+    observers = [observer.key.id for observer in leader.describe(now).observers]
     assert len(observers) == 1_000
     assert {2, 2_999} <= set(observers)

@@ -9,8 +9,8 @@ import pytest
 from reference_broker.core.clock import Now
 from reference_broker.core.metadata.metadata_writer import MetadataWriter
 from reference_broker.core.quorum.configuration import QuorumConfig
-from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 from reference_broker.protocol.metadata_records import (
     NO_LEADER,
@@ -55,7 +55,7 @@ def dumped(kafka_tool, tmp_path):
     """Type and content of each record, as Kafka prints them."""
     disk = FileDisk(tmp_path)
     local = ReplicaKey(1, UUID(int=1))
-    quorum = QuorumNode(
+    quorum = KafkaRaftClient(
         local=local,
         voters=VoterSet([Voter(local)]),
         cluster_id="dumped",

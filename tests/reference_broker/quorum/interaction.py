@@ -31,9 +31,9 @@ from reference_broker.core.quorum.messages import (
     VoteRequest,
     VoteResponse,
 )
-from reference_broker.core.quorum.node import NotLeaderError, QuorumNode
+from reference_broker.core.quorum.quorum_state import Follower
+from reference_broker.core.quorum.raft_client import KafkaRaftClient, NotLeaderError
 from reference_broker.core.quorum.snapshots import encode_snapshot
-from reference_broker.core.quorum.states import Follower
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.record_batch import BatchHeader
@@ -49,7 +49,7 @@ class Interaction:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        self.nodes: dict[int, QuorumNode] = {}
+        self.nodes: dict[int, KafkaRaftClient] = {}
         self.disks: dict[int, SimulatedDisk] = {}
         self.voters = VoterSet(())
         self.patience: dict[int, int] = {}
@@ -70,7 +70,7 @@ class Interaction:
         return Now(WALL_START_MS + self.now_ms, self.now_ms)
 
     def start(self, node_id: int) -> None:
-        self.nodes[node_id] = QuorumNode(
+        self.nodes[node_id] = KafkaRaftClient(
             local=key(node_id),
             voters=self.voters,
             cluster_id="script",
@@ -108,9 +108,9 @@ class Interaction:
         if node is None:
             return
         if isinstance(effect, SendRequest):
-            node.receive_request((source, effect.request_id), effect.request, self.now())
+            node.handle_request((source, effect.request_id), effect.request, self.now())
         else:
-            node.receive_response(effect.caller[1], effect.response, self.now())
+            node.handle_response(effect.caller[1], effect.response, self.now())
         self.take(destination)
 
 
@@ -211,7 +211,7 @@ def sleep(quorum: Interaction, for_ms: str) -> None:
         if not due or min(due)[0] > end_ms:
             break
         quorum.now_ms, node_id = min(due)
-        quorum.nodes[node_id].advance(quorum.now())
+        quorum.nodes[node_id].poll(quorum.now())
         quorum.take(node_id)
     quorum.now_ms = end_ms
 
@@ -245,7 +245,7 @@ def run(quorum: Interaction, for_ms: str, *without: str) -> None:
             break
         quorum.now_ms, node_id = min(due)
         quorum.printed = []
-        quorum.nodes[node_id].advance(quorum.now())
+        quorum.nodes[node_id].poll(quorum.now())
         quorum.take(node_id)
         news += quorum.printed
     quorum.now_ms = end_ms
@@ -290,7 +290,7 @@ def snapshot(quorum: Interaction, node_id: str, end_offset: str) -> None:
     """Take a snapshot, and let the log begin there."""
     node = quorum.nodes[int(node_id)]
     data = encode_snapshot(0, [[KeyValue(None, b"state")]], last_contained_log_timestamp_ms=0, now_ms=WALL_START_MS)
-    snapshot_id = node.snapshot(int(end_offset), data)
+    snapshot_id = node.create_snapshot(int(end_offset), data)
     node.log.delete_before(snapshot_id, quorum.now().wall_ms)
     quorum.say(f"snapshot {show(snapshot_id)}, log starts at {node.log.start_offset}")
 

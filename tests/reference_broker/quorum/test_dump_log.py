@@ -8,8 +8,8 @@ import pytest
 
 from reference_broker.core.clock import Now
 from reference_broker.core.quorum.configuration import QuorumConfig
-from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.snapshots import encode_snapshot
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 from reference_broker.protocol.metadata_records import FeatureLevelRecord, encode_metadata_record
@@ -27,7 +27,7 @@ def directory(tmp_path: Path) -> Path:
     disk = FileDisk(tmp_path)
     local = ReplicaKey(1, UUID(int=1))
     for epoch in (1, 2):
-        node = QuorumNode(
+        node = KafkaRaftClient(
             local=local,
             voters=VoterSet([Voter(local)]),
             cluster_id="dumped",
@@ -40,7 +40,7 @@ def directory(tmp_path: Path) -> Path:
         value = KeyValue(None, encode_metadata_record(record))
         node.append([encode_batch([value], NOW.wall_ms)], epoch, NOW)
     data = encode_snapshot(2, [[value]], last_contained_log_timestamp_ms=NOW.wall_ms, now_ms=NOW.wall_ms)
-    node.snapshot(4, data)
+    node.create_snapshot(4, data)
     disk.close()
     return tmp_path / QUORUM_LOG_DIRECTORY
 

@@ -1,9 +1,29 @@
-"""The table of transitions, held against what must be so whatever its rows."""
+"""The table of transitions: what holds whatever its rows, and its picture in the header."""
+
+import re
 
 import pytest
 
-from reference_broker.core.quorum.states import TRANSITIONS, Ballot, QuorumStateError, Role, Trigger, next_role
+from reference_broker.core.quorum import quorum_state
+from reference_broker.core.quorum.quorum_state import (
+    TRANSITIONS,
+    EpochElection,
+    QuorumStateError,
+    Role,
+    Trigger,
+    next_role,
+)
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
+
+
+def test_the_header_shows_the_table():
+    rows = re.findall(r"^\| (\w+) +\| ([A-Z_]+) +\| (\w+) ", quorum_state.__doc__, re.MULTILINE)
+    shown = {
+        (role, Trigger[trigger]): Role(following)
+        for name, trigger, following in rows
+        for role in (Role if name == "any" else [Role(name)])
+    }
+    assert shown == TRANSITIONS
 
 
 def test_every_state_gives_way_to_a_newer_epoch():
@@ -23,14 +43,14 @@ def test_a_leader_is_made_by_votes_that_pre_votes_allowed():
 
 
 def test_every_state_can_be_left_without_others():
-    patience = {
+    timeouts = {
         Trigger.ELECTION_TIMEOUT,
         Trigger.FETCH_TIMEOUT,
         Trigger.RESIGNATION,
         Trigger.ELECTION_LOST,
     }
     for role in Role:
-        assert any((role, trigger) in TRANSITIONS for trigger in patience), role
+        assert any((role, trigger) in TRANSITIONS for trigger in timeouts), role
 
 
 def test_what_is_not_in_the_table_is_refused():
@@ -41,11 +61,11 @@ def test_what_is_not_in_the_table_is_refused():
 @pytest.mark.parametrize(("count", "majority"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
 def test_a_ballot_is_won_or_lost_by_a_majority(count, majority):
     voters = VoterSet(Voter(ReplicaKey(number)) for number in range(count))
-    won, lost = Ballot(voters, 0), Ballot(voters, 0)
+    won, lost = EpochElection(voters, 0), EpochElection(voters, 0)
     for number in range(1, count):
-        assert won.is_won == (number >= majority)
-        assert lost.is_lost == (number > count - majority + 0 and count - number + 1 < majority)
-        won.record(number, granted=True)
-        lost.record(number, granted=False)
-    assert won.is_won
-    assert lost.is_lost == (majority > 1)
+        assert won.is_vote_granted == (number >= majority)
+        assert lost.is_vote_rejected == (number > count - majority + 0 and count - number + 1 < majority)
+        won.record_vote(number, is_granted=True)
+        lost.record_vote(number, is_granted=False)
+    assert won.is_vote_granted
+    assert lost.is_vote_rejected == (majority > 1)

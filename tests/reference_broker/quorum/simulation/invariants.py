@@ -3,8 +3,8 @@
 from zlib import crc32
 
 from reference_broker.core.quorum.messages import OffsetAndEpoch
-from reference_broker.core.quorum.node import QuorumNode
 from reference_broker.core.quorum.quorum_log import QuorumLog
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.protocol.records import decode_batches
 from reference_broker.simulation.invariants.log_mirror import Batch
 from reference_broker.simulation.invariants.quorum import QuorumInvariants, require
@@ -23,7 +23,7 @@ class Invariants(QuorumInvariants):
         require(before is not None, "committed-without-gap", lambda: f"node {node_id} applies {batch}")
         self.digests[batch.last_offset + 1] = crc32(str(batch).encode(), before)
 
-    def check_snapshot_content(self, node_id: int, node: QuorumNode, snapshot_id: OffsetAndEpoch) -> None:
+    def check_snapshot_content(self, node_id: int, node: KafkaRaftClient, snapshot_id: OffsetAndEpoch) -> None:
         require(
             snapshot_digest(node.log, snapshot_id) == self.digests.get(snapshot_id.offset),
             "quorum-committed-equal",

@@ -19,9 +19,9 @@ from reference_broker.core.log.config import LogConfig
 from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.effects import LeaderChanged, SendRequest, SendResponse
 from reference_broker.core.quorum.messages import FetchSnapshotResponse
-from reference_broker.core.quorum.node import QuorumNode
+from reference_broker.core.quorum.quorum_state import Follower, Leader
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.snapshots import encode_snapshot
-from reference_broker.core.quorum.states import Follower, Leader
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 from reference_broker.protocol.records import KeyValue, encode_batch
 from reference_broker.simulation.disk import PowerFailureError, SimulatedDisk
@@ -53,7 +53,7 @@ class Host:
     """One machine: its disk outlives its node. An incarnation hears nothing that was meant for another."""
 
     disk: SimulatedDisk
-    node: QuorumNode | None = None
+    node: KafkaRaftClient | None = None
     incarnation: int = 0
     timer_ms: int | None = None
     is_stopping: bool = False
@@ -154,9 +154,9 @@ class Simulation:
         host = self.hosts[node_id]
         if host.node and host.incarnation == incarnation and host.timer_ms == deadline_ms:
             host.timer_ms = None
-            self._do(node_id, lambda node: node.advance(self._now()))
+            self._do(node_id, lambda node: node.poll(self._now()))
 
-    def _do(self, node_id: int, action: Callable[[QuorumNode], object], *, is_snapshot: bool = False) -> bool:
+    def _do(self, node_id: int, action: Callable[[KafkaRaftClient], object], *, is_snapshot: bool = False) -> bool:
         """Something happens to a node. The power may fail in the middle of it: false."""
         host = self.hosts[node_id]
         with self._power(node_id, is_snapshot=is_snapshot):
@@ -230,7 +230,7 @@ class Simulation:
         self.invariants.about_to_answer(effect.voter_id, node, source, effect.request, self.now_ms)
         caller = source, incarnation, effect.request_id
         with self._power(effect.voter_id):
-            node.receive_request(caller, effect.request, self._now())
+            node.handle_request(caller, effect.request, self._now())
         if host.node is None:
             return
         has_voted = self.invariants.answered(node, effect.request, end, election, node.effects)
@@ -250,7 +250,7 @@ class Simulation:
             log, end_offset = host.node.log, host.node.log.end_offset
             is_up = self._do(
                 destination,
-                lambda node: node.receive_response(request_id, effect.response, self._now()),
+                lambda node: node.handle_response(request_id, effect.response, self._now()),
                 is_snapshot=isinstance(effect.response, FetchSnapshotResponse),
             )
             if is_up and log.end_offset < end_offset:
@@ -266,7 +266,7 @@ class Simulation:
         host.timer_ms = None
         host.is_stopping = False
         with self._power(node_id):
-            host.node = QuorumNode(
+            host.node = KafkaRaftClient(
                 local=self._keys[node_id],
                 voters=self._voters,
                 cluster_id="simulated",
@@ -356,8 +356,8 @@ class Simulation:
             data = encode_snapshot(epoch, [[state]], last_contained_log_timestamp_ms=0, now_ms=self._now().wall_ms)
             self._do(node_id, lambda node: self._keep_snapshot(node, end_offset, data), is_snapshot=True)
 
-    def _keep_snapshot(self, node: QuorumNode, end_offset: int, data: bytes) -> None:
-        snapshot_id = node.snapshot(end_offset, data)
+    def _keep_snapshot(self, node: KafkaRaftClient, end_offset: int, data: bytes) -> None:
+        snapshot_id = node.create_snapshot(end_offset, data)
         if self.random.random() < 0.7:
             node.log.delete_before(snapshot_id, self._now().wall_ms)
 

@@ -19,11 +19,10 @@ from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
-from reference_broker.core.quorum.answers import Answers
 from reference_broker.core.quorum.configuration import QuorumConfig
-from reference_broker.core.quorum.connections import Connections
-from reference_broker.core.quorum.quorum_state import QuorumState
-from reference_broker.core.quorum.states import Prospective, Unattached
+from reference_broker.core.quorum.quorum_state import Prospective, QuorumState, Unattached
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
+from reference_broker.core.quorum.request_manager import RequestManager
 from reference_broker.core.replication import logs
 from reference_broker.core.replication.acknowledgement import Acknowledgement
 from reference_broker.core.replication.fetch_state import FetchPhase
@@ -79,8 +78,8 @@ def forget_directories(original):
 def bind_by_a_pre_vote(original):
     def vote(self, request, now):
         response = original(self, request, now)
-        if response.vote_granted and isinstance(self._node.state, Unattached | Prospective):
-            self._node.vote_for(request.replica, now)
+        if response.vote_granted and isinstance(self.state, Unattached | Prospective):
+            self._quorum.add_voted_state(request.replica, now)
         return response
 
     return vote
@@ -102,9 +101,8 @@ def look_once(original):
     return look
 
 
-def wait_like_the_last(self, request):
-    is_first = request.preferred_candidates[:1] == (self._node.local,)
-    return 0 if is_first else self._node.config.election_backoff_max_ms
+def wait_like_the_last(self, candidates):
+    return 0 if candidates[:1] == (self.local,) else self.config.election_backoff_max_ms
 
 
 def ask_again_at_once(self, states, now):
@@ -161,7 +159,11 @@ BROKER_DEFECTS = (
     Defect("answer-comes", fetch.DelayedFetch, "_is_news", lambda *_: False, faults=0),
     Defect("answer-comes", Acknowledgement, "check", lambda _: False, faults=0),
     Defect(
-        "answer-waits", Answers, "_fetch_or_hold", lambda self, _, request, now: self._fetch(request, now), faults=0
+        "answer-waits",
+        KafkaRaftClient,
+        "_handle_fetch_request",
+        lambda self, _, request, now: self._try_complete_fetch_request(request, now),
+        faults=0,
     ),
     Defect(
         "segments-rolled",
@@ -203,7 +205,14 @@ BROKER_DEFECTS = (
         faulty_ms=12_000,
         seed=2,
     ),
-    Defect("honest-request", Connections, "is_any_in_flight", property(lambda _: False), faults=0, faulty_ms=1_500),
+    Defect(
+        "honest-request",
+        RequestManager,
+        "has_any_inflight_request",
+        property(lambda _: False),
+        faults=0,
+        faulty_ms=1_500,
+    ),
     Defect("ends-when-it-may", node.Node, "is_stopped", property(lambda self: self._is_stopped), kinds=("stop",)),
     Defect(
         "leader-is-announced",
@@ -213,7 +222,7 @@ BROKER_DEFECTS = (
         faults=0,
         faulty_ms=1_500,
     ),
-    Defect("answer-of-quorum", Answers, "_succession_delay_ms", wait_like_the_last, kinds=("stop",)),
+    Defect("answer-of-quorum", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
     Defect("broker-reports", Lifecycle, "_failed", nothing, kinds=("isolate",)),
     Defect("silent-is-fenced", PeriodicTasks, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
@@ -242,7 +251,13 @@ BROKER_DEFECTS = (
         nothing,
         properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
     ),
-    Defect("quorum-votes", Answers, "_vote", bind_by_a_pre_vote(Answers._vote), faults=0),
+    Defect(
+        "quorum-votes",
+        KafkaRaftClient,
+        "_handle_vote_request",
+        bind_by_a_pre_vote(KafkaRaftClient._handle_vote_request),
+        faults=0,
+    ),
     Defect("record-says", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
     Defect("role-follows", Partition, "apply", forget_the_replicas(Partition.apply), faults=0),
     Defect("fetches-follow", Fetchers, "leave", leave_without_counting(Fetchers.leave)),

@@ -23,13 +23,13 @@ from reference_broker.core.metadata import image
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.node import Node
 from reference_broker.core.purgatory import Purgatory
-from reference_broker.core.quorum import answers, wire_elections
+from reference_broker.core.quorum import wire_elections
 from reference_broker.core.quorum.configuration import QuorumConfig
-from reference_broker.core.quorum.duties import Duties
-from reference_broker.core.quorum.leadership import Leadership
+from reference_broker.core.quorum.leader_state import LeaderState
 from reference_broker.core.quorum.messages import FetchRequest
 from reference_broker.core.quorum.quorum_log import QuorumLog
-from reference_broker.core.quorum.states import Ballot
+from reference_broker.core.quorum.quorum_state import EpochElection, QuorumState
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication import requests
 from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.partition import Partition, Role
@@ -281,7 +281,7 @@ def _invalid(*_args):
 
 
 def _minority(self):
-    return max(progress.end_offset for progress in self._progress.values())
+    return max(state.end_offset for state in self._voter_states.values())
 
 
 def _an_age(_self):
@@ -478,9 +478,9 @@ DEFECTS = (
     ),
     Defect(
         "honest-request",
-        Duties,
-        "_fetch_request",
-        _around(Duties, "_fetch_request", _claim_the_next_offset),
+        KafkaRaftClient,
+        "_build_fetch_request",
+        _around(KafkaRaftClient, "_build_fetch_request", _claim_the_next_offset),
         faults=0,
         faulty_ms=500,
     ),
@@ -493,11 +493,11 @@ DEFECTS = (
         faulty_ms=500,
     ),
     Defect("not-converged", Followers, "may_join", _never, faults=6),
-    Defect("answer-of-quorum", answers, "grants_vote", _never, faults=0, faulty_ms=500),
+    Defect("answer-of-quorum", QuorumState, "can_grant_vote", _never, faults=0, faulty_ms=500),
     Defect("answer-of-quorum", QuorumLog, "read", lambda *_: b"", faults=0, faulty_ms=500),
-    Defect("quorum-consistent", answers.Answers, "_check_voter", _invalid, faults=0, faulty_ms=500),
-    Defect("quorum-one-leader", Ballot, "is_won", property(_always), faults=6),
-    Defect("quorum-majority", Leadership, "_reached_by_majority", _minority, faults=0, faulty_ms=1_500),
+    Defect("quorum-consistent", KafkaRaftClient, "_validate_voter_only_request", _invalid, faults=0, faulty_ms=500),
+    Defect("quorum-one-leader", EpochElection, "is_vote_granted", property(_always), faults=6),
+    Defect("quorum-majority", LeaderState, "_reached_by_majority", _minority, faults=0, faulty_ms=1_500),
     Defect(
         "quorum-check-quorum",
         QuorumConfig,

@@ -7,7 +7,7 @@ import pytest
 
 from reference_broker.core.quorum.messages import OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QuorumLog
-from reference_broker.core.quorum.states import Leader
+from reference_broker.core.quorum.quorum_state import Leader
 from reference_broker.simulation.invariants import InvariantViolation
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from tests.reference_broker.quorum.simulation.scenario import Scenario

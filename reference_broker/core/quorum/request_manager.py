@@ -1,9 +1,9 @@
-"""What was asked of whom and is not answered: at most one request per voter is under way (Kafka's `RequestManager`).
+"""`RequestManager`: the requests of a node to the voters, at most one in flight to each.
 
 Rules of this file:
-- A request that is not answered within the request timeout is given up: its answer, should it come, is not known here.
-- After a failure the voter is left alone for the retry backoff.
-- With a change of state all is forgotten (`reset`), so that no answer to an older state's question is ever heard.
+- A request without a response within the request timeout is given up; a response that comes later is unknown here.
+- After a failure the voter is not sent a request for the retry backoff.
+- A transition removes everything (`reset`), so that no response to a request of an earlier state is handled.
 """
 
 from dataclasses import dataclass
@@ -13,24 +13,24 @@ from reference_broker.core.quorum.messages import Request
 
 
 @dataclass(slots=True)
-class _Connection:
-    """Waits until the deadline: for an answer, or, without a request, for the backoff to end."""
+class _ConnectionState:
+    """Waits until the deadline: for a response, or, without a request, for the end of the backoff."""
 
     deadline_ms: int
     request_id: int | None = None
     request: Request | None = None
 
 
-class Connections:
-    """The connections of one node to the voters."""
+class RequestManager:
+    """The requests of one node."""
 
     def __init__(self, config: QuorumConfig) -> None:
         self._config = config
-        self._by_voter: dict[int, _Connection] = {}
+        self._by_voter: dict[int, _ConnectionState] = {}
         self._next_id = 0
 
     def expire(self, now_ms: int) -> tuple[int, ...]:
-        """Make voters ready again whose time is over; those of them that did not answer."""
+        """Make voters ready again whose deadline has passed. Return those among them that did not respond."""
         if not self._by_voter:
             return ()
         expired = [(voter, held) for voter, held in self._by_voter.items() if held.deadline_ms <= now_ms]
@@ -43,33 +43,33 @@ class Connections:
         return voter_id not in self._by_voter
 
     def is_backing_off(self, voter_id: int) -> bool:
-        """Whether the last request failed a moment ago."""
+        """Whether the last request failed less than the retry backoff ago."""
         connection = self._by_voter.get(voter_id)
         return connection is not None and connection.request_id is None
 
     @property
-    def is_any_in_flight(self) -> bool:
-        """Whether any answer is waited for."""
+    def has_any_inflight_request(self) -> bool:
+        """Whether any response is outstanding."""
         return any(connection.request_id is not None for connection in self._by_voter.values())
 
     @property
-    def in_flight(self) -> tuple[Request, ...]:
+    def inflight_requests(self) -> tuple[Request, ...]:
         """The requests without a response."""
         return tuple(connection.request for connection in self._by_voter.values() if connection.request is not None)
 
     @property
     def deadline_ms(self) -> int | None:
-        """When the next voter becomes ready without having answered."""
+        """Time of the next request timeout or end of a backoff."""
         return min([connection.deadline_ms for connection in self._by_voter.values()], default=None)
 
-    def begin(self, voter_id: int, request: Request, now_ms: int) -> int:
-        """Note a request; the id of it."""
+    def on_request_sent(self, voter_id: int, request: Request, now_ms: int) -> int:
+        """Record a request. Return its id, which is used once."""
         self._next_id += 1
-        self._by_voter[voter_id] = _Connection(now_ms + self._config.request_timeout_ms, self._next_id, request)
+        self._by_voter[voter_id] = _ConnectionState(now_ms + self._config.request_timeout_ms, self._next_id, request)
         return self._next_id
 
-    def end(self, request_id: int) -> tuple[int, Request] | None:
-        """Voter and request that an answer belongs to; null for one that nobody waits for any more."""
+    def complete(self, request_id: int) -> tuple[int, Request] | None:
+        """Return voter and request of a response and make the voter ready; null if the request is not in flight."""
         for voter_id, connection in self._by_voter.items():
             if connection.request_id == request_id and connection.request is not None:
                 del self._by_voter[voter_id]
@@ -77,9 +77,9 @@ class Connections:
         return None
 
     def back_off(self, voter_id: int, now_ms: int) -> None:
-        """Leave a voter alone for a while."""
-        self._by_voter[voter_id] = _Connection(now_ms + self._config.retry_backoff_ms)
+        """Send nothing to a voter for the retry backoff."""
+        self._by_voter[voter_id] = _ConnectionState(now_ms + self._config.retry_backoff_ms)
 
     def reset(self) -> None:
-        """Forget everything; ids are never used twice."""
+        """Remove all requests and backoffs."""
         self._by_voter.clear()

@@ -1,0 +1,767 @@
+"""`KafkaRaftClient`: a node of the KRaft quorum, without IO (KIP-595, 630, 853, 996, 1166).
+
+Requests, responses, failed requests, records to append and the passing of time are handed in. The node returns effects
+(`take_effects`) and the time at which it has to be polled again (`deadline_ms`). Log and vote it keeps on its disk.
+The states and their transitions are in `quorum_state`. This file is what a node does in them:
+
+| state       | sends                                                  | until                                         |
+|-------------|--------------------------------------------------------|-----------------------------------------------|
+| Unattached  | Fetch to one voter after another, to learn the leader  | the election timeout; observers: indefinitely |
+| Prospective | Vote with `pre_vote` to all voters                     | the election timeout                          |
+| Candidate   | Vote to all voters                                     | the election timeout                          |
+| Follower    | Fetch or FetchSnapshot to the leader; to another voter | the fetch timeout: no response of the leader  |
+|             | while the leader does not respond                      |                                               |
+| Leader      | BeginQuorumEpoch to voters that do not fetch           | check-quorum: no majority has fetched         |
+| Resigned    | EndQuorumEpoch to all voters                           | the election timeout                          |
+
+| request             | error, in this order                                                                       |
+|---------------------|--------------------------------------------------------------------------------------------|
+| any                 | INCONSISTENT_CLUSTER_ID for the whole request; INVALID_REQUEST if it contradicts the state |
+| Vote, Begin- and    | INVALID_REQUEST if it contradicts itself; FENCED_LEADER_EPOCH in an older epoch;           |
+|   EndQuorumEpoch    | INCONSISTENT_VOTER_SET from a node that is not a voter; INVALID_VOTER_KEY if it names      |
+|                     | another node than this, or this one with another directory (not EndQuorumEpoch)            |
+| Fetch,              | FENCED_LEADER_EPOCH in an older epoch, UNKNOWN_LEADER_EPOCH in a newer one,                |
+|   FetchSnapshot     | NOT_LEADER_OR_FOLLOWER in this one; SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE              |
+
+Rules of this file:
+- Time and randomness are arguments. Equal inputs on equal disks give equal effects.
+- What an effect says is on the disk before it is taken: the vote before the response that grants it, a leader's records
+  before they count towards the high watermark, a follower's before the fetch that reports them.
+- The epoch of a response comes first. A response of an older epoch has no effect; one of a newer epoch, or with an
+  error about the epoch, changes the state before the rest of it is used. A response to a request of an earlier state
+  is dropped (`request_manager`).
+- A fetch without records waits until records are appended, the high watermark advances (KIP-1166), its maximum wait is
+  over, or the state changes. Its fetch offset counts when it arrives.
+- A node that shuts down begins no election: it completes the one in progress, and waits for another leader.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reference_broker.core.clock import Now
+from reference_broker.core.disk import Disk
+from reference_broker.core.quorum.configuration import QuorumConfig
+from reference_broker.core.quorum.control_records import leader_change_batch
+from reference_broker.core.quorum.effects import (
+    Effect,
+    HighWatermarkAdvanced,
+    LeaderChanged,
+    ResponseRejected,
+    SendRequest,
+    SendResponse,
+    SnapshotInstalled,
+)
+from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
+from reference_broker.core.quorum.messages import (
+    MAX_EPOCH,
+    NO_LEADER,
+    UNKNOWN_HIGH_WATERMARK,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    InconsistentMessageError,
+    OffsetAndEpoch,
+    QuorumDescription,
+    Request,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY, QuorumLog
+from reference_broker.core.quorum.quorum_state import (
+    NEVER_MS,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    QuorumState,
+    Resigned,
+    State,
+    Trigger,
+    Unattached,
+)
+from reference_broker.core.quorum.request_manager import RequestManager
+from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
+from reference_broker.core.tracer import (
+    QuorumLogTruncated,
+    QuorumRequestHandled,
+    QuorumRequestReceived,
+    QuorumStateChanged,
+    SnapshotFetched,
+    SnapshotGenerated,
+    Tracer,
+    no_tracer,
+)
+from reference_broker.protocol.errors import ErrorCode
+
+_RESPONSES: dict[type[Request], type[Response]] = {
+    VoteRequest: VoteResponse,
+    BeginQuorumEpochRequest: BeginQuorumEpochResponse,
+    EndQuorumEpochRequest: EndQuorumEpochResponse,
+    FetchRequest: FetchResponse,
+    FetchSnapshotRequest: FetchSnapshotResponse,
+}
+_EPOCH_ERRORS = {ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower}
+
+
+class NotLeaderError(Exception):
+    """Records can only be appended to the leader, in the epoch it leads."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DelayedFetch:
+    """A fetch that waits for records. `response` is sent when its maximum wait is over."""
+
+    caller: Any
+    request: FetchRequest
+    response: FetchResponse
+    deadline_ms: int
+
+
+class KafkaRaftClient:
+    """One node, a voter or an observer, as its disk has it after the last stop or crash.
+
+    :param local: its id and the id of its directory.
+    :param random_below: returns a random number below its argument, for election timeouts.
+    :param clean: the last run closed its log.
+
+    `deadline_ms` is the time of the next `poll`, by the monotonic clock; null if only messages can change this node.
+    """
+
+    def __init__(
+        self,
+        *,
+        local: ReplicaKey,
+        voters: VoterSet,
+        cluster_id: str,
+        config: QuorumConfig,
+        disk: Disk,
+        random_below: Callable[[int], int],
+        now: Now,
+        clean: bool = False,
+        trace: Tracer = no_tracer,
+    ) -> None:
+        self.local = local
+        self.voters = voters
+        self.cluster_id = cluster_id
+        self.config = config
+        self.log = QuorumLog(disk, config.log, now.wall_ms, clean=clean)
+        self.high_watermark = UNKNOWN_HIGH_WATERMARK
+        self.request_manager = RequestManager(config)
+        self.is_shutting_down = False
+        self.rejected_response: ResponseRejected | None = None
+        self.deadline_ms: int | None = None
+        self._leader_high_watermark = UNKNOWN_HIGH_WATERMARK
+        self._random_below = random_below
+        self._trace = trace
+        self._effects: list[Effect] = []
+        self._delayed_fetches: list[_DelayedFetch] = []
+        self._last_leader: tuple[int, int] | None = None
+        self._quorum = QuorumState(
+            local,
+            voters,
+            config,
+            ElectionStateStore(disk, QUORUM_LOG_DIRECTORY),
+            random_below=random_below,
+            on_transition=self._on_transition,
+        )
+        self._quorum.initialize(self.log.last_epoch, now)
+        if self._quorum.is_only_voter:
+            if isinstance(self.state, Candidate):
+                self._maybe_transition_forward(now)
+            else:
+                self._transition_to_prospective(Trigger.ONLY_VOTER, now)
+        self.poll(now)
+
+    @property
+    def state(self) -> State:
+        """The state of this node."""
+        return self._quorum.state
+
+    @property
+    def election(self) -> ElectionState:
+        """The part of the state that outlives a crash."""
+        return self._quorum.persistent
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether the log reaches the latest high watermark that the leader has reported."""
+        return self.high_watermark == self._leader_high_watermark != UNKNOWN_HIGH_WATERMARK
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether there are effects to take."""
+        return bool(self._effects)
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """The effects that are not taken yet."""
+        return tuple(self._effects)
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether a node that shuts down can end: another one leads, or too few are left to elect one."""
+        if not self._quorum.is_voter or self.state.leader_id not in {NO_LEADER, self.local.id}:
+            return True
+        others = set(self._quorum.other_voters)
+        if isinstance(self.state, Resigned):
+            others -= self.state.unreachable
+        return len(others) < self.voters.majority
+
+    @property
+    def last_majority_contact_ms(self) -> int | None:
+        """Time at which this node last knew to be part of a majority; null if its state does not show it."""
+        match self.state:
+            case Leader():
+                return self.state.last_majority_fetch_ms
+            case Follower():
+                return self.state.fetch_deadline_ms - self.config.fetch_timeout_ms
+        return None
+
+    def describe(self, now: Now) -> QuorumDescription | None:
+        """Return the quorum as DescribeQuorum shows it; null if this node does not lead."""
+        return self.state.describe(now) if isinstance(self.state, Leader) else None
+
+    # Inputs
+
+    def take_effects(self) -> list[Effect]:
+        """Return what was decided since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def handle_request(self, caller: Any, request: Request, now: Now) -> None:
+        """Handle a request of another node. `caller` names it in the effect that has its response."""
+        self._trace(QuorumRequestReceived(request, now))
+        response = self._handle_request(caller, request, now)
+        if response is not None:
+            self._effects.append(SendResponse(caller, response))
+        self.poll(now)
+        self._trace(QuorumRequestHandled(request))
+
+    def handle_response(self, request_id: int, response: Response, now: Now) -> None:
+        """Handle the response to a request of this node."""
+        completed = self.request_manager.complete(request_id)
+        if completed is not None:
+            voter_id, request = completed
+            try:
+                is_handled = self._handle_response(voter_id, request, response, now)
+            except InconsistentMessageError as error:
+                self.rejected_response = ResponseRejected(voter_id, str(error))
+                self._effects.append(self.rejected_response)
+                is_handled = False
+            if not is_handled:
+                self.request_manager.back_off(voter_id, now.monotonic_ms)
+        self.poll(now)
+
+    def fail_request(self, request_id: int, now: Now) -> None:
+        """Handle a request that could not be sent, or whose connection is closed."""
+        completed = self.request_manager.complete(request_id)
+        if completed is not None:
+            voter_id, _ = completed
+            self.request_manager.back_off(voter_id, now.monotonic_ms)
+            if isinstance(self.state, Resigned):
+                self.state.unreachable.add(voter_id)
+        self.poll(now)
+
+    def disconnect(self, caller: Any) -> None:
+        """Drop the fetches of a connection that is closed."""
+        self._delayed_fetches = [fetch for fetch in self._delayed_fetches if fetch.caller != caller]
+
+    def append(self, batches: Sequence[bytes], epoch: int, now: Now) -> int:
+        """Append batches, as `encode_batch` makes them, on the leader. Return the end offset of the log.
+
+        They are committed once the high watermark is there. Raises `NotLeaderError`.
+        """
+        if not isinstance(self.state, Leader) or self.state.epoch != epoch:
+            raise NotLeaderError(f"node {self.local.id} does not lead epoch {epoch}")
+        self._append_as_leader(self.state, batches, now)
+        self.poll(now)
+        return self.log.end_offset
+
+    def resign(self, now: Now) -> None:
+        """Resign if this node leads; the voters with the longest logs are to succeed it."""
+        if isinstance(self.state, Leader):
+            self._quorum.transition_to_resigned(now)
+        self.poll(now)
+
+    def shut_down(self, now: Now) -> None:
+        """Resign, and begin no election from now on; `may_stop` reports the end."""
+        self.is_shutting_down = True
+        self.resign(now)
+
+    def create_snapshot(self, end_offset: int, data: bytes) -> OffsetAndEpoch:
+        """Store a snapshot of all records below a committed offset, as `encode_snapshot` makes it (KIP-630)."""
+        assert self.log.start_offset < end_offset <= self.high_watermark
+        snapshot_id = OffsetAndEpoch(end_offset, self.log.epoch_of(end_offset - 1))
+        self.log.store_snapshot(snapshot_id, data)
+        self._trace(SnapshotGenerated(end_offset))
+        return snapshot_id
+
+    # Transitions
+
+    def _on_transition(self) -> None:
+        """Drop what belongs to the previous state: requests in flight, backoffs, and fetches that wait."""
+        state = self.state
+        self._trace(QuorumStateChanged(state.role, state.epoch, state.leader_id))
+        self.request_manager.reset()
+        delayed, self._delayed_fetches = self._delayed_fetches, []
+        for fetch in delayed:
+            self._effects.append(SendResponse(fetch.caller, self._fetch_error(ErrorCode.not_leader_or_follower)))
+        if self._last_leader != (state.leader_id, state.epoch):
+            self._last_leader = state.leader_id, state.epoch
+            start = state.epoch_start_offset if isinstance(state, Leader) else None
+            self._effects.append(LeaderChanged(state.leader_id, state.epoch, start))
+
+    def _transition_to_prospective(self, trigger: Trigger, now: Now) -> None:
+        self._quorum.transition_to_prospective(trigger, now)
+        self._maybe_transition_forward(now)
+
+    def _maybe_transition_forward(self, now: Now) -> None:
+        """Continue with the vote after a pre-vote that is won, and lead after a vote that is won (KIP-996)."""
+        match self.state:
+            case Prospective() if self.state.election.is_vote_granted and self.state.epoch < MAX_EPOCH:
+                self._quorum.transition_to_candidate(now)
+                self._maybe_transition_forward(now)
+            case Candidate() if self.state.election.is_vote_granted:
+                granting_voters = self.state.election.granting_voters
+                leader = self._quorum.transition_to_leader(self.log.end_offset, now)
+                batch = leader_change_batch(self.local.id, self.voters.ids, granting_voters, now.wall_ms)
+                self._append_as_leader(leader, [batch], now)
+
+    def _transition_after_election_lost(self, state: Prospective, now: Now) -> None:
+        """Return to the leader that was known, or look for one (`prospectiveTransitionAfterElectionLost`)."""
+        if self.voters.get(state.leader_id) is not None and state.leader_id != self.local.id:
+            self._quorum.transition_to_follower(state.epoch, state.leader_id, now)
+        else:
+            self._quorum.transition_to_unattached(Trigger.ELECTION_LOST, state.epoch, state.leader_id, now)
+
+    # Log and high watermark
+
+    def _append_as_leader(self, state: Leader, batches: Sequence[bytes], now: Now) -> None:
+        for batch in batches:
+            self.log.append_as_leader(batch, state.epoch, now.wall_ms)
+        self.log.flush()
+        if state.update_local_state(self.log.end_offset):
+            self._update_high_watermark(state.high_watermark)
+        self._complete_delayed_fetches(now)
+
+    def _update_high_watermark(self, offset: int) -> None:
+        """Adopt the high watermark of the leader as far as this log reaches."""
+        self._leader_high_watermark = max(offset, self._leader_high_watermark)
+        offset = min(offset, self.log.end_offset)
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            self._effects.append(HighWatermarkAdvanced(offset))
+
+    # Requests: elections
+
+    def _handle_request(self, caller: Any, request: Request, now: Now) -> Response | None:
+        """Return the response; null if it is sent later."""
+        if request.cluster_id not in {"", self.cluster_id}:
+            return _RESPONSES[type(request)](top_level_error=ErrorCode.inconsistent_cluster_id)
+        try:
+            match request:
+                case VoteRequest():
+                    return self._handle_vote_request(request, now)
+                case BeginQuorumEpochRequest():
+                    return self._handle_begin_quorum_epoch_request(request, now)
+                case EndQuorumEpochRequest():
+                    return self._handle_end_quorum_epoch_request(request, now)
+                case FetchRequest():
+                    return self._handle_fetch_request(caller, request, now)
+                case FetchSnapshotRequest():
+                    return self._handle_fetch_snapshot_request(request, now)
+        except InconsistentMessageError:
+            state = self.state
+            return _RESPONSES[type(request)](state.leader_id, state.epoch, error=ErrorCode.invalid_request)
+
+    def _handle_vote_request(self, request: VoteRequest, now: Now) -> VoteResponse:
+        """Vote, or report whether this node would (KIP-595; `pre_vote`: KIP-996)."""
+        last, epoch = request.last, request.replica_epoch
+        # A candidate's epoch is new to its log; a prospective node may have records of the epoch that it is still in.
+        is_illegal = last.epoch > epoch if request.pre_vote else last.epoch >= epoch
+        if is_illegal or min(last) < 0:
+            return self._vote_response(ErrorCode.invalid_request)
+        error = self._validate_voter_only_request(request.replica, epoch)
+        if error is not ErrorCode.none:
+            return self._vote_response(error)
+        if epoch > self.state.epoch:
+            self._quorum.maybe_transition(epoch, NO_LEADER, now)
+        if not self._is_valid_voter_key(request.voter):
+            return self._vote_response(ErrorCode.invalid_voter_key)
+        is_granted = self._quorum.can_grant_vote(
+            request.replica, is_log_up_to_date=self.log.is_behind_or_equal(last), is_pre_vote=request.pre_vote
+        )
+        if is_granted and not request.pre_vote:
+            self._quorum.add_voted_state(request.replica, now)
+        return self._vote_response(ErrorCode.none, is_granted=is_granted)
+
+    def _vote_response(self, error: ErrorCode, *, is_granted: bool = False) -> VoteResponse:
+        return VoteResponse(self.state.leader_id, self.state.epoch, is_granted, error)
+
+    def _handle_begin_quorum_epoch_request(
+        self, request: BeginQuorumEpochRequest, now: Now
+    ) -> BeginQuorumEpochResponse:
+        """Follow the leader that was elected (KIP-595; the voter's key: KIP-853)."""
+        error = self._validate_voter_only_request(ReplicaKey(request.leader_id), request.leader_epoch)
+        if error is ErrorCode.none:
+            self._quorum.maybe_transition(request.leader_epoch, request.leader_id, now)
+            if not self._is_valid_voter_key(request.voter):
+                error = ErrorCode.invalid_voter_key
+        return BeginQuorumEpochResponse(self.state.leader_id, self.state.epoch, error)
+
+    def _handle_end_quorum_epoch_request(self, request: EndQuorumEpochRequest, now: Now) -> EndQuorumEpochResponse:
+        """Begin an election soon, the earlier the better this node's log is (KIP-595)."""
+        error = self._validate_voter_only_request(ReplicaKey(request.leader_id), request.leader_epoch)
+        if error is ErrorCode.none:
+            self._quorum.maybe_transition(request.leader_epoch, request.leader_id, now)
+            if isinstance(self.state, Follower) and self.state.leader_id == request.leader_id:
+                backoff_ms = self._end_epoch_election_backoff_ms(request.preferred_candidates)
+                self.state.fetch_deadline_ms = now.monotonic_ms + backoff_ms
+        return EndQuorumEpochResponse(self.state.leader_id, self.state.epoch, error)
+
+    def _end_epoch_election_backoff_ms(self, candidates: tuple[ReplicaKey, ...]) -> int:
+        """Return 0 for the first preferred candidate; each further one waits twice as long as the one before."""
+        longest_ms = self.config.election_backoff_max_ms
+        position = next((at for at, key in enumerate(candidates) if key.matches(self.local)), len(candidates))
+        if position == 0 and candidates:
+            return 0
+        if position >= len(candidates):
+            return longest_ms
+        return min(longest_ms, (longest_ms >> (len(candidates) - 1)) << (position - 1))
+
+    def _validate_voter_only_request(self, sender: ReplicaKey, epoch: int) -> ErrorCode:
+        """Reject an older epoch, and a sender that is not a voter.
+
+        Since KIP-853 Kafka accepts any sender, because it may have become a voter. Here the voters are static: as
+        before KIP-853, the vote and the epoch of another node have no effect.
+        """
+        if epoch < self.state.epoch:
+            return ErrorCode.fenced_leader_epoch
+        if sender.id < 0:
+            return ErrorCode.invalid_request
+        voter = self.voters.get(sender.id)
+        is_voter = voter is not None and (sender.directory_id is None or voter.key.matches(sender))
+        return ErrorCode.none if is_voter else ErrorCode.inconsistent_voter_set
+
+    def _is_valid_voter_key(self, voter: ReplicaKey) -> bool:
+        return voter.id < 0 or voter.matches(self.local)
+
+    # Requests: replication
+
+    def _validate_leader_only_request(self, epoch: int) -> ErrorCode:
+        if epoch < self.state.epoch:
+            return ErrorCode.fenced_leader_epoch
+        if epoch > self.state.epoch:
+            return ErrorCode.unknown_leader_epoch
+        return ErrorCode.none if isinstance(self.state, Leader) else ErrorCode.not_leader_or_follower
+
+    def _handle_fetch_request(self, caller: Any, request: FetchRequest, now: Now) -> FetchResponse | None:
+        """Return records, or delay the response until there are any (KIP-595, KIP-1166)."""
+        if (
+            min(request.max_wait_ms, request.fetch_offset, request.last_fetched_epoch) < 0
+            or request.last_fetched_epoch > request.current_leader_epoch
+        ):
+            return self._fetch_error(ErrorCode.invalid_request)
+        response = self._try_complete_fetch_request(request, now)
+        is_complete = (
+            response.error is not ErrorCode.none
+            or response.records
+            or response.diverging
+            or response.snapshot_id
+            or request.high_watermark < response.high_watermark
+        )
+        if is_complete or request.max_wait_ms == 0:
+            return response
+        deadline_ms = now.monotonic_ms + request.max_wait_ms
+        self._delayed_fetches.append(_DelayedFetch(caller, request, response, deadline_ms))
+        return None
+
+    def _try_complete_fetch_request(self, request: FetchRequest, now: Now) -> FetchResponse:
+        """Return what the log has: the snapshot to fetch first (KIP-630), the divergence (KIP-595), or records."""
+        error = self._validate_leader_only_request(request.current_leader_epoch)
+        if error is not ErrorCode.none:
+            return self._fetch_error(error)
+        state, log = self.state, self.log
+        assert isinstance(state, Leader)
+        end = request.fetch_offset, request.last_fetched_epoch
+        records = b""
+        diverging = None
+        snapshot_id = log.snapshot_for(*end)
+        if snapshot_id is None:
+            diverging = log.divergence_of(*end)
+        if snapshot_id is None and diverging is None:
+            records = log.read(request.fetch_offset, request.max_bytes)
+            if state.update_replica_state(request.replica, request.fetch_offset, now):
+                self._update_high_watermark(state.high_watermark)
+                self._complete_delayed_fetches(now)
+        return FetchResponse(
+            leader_id=self.state.leader_id,
+            leader_epoch=self.state.epoch,
+            high_watermark=state.high_watermark,
+            log_start_offset=log.start_offset,
+            diverging=diverging,
+            snapshot_id=snapshot_id,
+            records=records,
+        )
+
+    def _fetch_error(self, error: ErrorCode) -> FetchResponse:
+        return FetchResponse(leader_id=self.state.leader_id, leader_epoch=self.state.epoch, error=error)
+
+    def _complete_delayed_fetches(self, now: Now) -> None:
+        """Respond to every fetch that waits: the log has grown, or the high watermark has advanced."""
+        delayed, self._delayed_fetches = self._delayed_fetches, []
+        for fetch in delayed:
+            response = self._try_complete_fetch_request(fetch.request, now)
+            self._effects.append(SendResponse(fetch.caller, response))
+
+    def _expire_delayed_fetches(self, now: Now) -> None:
+        for fetch in [fetch for fetch in self._delayed_fetches if fetch.deadline_ms <= now.monotonic_ms]:
+            self._delayed_fetches.remove(fetch)
+            self._effects.append(SendResponse(fetch.caller, fetch.response))
+
+    def _handle_fetch_snapshot_request(self, request: FetchSnapshotRequest, now: Now) -> FetchSnapshotResponse:
+        """Return a part of a snapshot (KIP-630)."""
+        snapshots, snapshot_id, position = self.log.snapshots, request.snapshot_id, request.position
+        error = self._validate_leader_only_request(request.current_leader_epoch)
+        size = 0
+        if error is ErrorCode.none and snapshot_id not in snapshots:
+            error = ErrorCode.snapshot_not_found
+        if error is ErrorCode.none:
+            size = snapshots.size(snapshot_id)
+            if not 0 <= position < size:
+                error = ErrorCode.position_out_of_range
+        if error is not ErrorCode.none:
+            return FetchSnapshotResponse(self.state.leader_id, self.state.epoch, error=error)
+        assert isinstance(self.state, Leader)
+        self.state.update_check_quorum(request.replica, now)
+        data = snapshots.read(snapshot_id, position, request.max_bytes)
+        return FetchSnapshotResponse(self.state.leader_id, self.state.epoch, snapshot_id, size, position, data)
+
+    # Responses
+
+    def _handle_response(self, voter_id: int, request: Request, response: Response, now: Now) -> bool:
+        """Return whether the response was handled; otherwise the node backs off from that voter."""
+        if response.top_level_error is not ErrorCode.none:
+            return False
+        state = self.state
+        if not self._is_of_this_epoch(request, response, now):
+            return self.state is not state
+        match response:
+            case VoteResponse():
+                self._handle_vote_response(voter_id, response, now)
+            case BeginQuorumEpochResponse():
+                pass
+            case EndQuorumEpochResponse():
+                if isinstance(self.state, Resigned):
+                    self.state.unacknowledged.discard(voter_id)
+            case FetchResponse():
+                self._handle_fetch_response(response, now)
+            case FetchSnapshotResponse():
+                return self._handle_fetch_snapshot_response(response, now)
+        return True
+
+    def _is_of_this_epoch(self, request: Request, response: Response, now: Now) -> bool:
+        """Adopt epoch and leader of a response, and return whether the rest applies (`maybeHandleCommonResponse`)."""
+        error, epoch = response.error, response.leader_epoch
+        if epoch < self.state.epoch or error is ErrorCode.unknown_leader_epoch:
+            return False
+        if epoch > self.state.epoch or error in _EPOCH_ERRORS:
+            self._quorum.maybe_transition(epoch, response.leader_id, now)
+            return False
+        if response.leader_id != NO_LEADER:
+            self._quorum.maybe_transition(epoch, response.leader_id, now)
+        if error is ErrorCode.invalid_request:
+            raise InconsistentMessageError(f"INVALID_REQUEST for {type(request).__name__}")
+        return error is ErrorCode.none or isinstance(response, FetchSnapshotResponse)
+
+    def _handle_vote_response(self, voter_id: int, response: VoteResponse, now: Now) -> None:
+        state = self.state
+        if isinstance(state, Prospective | Candidate):
+            state.election.record_vote(voter_id, is_granted=response.vote_granted)
+            self._maybe_transition_forward(now)
+            if isinstance(state, Prospective) and state.election.is_vote_rejected:
+                self._transition_after_election_lost(state, now)
+
+    def _follower_state(self) -> Follower:
+        if not isinstance(self.state, Follower):
+            raise InconsistentMessageError(f"records for a node that is {self.state.role.value}")
+        return self.state
+
+    def _handle_fetch_response(self, response: FetchResponse, now: Now) -> None:
+        """Truncate (KIP-595), fetch a snapshot first (KIP-630), or append."""
+        state, log = self._follower_state(), self.log
+        if response.diverging is not None:
+            if response.diverging.offset < self.high_watermark:
+                raise InconsistentMessageError(
+                    f"truncation to {response.diverging.offset}, below the high watermark {self.high_watermark}"
+                )
+            log.truncate_to_end_of(response.diverging, now.wall_ms)
+            self._trace(QuorumLogTruncated(log.end_offset))
+        elif response.snapshot_id is not None:
+            state.snapshot_id = response.snapshot_id
+            state.snapshot.clear()
+        else:
+            log.append_as_follower(response.records, state.epoch, now.wall_ms)
+            log.flush()
+            self._update_high_watermark(response.high_watermark)
+        self._reset_fetch_timeout(state, now)
+
+    def _handle_fetch_snapshot_response(self, response: FetchSnapshotResponse, now: Now) -> bool:
+        state = self._follower_state()
+        if response.error in {ErrorCode.snapshot_not_found, ErrorCode.position_out_of_range}:
+            state.snapshot_id = None  # the leader has removed it; the next fetch returns the id of another one
+        elif response.error is not ErrorCode.none or response.snapshot_id is None:
+            return False
+        elif (response.snapshot_id, response.position) != (state.snapshot_id, len(state.snapshot)):
+            raise InconsistentMessageError(
+                f"bytes from {response.position} of snapshot {response.snapshot_id}, which were not requested"
+            )
+        else:
+            state.snapshot += response.data
+            if len(state.snapshot) == response.size:
+                self._install_snapshot(response.snapshot_id, bytes(state.snapshot), now)
+                state.snapshot_id = None
+                state.snapshot.clear()
+        self._reset_fetch_timeout(state, now)
+        return True
+
+    def _install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now: Now) -> None:
+        """Replace the log by a snapshot that is fetched to its end."""
+        self.log.install_snapshot(snapshot_id, data, now.wall_ms)
+        self._trace(SnapshotFetched(snapshot_id.offset))
+        self._effects.append(SnapshotInstalled(snapshot_id))
+        self._update_high_watermark(snapshot_id.offset)
+
+    def _reset_fetch_timeout(self, state: Follower, now: Now) -> None:
+        state.has_fetched = True
+        state.fetch_deadline_ms = self._quorum.fetch_deadline_ms(now)
+
+    # Periodic actions and timeouts
+
+    def poll(self, now: Now) -> None:
+        """Do what is due in the current state; called at `deadline_ms`, and after every other input."""
+        self._expire_delayed_fetches(now)
+        unresponsive = self.request_manager.expire(now.monotonic_ms)
+        state = None
+        while state is not self.state:
+            state = self.state
+            self._poll_current_state(state, unresponsive, now)
+        deadlines = [self._state_deadline_ms(), *(fetch.deadline_ms for fetch in self._delayed_fetches)]
+        if self.request_manager.deadline_ms is not None:
+            deadlines.append(self.request_manager.deadline_ms)
+        self.deadline_ms = deadline_ms if (deadline_ms := min(deadlines)) < NEVER_MS else None
+
+    def _state_deadline_ms(self) -> int:
+        state = self.state
+        match state:
+            case Leader():
+                return state.deadline_ms
+            case _ if self.is_shutting_down:
+                return NEVER_MS
+            case Follower():
+                return state.fetch_deadline_ms
+        return state.election_deadline_ms
+
+    def _poll_current_state(self, state: State, unresponsive: tuple[int, ...], now: Now) -> None:
+        match state:
+            case Unattached():
+                self._poll_unattached(state, now)
+            case Prospective() | Candidate():
+                self._poll_nominee(state, now)
+            case Follower():
+                self._poll_follower(state, unresponsive, now)
+            case Leader():
+                self._poll_leader(state, now)
+            case Resigned():
+                self._poll_resigned(state, now)
+
+    def _poll_unattached(self, state: Unattached, now: Now) -> None:
+        if self.is_shutting_down:
+            return
+        if now.monotonic_ms >= state.election_deadline_ms:
+            self._transition_to_prospective(Trigger.ELECTION_TIMEOUT, now)
+        else:
+            self._maybe_send_fetch_to_any_voter(now)
+
+    def _poll_nominee(self, state: Prospective | Candidate, now: Now) -> None:
+        if now.monotonic_ms >= state.election_deadline_ms and not self.is_shutting_down:
+            if isinstance(state, Prospective):
+                self._transition_after_election_lost(state, now)
+            else:
+                self._transition_to_prospective(Trigger.ELECTION_TIMEOUT, now)
+        elif not state.election.is_vote_rejected:
+            is_pre_vote = isinstance(state, Prospective)
+            for voter_id in state.election.unrecorded_voters:
+                voter = self.voters.key_of(voter_id)
+                request = VoteRequest(self.cluster_id, voter, self.local, state.epoch, self.log.end, is_pre_vote)
+                self._maybe_send_request(voter_id, request, now)
+
+    def _poll_follower(self, state: Follower, unresponsive: tuple[int, ...], now: Now) -> None:
+        if self.is_shutting_down:
+            return
+        if now.monotonic_ms >= state.fetch_deadline_ms:
+            if self._quorum.is_voter:
+                self._transition_to_prospective(Trigger.FETCH_TIMEOUT, now)
+            else:
+                trigger = Trigger.OBSERVER_FETCH_TIMEOUT
+                self._quorum.transition_to_unattached(trigger, state.epoch, state.leader_id, now)
+        elif state.leader_id in unresponsive or self.request_manager.is_backing_off(state.leader_id):
+            self._maybe_send_fetch_to_any_voter(now)
+        elif not self.request_manager.has_any_inflight_request:
+            self._maybe_send_request(state.leader_id, self._build_fetch_request(state), now)
+
+    def _poll_leader(self, state: Leader, now: Now) -> None:
+        if self.is_shutting_down or state.has_check_quorum_expired(now):
+            self._quorum.transition_to_resigned(now)
+        elif now.monotonic_ms >= state.begin_quorum_epoch_deadline_ms:
+            for voter_id in state.non_fetching_voters(now):
+                voter = self.voters.key_of(voter_id)
+                request = BeginQuorumEpochRequest(self.cluster_id, voter, self.local.id, state.epoch)
+                self._maybe_send_request(voter_id, request, now)
+            state.begin_quorum_epoch_deadline_ms = now.monotonic_ms + self.config.begin_quorum_epoch_timeout_ms
+
+    def _poll_resigned(self, state: Resigned, now: Now) -> None:
+        if now.monotonic_ms >= state.election_deadline_ms and not self.is_shutting_down:
+            if state.epoch < MAX_EPOCH:
+                self._quorum.transition_to_unattached(Trigger.ELECTION_TIMEOUT, state.epoch + 1, NO_LEADER, now)
+            else:
+                state.election_deadline_ms = NEVER_MS  # no epoch follows
+            return
+        request = EndQuorumEpochRequest(self.cluster_id, self.local.id, state.epoch, state.preferred_successors)
+        for voter_id in sorted(state.unacknowledged):
+            self._maybe_send_request(voter_id, request, now)
+
+    def _maybe_send_request(self, voter_id: int, request: Request, now: Now) -> None:
+        """Send a request if none is in flight to the voter, and it is not backed off from."""
+        if self.request_manager.is_ready(voter_id):
+            request_id = self.request_manager.on_request_sent(voter_id, request, now.monotonic_ms)
+            self._effects.append(SendRequest(request_id, voter_id, request))
+
+    def _maybe_send_fetch_to_any_voter(self, now: Now) -> None:
+        """Fetch from one voter after the other, beginning with a random one, to learn the leader."""
+        others = self._quorum.other_voters
+        if not others or self.request_manager.has_any_inflight_request:
+            return
+        first = self._random_below(len(others))
+        for voter_id in others[first:] + others[:first]:
+            if self.request_manager.is_ready(voter_id):
+                self._maybe_send_request(voter_id, self._build_fetch_request(self.state), now)
+                return
+
+    def _build_fetch_request(self, state: State) -> Request:
+        config = self.config
+        if isinstance(state, Follower) and state.snapshot_id is not None:
+            part = state.snapshot_id, len(state.snapshot), config.fetch_max_bytes
+            return FetchSnapshotRequest(self.cluster_id, self.local, state.epoch, *part)
+        end = self.log.end
+        limits = config.fetch_max_wait_ms, config.fetch_max_bytes
+        return FetchRequest(
+            self.cluster_id, self.local, state.epoch, end.offset, end.epoch, *limits, self.high_watermark
+        )
