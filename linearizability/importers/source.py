@@ -14,13 +14,18 @@ from linearizability.history.files import check_regular
 GZIP_MAGIC: Final = b"\x1f\x8b"
 LINE_BYTES_MAX: Final = 256 * 2**20
 """A whole history may be one line of JSON."""
+UNPACKED_BYTES_MAX: Final = 2**30
+"""Limit for a compressed file: an import holds all rows in memory, and a few kilobytes may unpack to any size."""
 SHOWN_MAX: Final = 80
 """So much of a bad line is shown."""
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Each line with its number, from 1. Raises HistoryError for what cannot be read or is not UTF-8."""
-    number = 0
+    """Yield each line with its number, from 1.
+
+    Raises HistoryError for a file that cannot be read, is not UTF-8, or unpacks to more than UNPACKED_BYTES_MAX.
+    """
+    number = unpacked = 0
     check_regular(path)
     try:
         with path.open("rb") as file:
@@ -29,6 +34,10 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(iter(partial(lines.readline, LINE_BYTES_MAX + 1), b""), start=1):
                 if len(line) > LINE_BYTES_MAX:
                     raise bad_line(path, number, f"longer than {LINE_BYTES_MAX} bytes")
+                unpacked += len(line)
+                if compressed and unpacked > UNPACKED_BYTES_MAX:
+                    what = f"the compressed file unpacks to more than {UNPACKED_BYTES_MAX} bytes"
+                    raise bad_line(path, number, f"{what}; unpack it yourself to have all of it judged")
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise bad_line(path, number, f"not UTF-8: {error.reason}") from None

@@ -72,14 +72,21 @@ def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
 
 
 def draft_folder(final: Path) -> Path:
-    """A new folder for a layout that is being made, with a place for runs. What killed processes have left goes."""
+    """Create a folder for a layout that is being made, with a place for runs: beside the tables, or in TMPDIR.
+
+    Drafts that killed processes have left in either place are removed.
+    """
     _remove_abandoned(final)
     folder = _of_this_process(final)
     try:
         folder.mkdir()
     except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="kafkatrial-shards-"))
-    (folder / SPILL_FOLDER).mkdir()
+        elsewhere = Path(tempfile.gettempdir(), "kafkatrial-shards")
+        _remove_abandoned(elsewhere)
+        folder = _of_this_process(elsewhere)
+    with removed_on_error(folder):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        (folder / SPILL_FOLDER).mkdir()
     return folder
 
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pytest
 from fixtures.targets.target import NotInstalledError, TargetError
 from kafkatrial.errors import KNOWN_ERRORS, UsageError, exit_code_of, report
 from kafkatrial.exit_codes import ExitCode
+from linearizability.history.errors import HistoryNotWrittenError
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,6 +89,18 @@ def test_a_full_disk_behind_another_error_is_found(tmp_path, capsys):
     except ValueError as error:
         report(error, tmp_path)
     assert f"no space is left in {tmp_path}; " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [HistoryNotWrittenError, RuntimeError])
+def test_a_full_disk_that_cannot_be_found_is_not_guessed(tmp_path, monkeypatch, capsys, kind):
+    """The message of a known error names its directory; of any other error only that a disk is full is known."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 40))
+    error = kind("/data/run: cannot lay the history out: no space")
+    error.__context__ = full(tmp_path)
+    assert report(error, tmp_path) == ExitCode.INTERNAL
+    known = kind is HistoryNotWrittenError
+    expected = str(error) if known else "no space is left on a device; free some, or name another directory"
+    assert capsys.readouterr().err == f"kafkatrial: {expected}\n"
 
 
 def test_no_temporary_directory_is_one_line(capsys):

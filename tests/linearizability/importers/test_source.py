@@ -1,4 +1,4 @@
-"""Lines of foreign files have a bounded length."""
+"""Lines of foreign files have a bounded length, and compressed files a bounded size."""
 
 import gzip
 
@@ -16,3 +16,15 @@ def test_a_line_without_an_end_is_not_read_into_memory(tmp_path, monkeypatch, pa
     (tmp_path / "long").write_bytes(pack(b"x\n" + b"y" * 101))
     with pytest.raises(HistoryError, match="long, line 2: longer than 100 bytes"):
         list(source.read_lines(tmp_path / "long"))
+
+
+def test_a_compressed_file_is_unpacked_up_to_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "UNPACKED_BYTES_MAX", 100)
+    lines = b"x" * 9 + b"\n"
+    (tmp_path / "plain").write_bytes(lines * 11)
+    assert len(list(source.read_lines(tmp_path / "plain"))) == 11
+    (tmp_path / "small.gz").write_bytes(gzip.compress(lines * 10))
+    assert len(list(source.read_lines(tmp_path / "small.gz"))) == 10
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(lines * 11))
+    with pytest.raises(HistoryError, match=r"bomb\.gz, line 11: the compressed file unpacks to more than 100 bytes"):
+        list(source.read_lines(tmp_path / "bomb.gz"))

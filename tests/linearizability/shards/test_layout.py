@@ -181,7 +181,9 @@ print(check.judge(Path({str(run)!r})).verdict)
 
 def test_layout_where_nothing_can_be_written_is_made_elsewhere_and_removed(run, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "elsewhere"))
-    (tmp_path / "elsewhere").mkdir()
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (tmp_path / "elsewhere" / f"kafkatrial-shards.{socket.gethostname()}.{dead.pid}.00ff").mkdir(parents=True)
     expected, history = judge(run), open_history(run)
     monkeypatch.setattr("linearizability.shards.laying_out.layout_folder", lambda _: tmp_path / "absent" / "_shards")
     assert engine.judge_in_shards(history, run_here) == expected
