@@ -22,12 +22,12 @@ from pathlib import Path
 from kio.schema.create_topics.v7 import request as create_topics
 from kio.schema.produce.v9 import request as produce
 
-from chaos.faults import Isolate, Kill, Pause, Role, Timed
 from chaos.simulation.run import run
 from chaos.simulation.seeds import trial_of_seed
 from chaos.trial import Consumer, Poll, Producer, SendBatches, Topic, Trial
 from fixtures.clients.raw import encode_request
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
+from fixtures.faults import Isolate, Kill, Pause, Role, Timed
 from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import SimulatedCluster
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Final
 
 import chaos.targets  # noqa: F401  registers the simulation
-from chaos.faults import Timed
-from chaos.live_faults import LiveFault
 from chaos.simulation.computing_time import EndlessTrialError, bounded
 from chaos.simulation.seeding import seeded
 from chaos.trial.saved import SavedTrial
@@ -21,6 +19,7 @@ from conformance.concurrent.replay import judged_script
 from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
 from conformance.concurrent.saved import RequirementTrial
 from conformance.targets import starts_nodes
+from fixtures.faults import Timed
 from fixtures.targets.catalogue import parse_target
 from linearizability.history.saving import save as save_history
 from linearizability.judgement import Verdict
@@ -83,7 +82,7 @@ def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
     from chaos.simulation.work import ENDLESS
 
     for timed in trial.schedule:
-        if isinstance(timed.fault, LiveFault):
+        if not timed.fault.is_simulated:
             raise TrialNotApplicableError(f"the simulation has no fault {timed.fault!r}; name a target of processes")
     known, unknown = _known_properties(trial)
     try:

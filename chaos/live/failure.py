@@ -64,7 +64,7 @@ import kafkatrial.suite
 
 kafkatrial.suite.activate()
 
-from chaos.faults import *
+from fixtures.faults import *
 from chaos.live.failure import run_program
 from chaos.trial import *
 

@@ -7,13 +7,29 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from chaos.fault_words import FileKind, Held, Role
-from chaos.faults import Fault, Isolate, Kill, Pause, RestartWith, Timed
-from chaos.live_faults import CutShort, HoldRequests, LimitMemory, Refuse, Slice, StaleCopy, Starve, Upgrade
 from chaos.simulation.choice import chosen
 from chaos.simulation.fault_moves import Group, ends, keeps, nodes, one, replicas
 from chaos.simulation.fault_strategies import FAULT_KINDS, SIMULATED_KINDS, schedules_of
 from chaos.simulation.shape import Shape
+from fixtures.faults import (
+    AnyFault,
+    CutShort,
+    FileKind,
+    Held,
+    HoldRequests,
+    Isolate,
+    Kill,
+    LimitMemory,
+    Pause,
+    Refuse,
+    RestartWith,
+    Role,
+    Slice,
+    StaleCopy,
+    Starve,
+    Timed,
+    Upgrade,
+)
 
 _FROM_FOLLOWERS: Final = ((1,), (1, 23))
 """Fetch, alone or with OffsetForLeaderEpoch."""
@@ -89,7 +105,7 @@ def _upgrades(shape: Shape) -> SearchStrategy[Group]:
 
 def _lasting(shape: Shape) -> SearchStrategy[Group]:
     """What takes one node away from everybody."""
-    gone: SearchStrategy[Fault] = chosen(
+    gone: SearchStrategy[AnyFault] = chosen(
         st.builds(Kill, nodes(shape)),
         st.builds(Pause, nodes(shape)),
         st.builds(Isolate, nodes(shape), st.just(True), keeps()),

@@ -1,47 +1,75 @@
-"""An administrator's requests to a cluster in trouble, beside whatever else is done to it."""
+"""Requests of an administrator to a live cluster with faults, beside whatever else happens to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.answers import Answer
 from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
-from fixtures.clients.recorded_admin import RecordedAdminClient
+from fixtures.clients.recorded_admin import Election, RecordedAdminClient
 from fixtures.clients.stage import Event, Task
+from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError
 
-Ask = Callable[[RecordedAdminClient], Answer]
-_ANSWER_TIMEOUT_S: Final = 3.0
-_AGAIN_S: Final = 0.3
+Request = Callable[[RecordedAdminClient], Answer]
+_RESPONSE_TIMEOUT_S: Final = 3.0
+_ELECTION_TIMEOUT_MS: Final = 3_000
+_RETRY_BACKOFF_S: Final = 0.3
 _ATTEMPTS_MAX: Final = 60
-"""Of a request that has to be heard: half a minute at least, beside what each takes."""
-_UNHEARD: Final = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT, "NOT_CONTROLLER", "UNSUPPORTED_API"})
+"""Of a request that must succeed: half a minute at least, beside what each takes."""
+_NOT_RECEIVED: Final = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT, "NOT_CONTROLLER", "UNSUPPORTED_API"})
 
 
-class Administration:
-    """Asks whichever node answers, each request from a task of its own.
+class LiveAdministration:
+    """`Administration` of a live cluster: sends each request to any node that responds, from a task of its own.
 
-    :param cancelled: nothing is asked any more that can be left out.
+    :param cancelled: once it is set, requests that may be left out are not sent.
     """
 
-    def __init__(self, surroundings: Surroundings, cancelled: Event) -> None:
+    records_unclean_elections: Final = False
+
+    def __init__(self, target: MembershipControl, surroundings: Surroundings, cancelled: Event) -> None:
+        self._target = target
         self._surroundings = surroundings
         self._cancelled = cancelled
+        self._founders = len(surroundings.target.nodes)
         self._tasks: list[Task] = []
 
-    def ask(self, request: Ask) -> Task:
-        """Ask one node after the other until somebody answers, each once. What is returned is done then."""
-        self._tasks.append(self._surroundings.target.stage.start(lambda: self._ask_everyone(request)))
-        return self._tasks[-1]
+    def alter_topic(self, name: str, value: str) -> None:
+        """Set a property of the topic."""
+        self._send(lambda client: client.alter_topic(self._surroundings.topic, name, value))
 
-    def beside(self, action: Callable[[], object]) -> None:
-        """Do something that takes its time, and may not succeed: a broker does not join a cluster that is broken."""
-        self._tasks.append(self._surroundings.target.stage.start(lambda: _done(action)))
+    def reset_topic(self, name: str) -> None:
+        """Delete a property of the topic; retry, but not indefinitely, until that succeeds."""
+        self._start(lambda: self._retry(lambda client: client.alter_topic(self._surroundings.topic, name, None)))
 
-    def insist(self, request: Ask) -> None:
-        """Ask until it is granted, whatever happens meanwhile; what cannot be taken back is not waited for for ever."""
-        self._tasks.append(self._surroundings.target.stage.start(lambda: self._insist(request)))
+    def elect(self, *, unclean: bool) -> None:
+        """Send ElectLeaders for the first partition."""
+        topic, election = self._surroundings.topic, Election.UNCLEAN if unclean else Election.PREFERRED
+        self._send(lambda client: client.elect_leaders(topic, 0, election, timeout_ms=_ELECTION_TIMEOUT_MS))
+
+    def reassign(self, replicas: Sequence[int]) -> None:
+        """Reassign the first partition."""
+        self._send(lambda client: client.reassign(self._surroundings.topic, 0, replicas))
+
+    def unregister(self, node: int) -> Callable[[], object]:
+        """Send UnregisterBroker; return a function that waits until it was responded to or given up."""
+        return self._send(lambda client: client.unregister_broker(node)).result
+
+    def next_broker(self, wanted: int) -> int | None:
+        """Return the next id, whatever is wanted. One broker is enough to move replicas to, and a start takes long."""
+        nodes = [node.id for node in self._surroundings.target.nodes]
+        return None if len(nodes) > self._founders else max(nodes) + 1
+
+    def add_broker(self, node: int) -> None:
+        """Start a broker, which may not succeed: a broker does not join a cluster that is broken."""
+
+        def add() -> None:
+            with suppress(TargetError):
+                self._target.add_broker()
+
+        self._start(add)
 
     def finish(self) -> None:
         """Wait for what is under way."""
@@ -49,26 +77,29 @@ class Administration:
             task.result()
         self._tasks.clear()
 
-    def _ask_everyone(self, request: Ask) -> None:
+    def _start(self, action: Callable[[], None]) -> Task:
+        self._tasks.append(self._surroundings.target.stage.start(action))
+        return self._tasks[-1]
+
+    def _send(self, request: Request) -> Task:
+        """Send a request to one node after the other until one responds, once to each. The task is done then."""
+        return self._start(lambda: self._send_to_any(request))
+
+    def _send_to_any(self, request: Request) -> None:
         for node in self._surroundings.target.nodes:
-            if self._cancelled.is_set() or self._ask(node.id, request) not in _UNHEARD:
+            if self._cancelled.is_set() or self._error_of(node.id, request) not in _NOT_RECEIVED:
                 return
 
-    def _insist(self, request: Ask) -> None:
+    def _retry(self, request: Request) -> None:
         for _ in range(_ATTEMPTS_MAX):
             for node in self._surroundings.target.nodes:
-                if self._ask(node.id, request) is None:
+                if self._error_of(node.id, request) is None:
                     return
-            self._surroundings.target.transport.sleep(_AGAIN_S)
+            self._surroundings.target.transport.sleep(_RETRY_BACKOFF_S)
 
-    def _ask(self, node: int, request: Ask) -> str | None:
-        client = self._surroundings.raw_client(node, timeout_s=_ANSWER_TIMEOUT_S)
+    def _error_of(self, node: int, request: Request) -> str | None:
+        client = self._surroundings.raw_client(node, timeout_s=_RESPONSE_TIMEOUT_S)
         try:
             return request(client).error
         finally:
             client.client.close()
-
-
-def _done(action: Callable[[], object]) -> None:
-    with suppress(TargetError):
-        action()

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.faults import Unregister
 from chaos.live.clients import clients_of, write_ends
 from chaos.live.injector import BreakableTarget, Injected, Injector
 from chaos.live.report import Report, Worked, report_of
@@ -24,6 +23,7 @@ from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
 from conformance.concurrent.script import Phase, TopicSettings
 from conformance.concurrent.surroundings import Replicas, Surroundings
+from fixtures.faults import Unregister
 from fixtures.targets.replica_logs import Divergence, find_divergences
 from fixtures.targets.target import Capability, Target
 from linearizability.anomalies.healing import Schedule

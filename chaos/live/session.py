@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.faults import Fault
 from chaos.live.abilities import needs_of, refusals
 from chaos.live.injector import Injected
 from chaos.live.report import Report
@@ -13,6 +12,7 @@ from chaos.live.run import LiveTarget, run_round
 from chaos.trial import Trial
 from conformance.concurrent.surroundings import ScriptNotRunError
 from fixtures.disk.kinds import DiskKind
+from fixtures.faults import AnyFault
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.controls import ProcessSupervision, ProcessTarget
 from fixtures.targets.residue import residue_of
@@ -28,7 +28,7 @@ class Fitted:
     """
 
     trial: Trial
-    refused: dict[Fault, str]
+    refused: dict[AnyFault, str]
 
 
 def fitted(target: str, trial: Trial, disk: DiskKind | None = None) -> Fitted:

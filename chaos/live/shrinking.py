@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from chaos.faults import Timed
 from chaos.trial import Keyed, OneByOne, Pipelined, Trial
+from fixtures.faults import Timed
 
 _SHORT_MS: Final = 1_000
 """What lasts no longer is not made shorter."""

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from chaos.faults import Node
 from chaos.live.report import Violation
 from chaos.live.sockets import SocketEnvironment, addresses_of
 from chaos.simulation.clients import client
@@ -27,6 +26,7 @@ from conformance.concurrent.script import Phase
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.stage import Event
 from fixtures.clients.topic_ids import topic_id_from_text
+from fixtures.faults import Node
 
 _LOOK_S: Final = 0.02
 _READ_BACK_MS: Final = 60_000

@@ -15,11 +15,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from chaos.faults import Node, Role
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.recorded_admin import RecordedAdminClient
 from fixtures.clients.recorded_group import RecordedGroupClient
 from fixtures.clients.stage import Event, Task
+from fixtures.faults import Node, Role
 
 PERIOD_S: Final = 0.2
 """Between two requests of a kind to a node."""

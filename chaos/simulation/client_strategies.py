@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from chaos.faults import Role
 from chaos.simulation.choice import chosen
 from chaos.simulation.clients.descriptions import SUBJECTS
 from chaos.simulation.shape import Shape
@@ -47,6 +46,7 @@ from chaos.trial import (
     Seek,
     SendBatches,
 )
+from fixtures.faults import Role
 
 T = TypeVar("T")
 

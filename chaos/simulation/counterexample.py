@@ -69,7 +69,7 @@ import kafkatrial.suite
 
 kafkatrial.suite.activate()
 
-from chaos.faults import *
+from fixtures.faults import *
 from chaos.simulation.counterexample import run_program
 from chaos.trial import *
 

@@ -1,6 +1,11 @@
 """Damage to a simulated disk whose node is down, as `fixtures.faults.damage` does it to a real log directory."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 from fixtures.faults.damage import Damage
+from fixtures.targets.target import TargetError
+from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import SimulatedDisk
 
 _GARBAGE = bytes(range(7, 100))
@@ -15,6 +20,33 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 _SIZE_FIELD_END = 12
 _COVERED_FROM = 21
 """In a record batch: where its size has been said, and where what its checksum covers begins."""
+
+
+class SimulatedFiles:
+    """`ReplicaFiles` over simulated disks."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._machines = cluster.machines
+
+    def wipe(self, node: int) -> None:
+        """Delete every topic of a node."""
+        wipe(self._machines[node].disk)
+
+    def damage(self, node: int, topic: str, what: Damage) -> None:
+        """Damage the files of a topic, and checkpoints."""
+        damage(self._machines[node].disk, topic, what)
+
+    def flip_bit(self, node: int, topic: str, suffix: str, per_mille: int) -> None:
+        """Flip a bit in a file of a topic's first partition."""
+        flip_bit(self._machines[node].disk, topic, suffix, per_mille)
+
+    def cut_short(self, node: int, topic: str, suffix: str, per_mille: int) -> None:
+        """Raise `TargetError`."""
+        raise TargetError("the simulation truncates no files at rest")
+
+    def copied(self, node: int, topic: str) -> AbstractContextManager[Callable[[], object]]:
+        """Raise `TargetError`."""
+        raise TargetError("the simulation copies no files")
 
 
 def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:

@@ -6,24 +6,16 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from chaos.faults import (
-    AddBroker,
-    Elect,
-    Fault,
-    HalfOpen,
+from chaos.simulation.choice import chosen
+from chaos.simulation.shape import Shape
+from fixtures.faults import (
+    AnyFault,
     Keeps,
     Listener,
     Node,
-    Reassign,
-    Reset,
     Role,
     Timed,
 )
-from chaos.simulation.choice import chosen
-from chaos.simulation.shape import Shape
-
-_ONCE: Final = (Reset, HalfOpen, Elect, Reassign, AddBroker)
-"""What happens at a moment, and lasts no time."""
 
 Group = tuple[Timed, ...]
 """Faults whose `at_ms` is since the group's begin."""
@@ -78,22 +70,22 @@ def keeps() -> SearchStrategy[Keeps]:
     return st.sampled_from(Keeps)
 
 
-def one(faults: SearchStrategy[Fault]) -> SearchStrategy[Group]:
+def one(faults: SearchStrategy[AnyFault]) -> SearchStrategy[Group]:
     """One fault, for a while."""
     return st.tuples(faults, durations()).map(lambda drawn: (timed(0, *drawn),))
 
 
-def timed(at_ms: int, fault: Fault, for_ms: int) -> Timed:
+def timed(at_ms: int, fault: AnyFault, for_ms: int) -> Timed:
     """A fault that lasts so long, if it lasts at all."""
-    return Timed(at_ms, fault, 0 if isinstance(fault, _ONCE) else for_ms)
+    return Timed(at_ms, fault, 0 if fault.is_momentary else for_ms)
 
 
-def story(*moves: tuple[SearchStrategy[int], SearchStrategy[Fault]]) -> SearchStrategy[Group]:
+def story(*moves: tuple[SearchStrategy[int], SearchStrategy[AnyFault]]) -> SearchStrategy[Group]:
     """Faults one after the other, each a while after the one before."""
     return st.tuples(*(st.tuples(gap, fault, durations()) for gap, fault in moves)).map(_told)
 
 
-def _told(moves: tuple[tuple[int, Fault, int], ...]) -> Group:
+def _told(moves: tuple[tuple[int, AnyFault, int], ...]) -> Group:
     group: list[Timed] = []
     at_ms = 0
     for gap_ms, fault, for_ms in moves:

@@ -3,13 +3,16 @@
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from chaos.faults import (
+from chaos.simulation.choice import chosen
+from chaos.simulation.fault_moves import AT_ONCE, Group, gaps, keeps, listeners, story, timed
+from chaos.simulation.shape import Shape
+from fixtures.faults import (
+    AnyFault,
     Configure,
     Cut,
     Damage,
     DamageDisk,
     Elect,
-    Fault,
     Isolate,
     Keeps,
     Kill,
@@ -25,15 +28,12 @@ from chaos.faults import (
     Timed,
     Wipe,
 )
-from chaos.simulation.choice import chosen
-from chaos.simulation.fault_moves import AT_ONCE, Group, gaps, keeps, listeners, story, timed
-from chaos.simulation.shape import Shape
 
 
 def lonely_leaders(_shape: Shape) -> SearchStrategy[Group]:
     """A leader that its followers cannot fetch from, and that goes down once the ISR has shrunk, or just before."""
     lonely = st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION))
-    ends: SearchStrategy[Fault] = st.sampled_from(
+    ends: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LEADER), PowerCut((Role.LEADER,)), ShutDown(Role.LEADER), Isolate(Role.LEADER), Pause(Role.LEADER))
     )
     return story((AT_ONCE, lonely), (st.integers(0, 6_000), ends))
@@ -41,7 +41,7 @@ def lonely_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
 def successions(_shape: Shape) -> SearchStrategy[Group]:
     """One leader after the other goes down, so that epochs begin at the same offsets (KIP-101, KIP-279)."""
-    ends: SearchStrategy[Fault] = st.sampled_from(
+    ends: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LEADER), PowerCut((Role.LEADER,)), PowerCut((Role.LEADER, Role.FOLLOWER)), ShutDown(Role.LEADER))
     )
     return story((AT_ONCE, ends), (gaps(), ends), (gaps(), ends))
@@ -50,29 +50,29 @@ def successions(_shape: Shape) -> SearchStrategy[Group]:
 def blackouts(_shape: Shape) -> SearchStrategy[Group]:
     """The power goes everywhere, in the middle of work, perhaps twice."""
     after_writes = chosen(st.none(), st.integers(0, 60))
-    blackout: SearchStrategy[Fault] = st.builds(PowerCut, st.just(()), after_writes)
+    blackout: SearchStrategy[AnyFault] = st.builds(PowerCut, st.just(()), after_writes)
     return chosen(story((AT_ONCE, blackout)), story((AT_ONCE, blackout), (gaps(), blackout)))
 
 
 def deposed_leaders(_shape: Shape) -> SearchStrategy[Group]:
     """A leader that does not know of its successor, and whom clients still reach."""
-    deposed: SearchStrategy[Fault] = chosen(
+    deposed: SearchStrategy[AnyFault] = chosen(
         st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), listeners()),
         st.builds(Pause, st.just(Role.LEADER)),
         st.builds(
             Cut, st.just(Role.LEADER), st.just(Role.CONTROLLER), st.booleans(), keeps(), st.just(Listener.CONTROLLER)
         ),
     )
-    again: SearchStrategy[Fault] = st.sampled_from((Kill(Role.LEADER), Elect(), Reset(Role.LEADER, Role.FOLLOWER)))
+    again: SearchStrategy[AnyFault] = st.sampled_from((Kill(Role.LEADER), Elect(), Reset(Role.LEADER, Role.FOLLOWER)))
     return story((AT_ONCE, deposed), (st.integers(500, 12_000), again))
 
 
 def headless(_shape: Shape) -> SearchStrategy[Group]:
     """The controller goes while the leader does."""
-    controller: SearchStrategy[Fault] = st.sampled_from(
+    controller: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.CONTROLLER), Isolate(Role.CONTROLLER), PowerCut((Role.CONTROLLER,)), Pause(Role.CONTROLLER))
     )
-    leader: SearchStrategy[Fault] = st.sampled_from((Kill(Role.LEADER), Isolate(Role.LEADER), ShutDown(Role.LEADER)))
+    leader: SearchStrategy[AnyFault] = st.sampled_from((Kill(Role.LEADER), Isolate(Role.LEADER), ShutDown(Role.LEADER)))
     return story((AT_ONCE, controller), (gaps(), leader))
 
 
@@ -92,7 +92,7 @@ def unheard_controllers(shape: Shape) -> SearchStrategy[Group]:
         )
     )
 
-    def told(keeps: Keeps, for_ms: int, more: list[tuple[int, Fault, int]]) -> Group:
+    def told(keeps: Keeps, for_ms: int, more: list[tuple[int, AnyFault, int]]) -> Group:
         # Each node that hears it cut off from it: the role is looked up once, so the cuts begin together.
         unheard = (
             Timed(0, Cut(Role.CONTROLLER, node, keeps=keeps, listener=Listener.CONTROLLER), for_ms)
@@ -106,17 +106,17 @@ def unheard_controllers(shape: Shape) -> SearchStrategy[Group]:
 
 def stale_disks(_shape: Shape) -> SearchStrategy[Group]:
     """A replica loses files while it is down, and its leader goes when it is back."""
-    loses: SearchStrategy[Fault] = chosen(
+    loses: SearchStrategy[AnyFault] = chosen(
         st.builds(DamageDisk, st.just(Role.FOLLOWER), st.sampled_from(Damage)), st.just(Wipe(Role.FOLLOWER))
     )
-    ends: SearchStrategy[Fault] = st.sampled_from((Kill(Role.LEADER), ShutDown(Role.LEADER), Elect()))
+    ends: SearchStrategy[AnyFault] = st.sampled_from((Kill(Role.LEADER), ShutDown(Role.LEADER), Elect()))
     return story((AT_ONCE, loses), (st.integers(0, 8_000), ends))
 
 
 def late_words(_shape: Shape) -> SearchStrategy[Group]:
     """What a broker has said arrives when it has begun a new life, which it can once its session is over (KIP-903)."""
 
-    def told(ends: tuple[Node, Node], delay_ms: int, gap_ms: int, for_ms: int, again: Fault) -> Group:
+    def told(ends: tuple[Node, Node], delay_ms: int, gap_ms: int, for_ms: int, again: AnyFault) -> Group:
         slow = Slow(ends[0], ends[1], delay_ms=delay_ms, both_ways=False)
         return Timed(0, slow, gap_ms + for_ms), timed(gap_ms, again, for_ms)
 
@@ -142,7 +142,7 @@ def late_words(_shape: Shape) -> SearchStrategy[Group]:
 def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
     """A leader takes a follower back, which is gone when the controller hears of it (KIP-841, KIP-903)."""
 
-    def told(delay_ms: int, cut_ms: int, late_ms: int, goes: Fault) -> Group:
+    def told(delay_ms: int, cut_ms: int, late_ms: int, goes: AnyFault) -> Group:
         return (
             Timed(0, Slow(Role.LEADER, Role.CONTROLLER, delay_ms=delay_ms, both_ways=False), cut_ms + 2_000),
             Timed(0, Cut(Role.LAST_FOLLOWER, Role.LEADER, listener=Listener.REPLICATION), cut_ms),
@@ -150,17 +150,17 @@ def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
         )
 
     # Not unregistered: one that the late request finds running again stays without a registration, as Kafka's does.
-    goes: SearchStrategy[Fault] = st.sampled_from((ShutDown(Role.LAST_FOLLOWER), Kill(Role.LAST_FOLLOWER)))
+    goes: SearchStrategy[AnyFault] = st.sampled_from((ShutDown(Role.LAST_FOLLOWER), Kill(Role.LAST_FOLLOWER)))
     return st.builds(told, st.sampled_from((1_500, 2_500)), st.integers(4_000, 5_500), st.integers(10, 1_500), goes)
 
 
 def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
     """Leaders that lack what was committed follow one another, and each truncates the others (KIP-279, KAFKA-7128)."""
     allowed = st.just(Timed(0, Configure("unclean.leader.election.enable", "true"), 7_000))
-    lonely: SearchStrategy[Fault] = st.builds(
+    lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)
     )
-    ends: SearchStrategy[Fault] = st.sampled_from(
+    ends: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LEADER), PowerCut((Role.LEADER,)), PowerCut((Role.LEADER, Role.FOLLOWER)), Elect(unclean=True))
     )
     quick = st.integers(0, 1_500)
@@ -170,17 +170,19 @@ def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
 
 def cut_short(_shape: Shape) -> SearchStrategy[Group]:
     """A deposed leader comes back, and its power goes in the middle of the truncation."""
-    lonely: SearchStrategy[Fault] = st.builds(
+    lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)
     )
-    deposed: SearchStrategy[Fault] = st.sampled_from((Kill(Role.LEADER), Pause(Role.LEADER), Isolate(Role.LEADER)))
-    short: SearchStrategy[Fault] = st.builds(PowerCut, st.just((Role.FOLLOWER, Role.LAST_FOLLOWER)), st.integers(0, 4))
+    deposed: SearchStrategy[AnyFault] = st.sampled_from((Kill(Role.LEADER), Pause(Role.LEADER), Isolate(Role.LEADER)))
+    short: SearchStrategy[AnyFault] = st.builds(
+        PowerCut, st.just((Role.FOLLOWER, Role.LAST_FOLLOWER)), st.integers(0, 4)
+    )
     return story((AT_ONCE, lonely), (st.integers(100, 2_000), deposed), (st.integers(200, 7_000), short))
 
 
 def left_behind(_shape: Shape) -> SearchStrategy[Group]:
     """A node that hears nothing of the metadata while they change, until only a snapshot can help it."""
-    behind: SearchStrategy[Fault] = chosen(
+    behind: SearchStrategy[AnyFault] = chosen(
         st.builds(
             Isolate,
             st.sampled_from((Role.STANDBY, Role.LAST_FOLLOWER)),
@@ -192,7 +194,7 @@ def left_behind(_shape: Shape) -> SearchStrategy[Group]:
     )
     settings = ("segment.ms", "retention.ms", "flush.messages", "max.message.bytes")
 
-    def told(fault: Fault, changes: list[tuple[int, str]]) -> Group:
+    def told(fault: AnyFault, changes: list[tuple[int, str]]) -> Group:
         at_ms, group = 100, []
         for gap_ms, name in changes:
             group.append(Timed(at_ms, Configure(name, "100000"), 150))
@@ -206,8 +208,8 @@ def left_behind(_shape: Shape) -> SearchStrategy[Group]:
 def hasty_reassignments(shape: Shape) -> SearchStrategy[Group]:
     """A partition moves to a broker that goes, or while the controller does (KAFKA-15665)."""
     replicas = st.lists(st.sampled_from(shape.brokers), min_size=1, max_size=3, unique=True).map(tuple)
-    moves: SearchStrategy[Fault] = st.builds(Reassign, replicas)
-    goes: SearchStrategy[Fault] = st.sampled_from(
+    moves: SearchStrategy[AnyFault] = st.builds(Reassign, replicas)
+    goes: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LAST_FOLLOWER), Kill(Role.LEADER), ShutDown(Role.LAST_FOLLOWER), Isolate(Role.CONTROLLER))
     )
     return chosen(

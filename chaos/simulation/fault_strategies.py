@@ -12,8 +12,13 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from chaos.faults import (
+from chaos.simulation import fault_stories
+from chaos.simulation.choice import chosen
+from chaos.simulation.fault_moves import AT_ONCE, Group, ends, gaps, keeps, listeners, nodes, one, replicas, story
+from chaos.simulation.shape import Shape
+from fixtures.faults import (
     AddBroker,
+    AnyFault,
     ClockDrift,
     ClockJump,
     Configure,
@@ -24,7 +29,6 @@ from chaos.faults import (
     DiskFull,
     Elect,
     Errno,
-    Fault,
     FileKind,
     FlipBit,
     HalfOpen,
@@ -49,10 +53,6 @@ from chaos.faults import (
     Unregister,
     Wipe,
 )
-from chaos.simulation import fault_stories
-from chaos.simulation.choice import chosen
-from chaos.simulation.fault_moves import AT_ONCE, Group, ends, gaps, keeps, listeners, nodes, one, replicas, story
-from chaos.simulation.shape import Shape
 
 GROUPS_MAX: Final = 4
 
@@ -109,7 +109,7 @@ def _slow_links(shape: Shape) -> SearchStrategy[Group]:
 
 
 def _resets(shape: Shape) -> SearchStrategy[Group]:
-    def reset(half_open: bool, ends: tuple[Node, Node]) -> Fault:
+    def reset(half_open: bool, ends: tuple[Node, Node]) -> AnyFault:
         return HalfOpen(ends[0], ends[1]) if half_open else Reset(ends[0], ends[1])
 
     return one(st.builds(reset, st.booleans(), ends(shape)))
@@ -197,9 +197,9 @@ def _new_brokers(shape: Shape) -> SearchStrategy[Group]:
     """A broker joins, and is given the first partition, perhaps in place of all others."""
     node = shape.nodes + 1
     rest = st.lists(st.sampled_from(shape.brokers), max_size=2, unique=True)
-    moves: SearchStrategy[Fault] = rest.map(lambda others: Reassign((node, *others)))
-    joins: SearchStrategy[Fault] = st.just(AddBroker(node))
-    goes: SearchStrategy[Fault] = st.sampled_from((Kill(Role.LEADER), Kill(node), Elect(), Isolate(node)))
+    moves: SearchStrategy[AnyFault] = rest.map(lambda others: Reassign((node, *others)))
+    joins: SearchStrategy[AnyFault] = st.just(AddBroker(node))
+    goes: SearchStrategy[AnyFault] = st.sampled_from((Kill(Role.LEADER), Kill(node), Elect(), Isolate(node)))
     return story((AT_ONCE, joins), (st.integers(0, 3_000), moves), (st.integers(0, 1_000), goes))
 
 

@@ -1,6 +1,6 @@
 """Who plays a role in a simulated cluster at this moment. Nobody asks over the wire: the simulation looks."""
 
-from chaos.faults import Node, Role
+from fixtures.faults import Node, Role
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.metadata_records import PartitionRecord

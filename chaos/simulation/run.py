@@ -19,8 +19,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from chaos.fault_rows import begun, row
-from chaos.faults import ShutDown, Timed, Unregister
 from chaos.simulation.clients.administration import Request
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.client import Surroundings
@@ -30,6 +28,7 @@ from chaos.simulation.clients.producer import Producer
 from chaos.simulation.clients.raw import RequestClient
 from chaos.simulation.clients.view import Place
 from chaos.simulation.examination import exams_of, facts_of, take
+from chaos.simulation.fault_context import fault_context
 from chaos.simulation.forfeits import Forfeits
 from chaos.simulation.history import HistoryInMemory
 from chaos.simulation.inject import Injector
@@ -42,6 +41,7 @@ from chaos.trial import Consumer as ConsumerSteps
 from chaos.trial import Producer as ProducerSteps
 from chaos.trial import RequestClient as RequestClientSteps
 from chaos.trial.unrolled import unrolled
+from fixtures.faults import Timed, Unregister
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.history.reader import History
 from linearizability.history.recorder import Recorder
@@ -228,7 +228,7 @@ class _Run:
     def _break(self) -> None:
         trial = self.trial
         processes = [self._start(number, client) for number, client in enumerate(trial.clients, start=_FIRST_CLIENT)]
-        injector = Injector(
+        context = fault_context(
             self.cluster,
             self.recorder,
             self.roles,
@@ -236,8 +236,9 @@ class _Run:
             clients=[process.number for process in processes],
             administer=self._administer,
             lost=self.invariants.allow_loss,
-            asked_for=self.invariants.allow_unclean_election,
+            on_unclean_election=self.invariants.allow_unclean_election,
         )
+        injector = Injector(self.cluster, context)
         self.without_effect = injector.without_effect
         self.cluster.scheduler.run(trial.steady_ms)
         injector.schedule(trial.schedule)
@@ -304,7 +305,7 @@ class _Run:
         cluster, scheduler = self.cluster, self.cluster.scheduler
         with ExitStack() as rows:
             for node_id, machine in cluster.machines.items():
-                rows.enter_context(begun(self.recorder, ShutDown(node_id), str(node_id)))
+                rows.enter_context(self.recorder.fault("shutdown", str(node_id)))
                 machine.shut_down()
             if not scheduler.run_until(lambda: not cluster.nodes, end_ms=scheduler.now_ms + STOP_MS):
                 detail = f"{STOP_MS} ms after all nodes were shut down, {sorted(cluster.nodes)} still run"
@@ -341,7 +342,7 @@ class _Run:
         for node_id, machine in self.cluster.machines.items():
             broker = None if machine.node is None else machine.node.broker
             if broker is not None and broker.lifecycle.broker_epoch != UNKNOWN_EPOCH and node_id not in image.brokers:
-                with row(self.recorder, "kill", "started again, as it was unregistered", str(node_id)):
+                with self.recorder.fault("kill", str(node_id), "started again, as it was unregistered"):
                     machine.kill()
                     self.cluster.start(node_id)
 

@@ -1,24 +1,33 @@
-"""Links of the target `simulation`: `LinkControl` over the simulated network."""
+"""Links of a simulated cluster: the controls of `fixtures.targets.controls` over the simulated network."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from chaos.simulation.transport import PLACE
-from fixtures.targets.controls import Listener, Lost
+from fixtures.faults.places import CLIENT
+from fixtures.targets.controls import Barrier, Direction, LinkCondition, Listener, Lost
+from fixtures.targets.target import TargetError
+from reference_broker.simulation.cluster import CLIENT as CLIENT_LISTENER
 from reference_broker.simulation.cluster import CONTROLLER, REPLICATION
 from reference_broker.simulation.links import Condition, Cut, Link
 from reference_broker.simulation.network import Network
 
-_LISTENERS: Final = {Listener.REPLICATION: REPLICATION, Listener.CONTROLLER: CONTROLLER}
+_LISTENERS: Final = {None: None, Listener.REPLICATION: REPLICATION, Listener.CONTROLLER: CONTROLLER}
+_CUTS: Final = {None: None, Barrier.HOLDS: Cut.HOLD, Barrier.LOSES: Cut.LOSE}
 
 
 class SimulatedLinks:
     """Links between the nodes of one simulated cluster, and from clients to nodes."""
 
-    def __init__(self, network: Callable[[], Network]) -> None:
-        """Take what returns the network of the started cluster."""
+    def __init__(self, network: Callable[[], Network], clients: Sequence[str] = (PLACE,)) -> None:
+        """Control the links of a network.
+
+        :param network: returns the network of the started cluster.
+        :param clients: places of the clients.
+        """
         self._network = network
+        self._clients = clients
 
     @contextmanager
     def cut(
@@ -28,13 +37,59 @@ class SimulatedLinks:
 
         No connection is opened meanwhile: that takes both directions.
         """
-        opener = PLACE if source == "client" else str(source)
+        opener = PLACE if source == CLIENT else str(source)
         ends = (opener, str(destination)) if lost is Lost.REQUESTS else (str(destination), opener)
-        link = Link(*ends, listener=None if listener is None else _LISTENERS[listener], opener=opener)
-        lossy = Condition(cut=Cut.LOSE)
+        link = Link(*ends, listener=_LISTENERS[listener], opener=opener)
+        with self._set([link], Condition(cut=Cut.LOSE)):
+            yield
+
+    @contextmanager
+    def impair(self, directions: Collection[Direction], condition: LinkCondition) -> Iterator[None]:
+        """Let all the directions have a condition inside the context. Raises `TargetError` for slices."""
+        if condition.slice_bytes is not None:
+            raise TargetError("the simulation delivers each message whole")
+        simulated = Condition(_CUTS[condition.barrier], condition.delay_ms, condition.jitter_ms, condition.bytes_per_ms)
+        with self._set([_link(direction) for direction in directions], simulated):
+            yield
+
+    def refuse(self, direction: Direction) -> AbstractContextManager[None]:
+        """Raise `TargetError`."""
+        raise TargetError("the simulation refuses no connections")
+
+    def reset(self, one: int | str, other: int | str) -> None:
+        """End every connection between two places, once, for both ends."""
+        self._end(one, other, tells=(True, True))
+
+    @contextmanager
+    def half_open(self, one: int | str, other: int | str) -> Iterator[None]:
+        """End every connection between two places, once, without notice to the end that opened it."""
+        self._end(one, other, tells=(False, True))
+        yield
+
+    @contextmanager
+    def _set(self, links: Sequence[Link], condition: Condition) -> Iterator[None]:
         network = self._network()
-        network.set(link, lossy)
+        for link in links:
+            network.set(link, condition)
         try:
             yield
         finally:
-            network.heal(link, lossy)
+            for link in links:
+                network.heal(link, condition)
+
+    def _end(self, one: int | str, other: int | str, tells: tuple[bool, bool]) -> None:
+        for first in self._places_of(one):
+            for second in self._places_of(other):
+                self._network().reset(first, second, tells=tells)
+
+    def _places_of(self, end: int | str) -> Sequence[str]:
+        return self._clients if end == CLIENT else [str(end)]
+
+
+def _link(direction: Direction) -> Link:
+    """Return what goes from one end to the other; only clients connect to the listener for clients."""
+    ends = direction.source, direction.destination
+    if CLIENT not in ends:
+        return Link(str(direction.source), str(direction.destination), _LISTENERS[direction.listener])
+    source, destination = (None if end == CLIENT else str(end) for end in ends)
+    return Link(source, destination, CLIENT_LISTENER)

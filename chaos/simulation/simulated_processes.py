@@ -1,4 +1,4 @@
-"""Processes of the target `simulation`: `ProcessControl` over the simulated machines."""
+"""Processes of a simulated cluster: the controls of `fixtures.targets.controls` over the simulated machines."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,8 +14,69 @@ START_MS = 1_000
 """What a process takes before it does anything, about as elsewhere: an observer sees that the node is gone."""
 
 
-class SimulatedProcesses:
-    """Processes of one simulated cluster."""
+class MachineProcesses:
+    """`ProcessFaultControl`: nothing here lets time pass."""
+
+    def __init__(self, cluster: Callable[[], SimulatedCluster]) -> None:
+        """Control the processes of a cluster.
+
+        :param cluster: returns the started cluster.
+        """
+        self._find_cluster = cluster
+
+    @property
+    def _cluster(self) -> SimulatedCluster:
+        return self._find_cluster()
+
+    def node_ids(self) -> Sequence[int]:
+        """Return the nodes that the cluster has now."""
+        return tuple(self._cluster.machines)
+
+    def kill(self, node: int) -> None:
+        """End the process at once. Harmless if it has ended."""
+        machine = self._cluster.machines[node]
+        if machine.node is not None:
+            machine.kill()
+
+    @contextmanager
+    def pause(self, node: int) -> Iterator[None]:
+        """Stop the process inside the context."""
+        machine = self._cluster.machines[node]
+        incarnation = machine.incarnation
+        machine.pause()
+        try:
+            yield
+        finally:
+            if machine.incarnation == incarnation:
+                machine.resume()
+
+    def ended(self) -> Mapping[int, str]:
+        """Return those that do not run, and why they ended if they did so on their own."""
+        machines = {node: self._cluster.machines[node] for node in self.node_ids()}
+        return {node: machine.failed for node, machine in machines.items() if machine.node is None}
+
+    def ask_to_end(self, node: int) -> None:
+        """Begin a controlled shutdown, of a paused process too. Harmless if it has ended."""
+        machine = self._cluster.machines[node]
+        if machine.node is not None:
+            machine.resume()
+            machine.shut_down()
+
+    def launch(self, node: int) -> None:
+        """Start a node that does not run; one that its disk does not let start has ended again."""
+        self._cluster.start(node)
+
+    def configure(self, node: int, name: str, value: str) -> None:
+        """Let a node have its own setting from its next start on."""
+        self._cluster.node_properties.setdefault(node, {})[name] = value
+
+    def become(self, node: int, version: str) -> None:
+        """Raise `TargetError`."""
+        raise TargetError("the simulation has one version")
+
+
+class SimulatedProcesses(MachineProcesses):
+    """`ProcessControl` of the target `simulation`: time passes until a node has done what it is for."""
 
     def __init__(
         self,
@@ -32,24 +93,15 @@ class SimulatedProcesses:
             node_ids: returns the nodes that it has now.
             copies: of the nodes' disks, which a start reads back.
         """
+        super().__init__(lambda: started()[0])
         self._started = started
         self._founders = founders
         self._node_ids = node_ids
         self._copies = copies
 
-    def kill(self, node: int) -> None:
-        """End the process at once."""
-        self._cluster.kill(node)
-
-    @contextmanager
-    def pause(self, node: int) -> Iterator[None]:
-        """Stop the process inside the context."""
-        machine = self._cluster.machines[node]
-        machine.pause()
-        try:
-            yield
-        finally:
-            machine.resume()
+    def node_ids(self) -> Sequence[int]:
+        """Return the nodes that the cluster has now, without brokers that have left it."""
+        return self._node_ids()
 
     def shut_down(self, node: int) -> None:
         """Let it hand over and end."""
@@ -57,11 +109,6 @@ class SimulatedProcesses:
         cluster.shut_down(node)
         if not stage.wait(lambda: node not in cluster.nodes, SHUTDOWN_MAX_MS):
             raise TargetError(f"node {node} did not end within a virtual minute")
-
-    def ended(self) -> Mapping[int, str]:
-        """Return those that do not run, and why they ended if they did so by themselves."""
-        machines = {node: self._cluster.machines[node] for node in self._node_ids()}
-        return {node: machine.failed for node, machine in machines.items() if machine.node is None}
 
     def restart(self, node: int) -> None:
         """Start it with the disk it has, and let time pass until it serves, which takes most of the controllers."""
@@ -83,7 +130,3 @@ class SimulatedProcesses:
             raise TargetError(f"node {node} does not serve within a virtual minute")
         if node not in cluster.nodes:
             raise TargetError(f"node {node} did not start: {cluster.machines[node].failed}")
-
-    @property
-    def _cluster(self) -> SimulatedCluster:
-        return self._started()[0]

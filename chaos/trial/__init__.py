@@ -1,6 +1,5 @@
 """The value that is run on every target: a trial and all that it consists of."""
 
-from chaos.faults import Node, Role, Timed
 from chaos.trial.clients import (
     AlterTopicConfig,
     ApiVersions,
@@ -51,6 +50,7 @@ from chaos.trial.workloads import (
     Tail,
     Workload,
 )
+from fixtures.faults import Node, Role, Timed
 
 __all__ = [
     "CLIENTS_MS",

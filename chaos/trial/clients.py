@@ -7,8 +7,8 @@ phase; the healed phase begins once all clients are through, or their time is ov
 
 from dataclasses import dataclass
 
-from chaos.faults import Node
-from conformance.concurrent.moves import AsPython
+from fixtures.faults import Node
+from fixtures.python_source import AsPython
 
 # --- steps of any client
 

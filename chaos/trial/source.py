@@ -3,7 +3,7 @@
 from dataclasses import fields, is_dataclass
 from typing import Final
 
-from conformance.concurrent.moves import source_of
+from fixtures.python_source import source_of
 
 _WIDTH: Final = 110
 _INDENT: Final = "    "

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from chaos.faults import Configure, RestartWith, Timed
 from chaos.trial.clients import (
     AlterTopicConfig,
     Consumer,
@@ -34,7 +33,8 @@ from chaos.trial.workloads import (
     Tail,
     Workload,
 )
-from conformance.concurrent.moves import AsPython
+from fixtures.faults import Configure, RestartWith, Timed
+from fixtures.python_source import AsPython
 
 CLIENTS_MS = 120_000
 """How long clients with steps may continue after the last fault."""

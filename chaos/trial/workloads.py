@@ -6,7 +6,7 @@ On a real cluster time passes by itself, so a workload has no steps. In virtual 
 
 from dataclasses import dataclass
 
-from conformance.concurrent.moves import AsPython
+from fixtures.python_source import AsPython
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -8,31 +8,13 @@ Nodes are named by what they are to partition 0 when the script starts, so that 
 cluster: its replicas in the order of the assignment, of which the first leads.
 """
 
-from dataclasses import dataclass, fields
-from enum import Enum, StrEnum
+from dataclasses import dataclass
+from enum import StrEnum
 
 from fixtures.clients.recorded_admin import Election
 from fixtures.faults.damage import Damage
+from fixtures.python_source import AsPython
 from fixtures.targets.controls import Listener, Lost
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class AsPython:
-    """Prints as Python, members of enums too, whose own repr is none. What is as by default goes without saying."""
-
-    def __repr__(self) -> str:
-        """The call that makes it."""
-        values = (
-            (field.name, value) for field in fields(self) if (value := getattr(self, field.name)) != field.default
-        )
-        return f"{type(self).__name__}({', '.join(f'{name}={source_of(value)}' for name, value in values)})"
-
-
-def source_of(value: object) -> str:
-    """The Python source of a value: of a tuple, of a member of an enum, or of what prints as its source by itself."""
-    if isinstance(value, tuple):
-        return f"({', '.join(map(source_of, value))}{',' if len(value) == 1 else ''})"
-    return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
 
 
 class InitialRole(StrEnum):

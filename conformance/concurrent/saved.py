@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from conformance.concurrent.moves import AsPython
 from conformance.concurrent.script import ConcurrentScript
+from fixtures.python_source import AsPython
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -12,8 +12,9 @@ end. Readers read through all phases, and afterwards fresh consumers read everyt
 from dataclasses import dataclass
 from enum import StrEnum
 
-from conformance.concurrent.moves import AsPython, InitialRole, Move
+from conformance.concurrent.moves import InitialRole, Move
 from fixtures.clients.payload import SIZE_MIN
+from fixtures.python_source import AsPython
 
 
 class Phase(StrEnum):

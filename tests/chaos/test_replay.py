@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from chaos.defects.saved import COUNTEREXAMPLES
-from chaos.faults import AddBroker, Kill, Role, StaleCopy, Timed
 from chaos.live.failure import FILE_NAME, Failure, save
 from chaos.replay import TrialNotApplicableError, lines_of, replay
 from chaos.simulation.clients import process
@@ -29,15 +28,16 @@ from chaos.trial import (
     Topic,
     Trial,
 )
-from chaos.trial import SendRecords as StepSend
+from chaos.trial import SendBatches as StepSend
 from chaos.trial.saved import SavedTrial, load_trial
 from chaos.trial.trial import ClusterSettings
+from conformance.concurrent.moves import InitialRole as MoveRole
 from conformance.concurrent.moves import Kill as KillMove
 from conformance.concurrent.moves import Restart
-from conformance.concurrent.moves import Role as MoveRole
 from conformance.concurrent.saved import RequirementTrial
 from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
 from conformance.trial_document import document
+from fixtures.faults import AddBroker, Kill, Role, StaleCopy, Timed
 from linearizability.history.reader import open_history
 from linearizability.history.validate import validate
 from linearizability.judgement import Verdict

@@ -5,10 +5,9 @@ import json
 import pytest
 
 from chaos.defects.saved import COUNTEREXAMPLES
-from chaos.faults import Role, Timed
-from chaos.live_faults import StaleCopy
 from chaos.trial import Producer, SendBatches, Trial
 from conformance.trial_document import document
+from fixtures.faults import Role, StaleCopy, Timed
 from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from chaos.faults import (
+from chaos.trial import ClusterSettings, OneByOne, Pipelined, Tail, Topic, Trial, Workload
+from fixtures.faults import (
     ClockJump,
     DiskError,
     Elect,
@@ -25,7 +26,6 @@ from chaos.faults import (
     ShutDown,
     Timed,
 )
-from chaos.trial import ClusterSettings, OneByOne, Pipelined, Tail, Topic, Trial, Workload
 
 _NODES: Final = (1, 2, 3)
 _LOAD: Final = (OneByOne(pause_ms=20), OneByOne(idempotent=True, pause_ms=50), Tail())

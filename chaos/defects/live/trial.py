@@ -16,11 +16,11 @@ from typing import Final, Protocol
 
 import chaos.targets  # noqa: F401  registers the target `defective`
 from chaos.defects.live.rounds import ROUNDS
-from chaos.faults import PowerCut
 from chaos.live.report import Report, Violation
 from chaos.live.session import fitted, run_on
 from chaos.trial import Trial
 from fixtures.disk.kinds import DiskKind
+from fixtures.faults import PowerCut
 from fixtures.targets.target import NotInstalledError, TargetError
 from linearizability.temporary_folder import TemporaryFolder
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from chaos.faults import Node
 from chaos.simulation.clients import questions
 from chaos.simulation.clients.process import Answer, Ask, Process, Sleep, Wait
 from chaos.simulation.clients.view import NO_NODE, Place, View
 from fixtures.clients.messages import error_name
 from fixtures.clients.recorded_connection import known
 from fixtures.clients.topic_ids import topic_id_text
+from fixtures.faults import Node
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.clock import WALL_START_MS
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any, Final
 
-from chaos.faults import Role
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Sleep, Wait
 from chaos.simulation.clients.questions import question_of
@@ -18,6 +17,7 @@ from chaos.simulation.examination import of_clients, of_controllers, of_quorum
 from chaos.simulation.examination.exam import Exam, Facts, Whom, errors_of
 from chaos.simulation.roles import Roles
 from chaos.trial import Trial
+from fixtures.faults import Role
 from reference_broker.simulation.cluster import CLIENT, CONTROLLER, SimulatedCluster
 
 EXAMS: Final = (

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from chaos.faults import Kill, Timed, Upgrade
 from chaos.live.abilities import refusals
+from fixtures.faults import Kill, Timed, Upgrade
 from fixtures.targets.target import Capability
 
 KAFKA = SimpleNamespace(

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from chaos.faults import Kill, Role, Timed
 from chaos.live import campaign
 from chaos.live.campaign import NOT_RUN_MAX, NothingRunsError, Plan, run_chaos
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun
 from chaos.live.report import Report, Worked
 from chaos.trial import Trial
+from fixtures.faults import Kill, Role, Timed
 from fixtures.targets.target import TargetError
 from kafkatrial.breaking import Breaking
 from kafkatrial.exit_codes import ExitCode

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from chaos.faults import Kill
 from chaos.live.findings import ALL, FINDINGS
 from chaos.live.injector import Injected
 from chaos.live.report import Kept, Report, Worked
+from fixtures.faults import Kill
 from linearizability.judgement import Anomaly, Judgement, Verdict
 
 KEEPING = [each for each in FINDINGS.values() if each.is_of_all]

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from chaos.faults import (
+from chaos.live.injector import Injector
+from chaos.live.watch import PartitionSeen, TopicPartition, View
+from fixtures.faults import (
     ClockDrift,
     Configure,
     Cut,
@@ -32,8 +34,6 @@ from chaos.faults import (
     Upgrade,
     Wipe,
 )
-from chaos.live.injector import Injector
-from chaos.live.watch import PartitionSeen, TopicPartition, View
 from fixtures.faults.damage import Damage
 from fixtures.targets.controls import Barrier, Direction, LinkCondition
 from fixtures.targets.target import TargetError
@@ -261,7 +261,7 @@ def test_a_disk_that_fails_is_not_damaged_further(inject, target, monkeypatch):
     def fail(directories):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("chaos.live.nodes.wipe", fail)
+    monkeypatch.setattr("fixtures.faults.replica_files.wipe", fail)
     assert inject(Timed(0, Wipe(1), 100)).found == [True]
     assert not target.down
 
@@ -416,7 +416,9 @@ def test_a_stale_copy_is_what_the_disk_held_when_it_was_made(inject, target, vie
         log.write_text("newer")
 
     monkeypatch.setattr(Target, "launch", write_more)
-    monkeypatch.setattr("chaos.live.nodes.put_back", lambda _, __, copies: restored.append(read(copies[0])))
+    monkeypatch.setattr(
+        "fixtures.faults.replica_files.put_back", lambda _, __, copies: restored.append(read(copies[0]))
+    )
     restored = []
 
     def read(copy):
@@ -430,7 +432,7 @@ def test_a_stale_copy_is_what_the_disk_held_when_it_was_made(inject, target, vie
 
 
 def test_files_are_cut_short_while_the_node_is_down(inject, target, monkeypatch):
-    monkeypatch.setattr("chaos.live.nodes.cut_short", lambda *what: target._do("cut", *what[1:]))
+    monkeypatch.setattr("fixtures.faults.replica_files.cut_short", lambda *what: target._do("cut", *what[1:]))
     inject(Timed(0, CutShort(1, per_mille=250), 500))
     assert target.done == [(1.0, "kill", 1), (1.0, "cut", "a", ".log", 250), (1.5, "launch", 1)]
 

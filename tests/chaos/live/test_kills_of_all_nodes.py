@@ -7,11 +7,11 @@ from random import Random
 import pyarrow.parquet as parquet
 import pytest
 
-from chaos.faults import Kill, Timed
 from chaos.live.report import Kept
 from chaos.live.session import run_on
 from chaos.live.strategies import SOON_MISSED
 from chaos.trial import ClusterSettings, Retrying, Tail, Topic, Trial
+from fixtures.faults import Kill, Timed
 
 ALL = -1
 ROUNDS = 20

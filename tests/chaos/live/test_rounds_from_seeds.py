@@ -1,14 +1,10 @@
 """Rounds drawn from seeds, and made smaller."""
 
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 
-from chaos import faults, trial
-from chaos.fault_rows import WORDS, words_of
-from chaos.faults import Configure, Fault, Isolate, Kill, Pause, RestartWith, Role, Timed
-from chaos.live.abilities import NEEDS
+from chaos import trial
 from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
 from chaos.live.fault_kinds import KINDS, LASTING
 from chaos.live.shrinking import smallest
@@ -28,12 +24,14 @@ from chaos.trial import (
     Topic,
     Trial,
 )
+from fixtures import faults
+from fixtures.faults import Configure, Isolate, Kill, Pause, RestartWith, Role, Timed
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.anomalies import faults as rows
 from linearizability.anomalies.healing import Schedule
 from linearizability.anomalies.settings import Settings
 
-NAMES = {name: getattr(module, name) for module in (faults, trial) for name in module.__all__}
+NAMES = vars(faults) | vars(trial)
 
 
 def test_a_seed_gives_one_round_which_prints_as_python():
@@ -70,10 +68,6 @@ def test_what_lasts_is_alone_and_longer_than_a_cluster_may_take():
         assert Pipelined() in lasting.workloads
 
 
-def test_every_fault_has_words_and_something_that_it_needs():
-    assert set(get_args(Fault)) == set(WORDS) == set(NEEDS)
-
-
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - set(FAULT_KINDS)))
 def test_a_schedule_for_real_clusters_means_no_harm_to_the_simulation(kind):
     ran = run(Trial(schedule=tuple(timed for seed in range(3) for timed in round_of(seed, (kind,)).schedule)))
@@ -89,7 +83,7 @@ def test_a_schedule_for_real_clusters_means_no_harm_to_the_simulation(kind):
 )
 def test_the_history_says_of_a_fault_whether_it_lost_content(kind, loses):
     for timed in round_of(1, (kind,)).schedule:
-        assert rows.Fault(words_of(timed.fault)[0], "1", words_of(timed.fault)[1], 0, 1).loses_content is loses
+        assert rows.Fault(timed.fault.row[0], "1", timed.fault.row[1], 0, 1).loses_content is loses
 
 
 EACH = (("flush.messages", "1"),)

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from chaos.faults import Role
 from chaos.live.watch import PartitionSeen, QuorumSeen, TopicPartition, View, Watch
 from fixtures.clients.stage import THREADS
+from fixtures.faults import Role
 
 SECOND = 1_000_000_000
 

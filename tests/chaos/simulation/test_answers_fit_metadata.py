@@ -7,7 +7,6 @@ from unittest.mock import patch
 
 import pytest
 
-from chaos.faults import Pause, Role, ShutDown, Timed
 from chaos.simulation.clients.descriptions import SUBJECTS
 from chaos.simulation.run import run
 from chaos.trial import (
@@ -25,6 +24,7 @@ from chaos.trial import (
     Topic,
     Trial,
 )
+from fixtures.faults import Pause, Role, ShutDown, Timed
 from reference_broker.core.configuration.configuration import TopicConfiguration
 from reference_broker.core.controller import isr
 from reference_broker.core.controller.elections import Elections

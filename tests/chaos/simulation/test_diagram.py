@@ -2,12 +2,12 @@
 
 import pytest
 
-from chaos.faults import Kill, Role, Timed
 from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.diagram import MESSAGES_MAX, NOTES_MAX, diagram_of
 from chaos.simulation.recording import Record
 from chaos.simulation.run import run
 from chaos.trial import Flush, Producer, SendBatches, Trial
+from fixtures.faults import Kill, Role, Timed
 from linearizability.picture.space_time import Happening
 
 SCRIPT = Trial(

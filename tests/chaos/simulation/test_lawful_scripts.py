@@ -2,7 +2,20 @@
 
 import pytest
 
-from chaos.faults import (
+from chaos.simulation.run import run
+from chaos.trial import (
+    ClusterSettings,
+    CreatePartitions,
+    CreateTopic,
+    Produce,
+    Producer,
+    ReassignPartition,
+    RequestClient,
+    SendBatches,
+    Topic,
+    Trial,
+)
+from fixtures.faults import (
     Damage,
     DamageDisk,
     Elect,
@@ -17,19 +30,6 @@ from chaos.faults import (
     Timed,
     Unregister,
     Wipe,
-)
-from chaos.simulation.run import run
-from chaos.trial import (
-    ClusterSettings,
-    CreatePartitions,
-    CreateTopic,
-    Produce,
-    Producer,
-    ReassignPartition,
-    RequestClient,
-    SendBatches,
-    Topic,
-    Trial,
 )
 
 SCRIPTS = {

@@ -2,7 +2,6 @@
 
 import pytest
 
-from chaos.faults import Configure, Isolate, Kill, Pause, PowerCut, Role, ShutDown, Timed, Wipe
 from chaos.simulation.run import Outcome, run
 from chaos.trial import (
     CommitOffsets,
@@ -27,6 +26,7 @@ from chaos.trial import (
     Topic,
     Trial,
 )
+from fixtures.faults import Configure, Isolate, Kill, Pause, PowerCut, Role, ShutDown, Timed, Wipe
 from linearizability.history.validate import validate
 from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.lifecycle import Lifecycle

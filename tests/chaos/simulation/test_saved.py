@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from chaos.faults import Kill, Role, Timed
 from chaos.simulation.counterexample import Counterexample, program_of
 from chaos.simulation.saved import FILE_NAME, SavedFailureError, load_saved, save
 from chaos.trial import Producer, SendBatches, Trial
 from conformance.trial_document import document
+from fixtures.faults import Kill, Role, Timed
 
 DEFECT = "acknowledge-before-replication"
 SCRIPT = Trial(

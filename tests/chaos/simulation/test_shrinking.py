@@ -3,10 +3,10 @@
 from itertools import count as count_from
 from itertools import islice
 
-from chaos.faults import Kill, Role, Timed
 from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.shrinking import smallest
 from chaos.trial import Producer, SendBatches, Topic, Trial
+from fixtures.faults import Kill, Role, Timed
 
 
 def sends_enough(trial):

@@ -3,7 +3,6 @@
 import pytest
 
 from chaos.defects.registry import defect
-from chaos.faults import Kill, Role, ShutDown, Timed
 from chaos.simulation.run import run
 from chaos.trial import (
     DeleteRecords,
@@ -19,6 +18,7 @@ from chaos.trial import (
     Topic,
     Trial,
 )
+from fixtures.faults import Kill, Role, ShutDown, Timed
 
 WRITES = Producer(steps=(SendBatches(batches=12, pause_ms=500),), idempotent=False)
 SCRIPTS = {

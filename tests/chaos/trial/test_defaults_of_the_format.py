@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 from chaos.trial import Trial
-from conformance.concurrent.moves import source_of
 from conformance.concurrent.saved import RequirementTrial
+from fixtures.python_source import source_of
 
 GOLDEN = Path(__file__).with_name("golden") / "trial_defaults.txt"
 

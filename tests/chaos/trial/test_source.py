@@ -1,8 +1,9 @@
 """A printed trial is the trial's Python source, in short lines."""
 
-from chaos import faults, trial
+from chaos import trial
 from chaos.simulation.seeds import trial_of_seed
 from chaos.trial.source import printed
+from fixtures import faults
 
 
 def test_a_trial_comes_back_from_its_source():

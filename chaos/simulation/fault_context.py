@@ -1,0 +1,129 @@
+"""Context of faults in a simulated cluster: requests of an administrator, and the nodes that have lost content."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from chaos.simulation.clients.administration import Request, administer, elect, unregister
+from chaos.simulation.clients.process import place_of
+from chaos.simulation.clients.questions import alter_topic
+from chaos.simulation.damage import SimulatedFiles
+from chaos.simulation.roles import Roles
+from chaos.simulation.simulated_controls import SimulatedControls
+from chaos.trial import AlterTopicConfig, ReassignPartition
+from fixtures.clients.recorded_admin import Election
+from fixtures.faults.context import FaultContext, record_forfeit
+from linearizability.history.recorder import Recorder
+from reference_broker.simulation.cluster import SimulatedCluster
+
+
+def fault_context(
+    cluster: SimulatedCluster,
+    recorder: Recorder,
+    roles: Roles,
+    topic: str,
+    *,
+    clients: Iterable[int],
+    administer: Callable[[Request], None],
+    lost: Callable[[int], None],
+    on_unclean_election: Callable[[str, int], None],
+) -> FaultContext:
+    """Return the context of one run.
+
+    :param clients: numbers of the processes that count as clients.
+    :param administer: sends a request of an administrator, and waits for nothing.
+    :param lost: called with each node that has lost content.
+    :param on_unclean_election: called with each partition for which an unclean election is requested.
+    """
+    return FaultContext(
+        target=SimulatedControls(cluster, [place_of(number) for number in clients]),
+        recorder=recorder,
+        topic=topic,
+        list_nodes=lambda: list(cluster.machines),
+        find_node=roles.node,
+        files=SimulatedFiles(cluster),
+        administration=SimulatedAdministration(cluster, topic, administer, on_unclean_election),
+        losses=SimulatedLosses(roles, recorder, topic, lost),
+    )
+
+
+class SimulatedAdministration:
+    """`Administration` of a simulated cluster. `Forfeits` records each unclean election."""
+
+    records_unclean_elections: Final = True
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        topic: str,
+        administer: Callable[[Request], None],
+        on_unclean_election: Callable[[str, int], None],
+    ) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._send = administer
+        self._on_unclean_election = on_unclean_election
+
+    def alter_topic(self, name: str, value: str) -> None:
+        """Set a property of the topic."""
+        self._send(administer(AlterTopicConfig(name, value, self._topic)))
+
+    def reset_topic(self, name: str) -> None:
+        """Delete a property of the topic."""
+        altered = administer(AlterTopicConfig(name, "", self._topic))
+        self._send(Request(altered.f, self._topic, None, alter_topic(self._topic, name, None), altered.codes_of))
+
+    def elect(self, *, unclean: bool) -> None:
+        """Send ElectLeaders for the first partition."""
+        if unclean:
+            self._on_unclean_election(self._topic, 0)
+        self._send(elect(self._topic, 0, Election.UNCLEAN if unclean else Election.PREFERRED))
+
+    def reassign(self, replicas: Sequence[int]) -> None:
+        """Reassign the first partition."""
+        self._send(administer(ReassignPartition(tuple(replicas), self._topic)))
+
+    def unregister(self, node: int) -> Callable[[], object]:
+        """Send UnregisterBroker, whose response is not waited for: a node that registers before it is started again."""
+        self._send(unregister(node))
+        return lambda: None
+
+    def next_broker(self, wanted: int) -> int | None:
+        """Return this id, unless a node has it."""
+        return None if wanted in self._cluster.machines else wanted
+
+    def add_broker(self, node: int) -> None:
+        """Add a machine and start its node."""
+        self._cluster.add_broker(node)
+
+
+class SimulatedLosses:
+    """`Losses` of a simulated cluster, whose ISRs are known.
+
+    :param lost: called with each node that has lost content.
+    """
+
+    def __init__(self, roles: Roles, recorder: Recorder, topic: str, lost: Callable[[int], None]) -> None:
+        self._roles = roles
+        self._recorder = recorder
+        self._topic = topic
+        self._lost = lost
+        self._has_lost: set[int] = set()
+
+    def note(self, node: int, topic: str | None = None) -> None:
+        """Note that a node has lost content, of whichever topic."""
+        self._has_lost.add(node)
+        self._lost(node)
+        self.before_start(node)
+
+    def note_power_cut(self, node: int) -> None:
+        """Note that a node has lost what was not flushed."""
+        self.note(node)
+
+    def before_start(self, node: int) -> None:
+        """Record a forfeit if this node has lost content and is the last in-sync replica of a partition."""
+        if node in self._has_lost and self._roles.is_alone_in_sync(node):
+            record_forfeit(self._recorder, self._topic)
+
+    def after_start(self, node: int) -> None:
+        """The node leads again with what it has."""
+        self._has_lost.discard(node)

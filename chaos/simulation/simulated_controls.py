@@ -1,0 +1,124 @@
+"""Controls of a simulated cluster that faults are applied through: `FaultControls` over its machines and network."""
+
+import errno
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from chaos.simulation.simulated_links import SimulatedLinks
+from chaos.simulation.simulated_processes import MachineProcesses
+from fixtures.disk.faults import DiskFault, DiskOperation, PowerLoss, Unflushed
+from fixtures.targets.controls import RequestControl, ResourceControl
+from fixtures.targets.target import TargetError
+from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.disk import Failure
+
+_OPERATIONS: Final = {DiskOperation.WRITE: "append", DiskOperation.RENAME: "replace"}
+"""Where the simulation's disk has another name for an operation."""
+
+
+class SimulatedControls:
+    """`FaultControls` of one cluster.
+
+    :param clients: places of the clients.
+    """
+
+    def __init__(self, cluster: SimulatedCluster, clients: Sequence[str]) -> None:
+        self.links = SimulatedLinks(lambda: cluster.network, clients)
+        self.processes = MachineProcesses(lambda: cluster)
+        self.disks = SimulatedDisks(cluster)
+        self.clocks = SimulatedClocks(cluster)
+
+    @property
+    def requests(self) -> RequestControl:
+        """Raise `TargetError`."""
+        raise TargetError("the simulation holds no requests of one kind")
+
+    @property
+    def limits(self) -> ResourceControl:
+        """Raise `TargetError`."""
+        raise TargetError("the simulation limits neither processor time nor memory")
+
+
+class SimulatedDisks:
+    """`DiskFaultControl` over simulated disks."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._machines = cluster.machines
+        self._armed: set[int] = set()
+
+    def cut_power(
+        self, nodes: Sequence[int], unflushed: Unflushed = Unflushed.TORN, seed: int = 0
+    ) -> Mapping[int, PowerLoss]:
+        """Take the power from nodes. What was not flushed is lost or torn, as the cluster's seed decides.
+
+        A power cut that was armed is over: of a node that has ended since it takes nothing more.
+        """
+        assert unflushed is Unflushed.TORN, unflushed
+        lost = {}
+        for node in nodes:
+            machine = self._machines[node]
+            machine.disk.crashes_after = None
+            is_completed = node in self._armed and machine.node is None
+            self._armed.discard(node)
+            lost[node] = PowerLoss(0 if is_completed else machine.cut_power())
+        return lost
+
+    def arm_power_cut(self, node: int, after_changes: int) -> None:
+        """Let a node's power go in the middle of its disk's nth change from now on; now, if it does not run."""
+        machine = self._machines[node]
+        if machine.node is None:
+            machine.cut_power()
+        else:
+            machine.disk.crashes_after = after_changes
+        self._armed.add(node)
+
+    @contextmanager
+    def inject(self, node: int, fault: DiskFault) -> Iterator[None]:
+        """Let operations of a node's disk fail, or flushes be slow, until the context is left."""
+        disk = self._machines[node].disk
+        if fault.error is None:
+            disk.flush_ms = int(fault.delay_ms)
+            yield
+            disk.flush_ms = 0
+            return
+        names = [_OPERATIONS.get(operation, str(operation)) for operation in fault.operations] or [""]
+        failures = [Failure(getattr(errno, fault.error), name, (fault.files or "").strip("*")) for name in names]
+        disk.failures += failures
+        yield
+        for failure in failures:
+            disk.failures.remove(failure)
+
+    @contextmanager
+    def fill(self, node: int, free_bytes: int = 0) -> Iterator[None]:
+        """Leave a node's disk this number of free bytes, until the context is left."""
+        disk = self._machines[node].disk
+        disk.free_bytes = free_bytes
+        yield
+        disk.free_bytes = None
+
+
+class SimulatedClocks:
+    """`ClockControl` over the machines' clocks."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._machines = cluster.machines
+
+    @contextmanager
+    def jump(self, node: int, by_ms: int) -> Iterator[None]:
+        """Let a node's wall clock jump, and back by as much when the context is left."""
+        self._machines[node].jump_clock(by_ms)
+        yield
+        self._machines[node].jump_clock(-by_ms)
+
+    @contextmanager
+    def drift(self, node: int, rate_ppm: int) -> Iterator[None]:
+        """Let both clocks of a node run faster inside the context, below zero slower, by this number of millionths."""
+        self._machines[node].drift_clock(rate_ppm)
+        yield
+        self._machines[node].drift_clock(0)
+
+    @property
+    def residue(self) -> tuple[str, ...]:
+        """Return the nodes whose wall clocks are set forward or back."""
+        return tuple(f"node {node}" for node, machine in self._machines.items() if machine.clock.wall_offset_ms)
