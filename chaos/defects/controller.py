@@ -2,7 +2,7 @@
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
-from reference_broker.core.controller import partition_changes, producer_ids, reassignments
+from reference_broker.core.controller import partition_changes, reassignments
 from reference_broker.core.controller.handlers import allocate_producer_ids
 from reference_broker.core.controller.heartbeats import Heartbeats
 from reference_broker.core.controller.partition_changes import _Target
@@ -14,7 +14,7 @@ from reference_broker.protocol.metadata_records import (
 )
 
 _seeds = Area.CONTROLLER.seeds
-_next_block = producer_ids.next_block
+_next_block = allocate_producer_ids.next_block
 _place = _Racks.place
 _commit = Node._commit
 _reverted = reassignments._reverted

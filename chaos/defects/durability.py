@@ -6,7 +6,6 @@ from chaos.defects.defect import Area
 from reference_broker.core.disk import Disk
 from reference_broker.core.log import partition_log
 from reference_broker.core.log.batch_file import BatchFile
-from reference_broker.core.log.closing import Closable
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
 from reference_broker.core.quorum.messages import OffsetAndEpoch
@@ -82,7 +81,7 @@ def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader
 
 
 @_seeds(partition_log, "close_logs", "recovery-point", "lost-write", "log-matching", "exception")
-def roll_without_a_flush(disk: Disk, logs: Iterable[Closable]) -> None:
+def roll_without_a_flush(disk: Disk, logs: Iterable[PartitionLog]) -> None:
     """A segment that is full is closed without a flush, though the recovery point moves behind it.
 
     After a power cut nobody looks at it: the log has a hole, or ends where it was rolled.

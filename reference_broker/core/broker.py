@@ -58,12 +58,18 @@ class Broker:
     ) -> None:
         self.runtime = runtime
         self._metadata = metadata
+        self.published_offset = -1
+        """Offset up to which this broker has applied the metadata, for its heartbeats; -1 before the first.
+
+        It stays while replicas are still to be opened: a fenced broker is not unfenced before that.
+        """
         self._controller_endpoint = controller_endpoint
         self.replicas = Replicas(
             runtime,
             lambda: metadata.image,
             self._alter_partition,
             lambda: self.epoch,
+            on_metadata_applied=self._publish_offset,
             clean=runtime.previous_epoch is not None,
         )
         self.topic_creation = TopicCreation(partial(self.ask_controller, FORWARDING), runtime.configuration)
@@ -72,7 +78,7 @@ class Broker:
         self.lifecycle = Lifecycle(
             runtime,
             partial(self.ask_controller, _HEARTBEAT),
-            self._published_offset,
+            lambda: self.published_offset,
             UNKNOWN_EPOCH if runtime.previous_epoch is None else runtime.previous_epoch,
         )
         self._directories = DirectoryAssignments(
@@ -82,8 +88,6 @@ class Broker:
             lambda: metadata.image,
             lambda: self.epoch,
         )
-        self._has_metadata = False
-        self._applied_offset = -1
         self.replicas.schedule(now)
         runtime.timers.set(now.monotonic_ms, self.lifecycle.limit_registration)  # not before logs are recovered
 
@@ -121,7 +125,6 @@ class Broker:
 
     def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
         """Follow the metadata; the image has taken the change in already."""
-        self._has_metadata = True
         self.replicas.metadata_changed(delta, now)
         self._directories.metadata_changed(delta, now)
         self.groups.metadata_changed(delta, now)
@@ -137,14 +140,8 @@ class Broker:
         if self.lifecycle.state is BrokerState.NOT_RUNNING:
             self.lifecycle.start(now)
 
-    def _published_offset(self) -> int:
-        """Return the offset up to which this broker has applied the metadata, for its heartbeats; -1 before the first.
-
-        It stays where it is while replicas are still to be opened: a fenced broker is not unfenced before that.
-        """
-        if self._has_metadata and not self.replicas.has_unapplied_metadata:
-            self._applied_offset = self._metadata.offset
-        return self._applied_offset
+    def _publish_offset(self) -> None:
+        self.published_offset = self._metadata.offset
 
     def ask_controller(self, purpose: str, request: Any, then: Answered, *, timeout_ms: int, now: Now) -> None:
         """Ask the active controller, with kio's entity. `then` gets null where none is known or no answer comes."""

@@ -22,18 +22,19 @@ from uuid import UUID
 
 from reference_broker.core import dispatch
 from reference_broker.core.broker import Broker
-from reference_broker.core.clean_shutdown import take_marker, write_marker
 from reference_broker.core.clock import Now
-from reference_broker.core.configuration import dynamic
 from reference_broker.core.configuration.configuration import BrokerConfiguration
+from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.core.connection import Channel, Connection, Effect, Note
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.disk import Disk
 from reference_broker.core.identity import Identity
 from reference_broker.core.layout import Layout
 from reference_broker.core.lifecycle import UNKNOWN_EPOCH, BrokerState
+from reference_broker.core.log.checkpoints import take_clean_shutdown, write_clean_shutdown
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.metadata.delta import MetadataDelta
+from reference_broker.core.metadata.image import CLUSTER_DEFAULT
 from reference_broker.core.metadata.metadata_writer import MetadataWriter
 from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.quorum import effects as wanted
@@ -81,7 +82,7 @@ class Node:
         trace: Tracer = no_tracer,
     ) -> None:
         self.layout = layout
-        previous_epoch = take_marker(disk)
+        previous_epoch = take_clean_shutdown(disk)
         configuration = BrokerConfiguration(properties)
         self.runtime = Runtime(identity, configuration, disk, new_uuid, random_below, previous_epoch, trace)
         self.quorum = KafkaRaftClient(
@@ -96,9 +97,7 @@ class Node:
             trace=trace,
         )
         self.metadata = ClusterMetadata(self.quorum.log)
-        dynamic.follow(
-            self.runtime.configuration, self.metadata.image, MetadataDelta(everything=True), identity.node_id
-        )
+        self._apply_dynamic_configuration(MetadataDelta(everything=True))
         self._snapshots = SnapshotPolicy(self.quorum, self.metadata, self.runtime.configuration, now)
         self._writer = MetadataWriter(self.quorum)
         self._epoch_start_offset: int | None = None
@@ -186,7 +185,7 @@ class Node:
             self.broker.close()
         self.quorum.log.close()
         if broker_epoch is not None:
-            write_marker(self.runtime.disk, broker_epoch)
+            write_clean_shutdown(self.runtime.disk, broker_epoch)
 
     # What the shell asks
 
@@ -347,7 +346,7 @@ class Node:
             self.controller.activate(self.quorum.state.epoch, self.metadata.image.copy(), now)
 
     def _publish(self, delta: MetadataDelta, now: Now) -> None:
-        dynamic.follow(self.runtime.configuration, self.metadata.image, delta, self.runtime.identity.node_id)
+        self._apply_dynamic_configuration(delta)
         if self.broker is None:
             return
         if self._has_caught_up:
@@ -357,3 +356,12 @@ class Node:
             # and a power cut may have taken records from its logs that all others have.
             self._has_caught_up = True
             self.broker.metadata_changed(MetadataDelta(everything=True), now)
+
+    def _apply_dynamic_configuration(self, delta: MetadataDelta) -> None:
+        """Adopt this node's dynamic properties (KIP-226), before its roles act on the change."""
+        if delta.everything or any(resource_type == ResourceType.BROKER for resource_type, _ in delta.configs):
+            image, node_id = self.metadata.image, self.runtime.identity.node_id
+            self.runtime.configuration.set_dynamic(
+                image.overrides(ResourceType.BROKER, str(node_id)),
+                image.overrides(ResourceType.BROKER, CLUSTER_DEFAULT),
+            )

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from chaos.defects.defect import Area
 from reference_broker.core import node
-from reference_broker.core.clean_shutdown import take_marker, write_marker
 from reference_broker.core.disk import Disk
+from reference_broker.core.log.checkpoints import take_clean_shutdown, write_clean_shutdown
 from reference_broker.server import log_directory
 from reference_broker.server.file_disk import OPEN_FILES_MAX, FileDisk
 from reference_broker.server.log_directory import LogDirectory
@@ -171,13 +171,13 @@ def append_to_a_buffered_stream(root: Path, open_files_max: int = OPEN_FILES_MAX
 # --- starting
 
 
-@_seeds(node, "take_marker", "not-recovered", "lost-write", "replicas-differ", source="KAFKA-10471")
+@_seeds(node, "take_clean_shutdown", "not-recovered", "lost-write", "replicas-differ", source="KAFKA-10471")
 def keep_the_marker_of_a_clean_stop(disk: Disk) -> int | None:
     """The marker of a clean shutdown is read at the start, and stays.
 
     The next crash finds it: logs are taken for whole that are torn, and nothing is recovered.
     """
-    epoch = take_marker(disk)
+    epoch = take_clean_shutdown(disk)
     if epoch is not None:
-        write_marker(disk, epoch)
+        write_clean_shutdown(disk, epoch)
     return epoch

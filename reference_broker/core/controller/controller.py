@@ -16,6 +16,7 @@ Sessions of brokers are kept in `heartbeats`, leaders found in `elections`; `per
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Protocol
 
 from reference_broker.core.clock import Now
@@ -154,3 +155,21 @@ class Controller:
             return response
         self.write(records, lambda _: self.runtime.respond(request, response), now, request=request)
         return Outcome.DEFERRED
+
+
+Handle = Callable[[Controller, Request, Now], Any]
+
+
+def only_active(handle: Handle) -> Handle:
+    """Wrap a handler: NOT_CONTROLLER if the controller is not active, and the error of a `ControllerError`."""
+
+    @wraps(handle)
+    def handle_if_active(controller: Controller, request: Request, now: Now) -> Any:
+        if not controller.is_active:
+            return refusal(request, ErrorCode.not_controller)
+        try:
+            return handle(controller, request, now)
+        except ControllerError as error:
+            return refusal(request, error.code, error.message)
+
+    return handle_if_active

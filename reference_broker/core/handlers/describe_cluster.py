@@ -7,15 +7,21 @@
 - Version 2 may ask for fenced brokers too (KIP-1073).
 """
 
+from enum import IntEnum
 from typing import Any
 
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
-from reference_broker.core.handlers.cluster_view import ClusterView
-from reference_broker.core.handlers.endpoint_type import EndpointType, wrong_endpoint
-from reference_broker.core.handlers.operations import CLUSTER_OPERATIONS
+from reference_broker.core.handlers.cluster_view import CLUSTER_OPERATIONS, ClusterView
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
+
+
+class EndpointType(IntEnum):
+    """Kafka's numbers."""
+
+    BROKER = 1
+    CONTROLLER = 2
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
@@ -37,3 +43,17 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         ),
         cluster_authorized_operations=operations,
     )
+
+
+def wrong_endpoint(request: Request, own: EndpointType) -> Any:
+    """Return the error for an endpoint type that is not the one of the listener."""
+    wanted = request.body.endpoint_type
+    if wanted in set(EndpointType):
+        error = ErrorCode.mismatched_endpoint_type
+        message = (
+            f"The request was sent to an endpoint of type {own.name},"
+            f" but we wanted an endpoint of type {EndpointType(wanted).name}"
+        )
+    else:
+        error, message = ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {wanted}"
+    return request.replies.DescribeClusterResponse(error_code=error, error_message=message, cluster_id="", brokers=())

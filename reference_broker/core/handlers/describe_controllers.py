@@ -8,8 +8,8 @@ from typing import Any
 
 from reference_broker.core.api import ServingNode
 from reference_broker.core.clock import Now
-from reference_broker.core.handlers.endpoint_type import EndpointType, wrong_endpoint
-from reference_broker.core.handlers.operations import CLUSTER_OPERATIONS
+from reference_broker.core.handlers.cluster_view import CLUSTER_OPERATIONS
+from reference_broker.core.handlers.describe_cluster import EndpointType, wrong_endpoint
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
-from reference_broker.core.handlers.cluster_view import ClusterView
-from reference_broker.core.handlers.operations import TOPIC_OPERATIONS
+from reference_broker.core.handlers.cluster_view import TOPIC_OPERATIONS, ClusterView
 from reference_broker.core.metadata.image import TopicImage
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import INTERNAL_TOPICS, illegal_topic_name

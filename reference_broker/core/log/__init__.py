@@ -5,6 +5,6 @@ To be read in this order:
 - `append_validation`, `producers`: why a batch is refused, or found to be there already; `snapshots` of the producers.
 - `placed_batches`: what a follower takes from its leader.
 - `segment`: a `.log` file (`batch_file`) and its two indexes (`index`).
-- `loading`, `closing`, `retention`: how segments are found again after a stop or a crash, and when they go.
+- `loading`, `retention`: how segments are found again after a stop or a crash, and when they go.
 - `epochs`, `checkpoints`: where each leader epoch began, and the small text files that say so.
 """

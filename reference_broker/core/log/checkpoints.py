@@ -6,8 +6,12 @@
     orders 1 1498
 
 A file that does not read as one is treated as missing: what it holds can be found again, more slowly.
+
+`.kafka_cleanshutdown` (`CleanShutdownFileHandler`) is JSON, and holds the broker's epoch. It is the last file that a
+node writes, and deleted when the next run has read it: no later crash finds one that reports whole logs.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from reference_broker.core.disk import Disk
@@ -16,8 +20,10 @@ RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 
 _VERSION = "0"
+_UNKNOWN_EPOCH = -1
 
 
 def _content(lines: Sequence[str]) -> bytes:
@@ -62,3 +68,21 @@ def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
         return [(int(epoch), int(start_offset)) for epoch, start_offset in _read_lines(disk, path)]
     except ValueError:
         return []
+
+
+def take_clean_shutdown(disk: Disk) -> int | None:
+    """Return the broker epoch of a run that stopped cleanly, -1 if it is not recorded; null after a crash."""
+    if not disk.exists(CLEAN_SHUTDOWN_FILE):
+        return None
+    content = disk.read(CLEAN_SHUTDOWN_FILE, 0, disk.size(CLEAN_SHUTDOWN_FILE))
+    disk.delete(CLEAN_SHUTDOWN_FILE)
+    disk.flush_directory("")
+    try:
+        return int(json.loads(content)["brokerEpoch"])
+    except (ValueError, TypeError, KeyError):
+        return _UNKNOWN_EPOCH
+
+
+def write_clean_shutdown(disk: Disk, broker_epoch: int) -> None:
+    """Record a clean shutdown, when everything is durable."""
+    disk.replace(CLEAN_SHUTDOWN_FILE, json.dumps({"version": 0, "brokerEpoch": broker_epoch}).encode())

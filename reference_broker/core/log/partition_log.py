@@ -11,14 +11,13 @@ Rules of this file:
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise, takewhile
 from typing import NamedTuple, Self
 
 from reference_broker.core.disk import Disk
 from reference_broker.core.log.append_validation import ValidatedBatch, decompressed_max_bytes, validate
-from reference_broker.core.log.closing import close_logs
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.epochs import LeaderEpochs
 from reference_broker.core.log.errors import AppendError, OffsetOutOfRangeError
@@ -28,7 +27,6 @@ from reference_broker.core.log.producers import AppendedBatch, Producers
 from reference_broker.core.log.retention import below_log_start, over_age, over_size
 from reference_broker.core.log.segment import Segment
 from reference_broker.core.log.snapshots import ProducerSnapshots
-from reference_broker.core.log.timestamp_and_offset import TimestampAndOffset
 from reference_broker.protocol.record_batch import (
     HEADER_SIZE_BYTES,
     NO_PRODUCER_ID,
@@ -52,6 +50,14 @@ class Appended(NamedTuple):
     log_append_time_ms: int
     """-1 under CreateTime; for a duplicate, as Kafka has it, the largest timestamp that the batch was appended with."""
     log_start_offset: int
+
+
+class TimestampAndOffset(NamedTuple):
+    """A record's timestamp, its offset, and the leader epoch of its batch."""
+
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
 
 
 class PartitionLog:
@@ -459,3 +465,10 @@ class PartitionLog:
         self._disk.flush(*self.epochs.take_unflushed())
         self._disk.flush_directory(self.directory)
         self.log_start_offset = self.recovery_point = offset
+
+
+def close_logs(disk: Disk, logs: Iterable[PartitionLog]) -> None:
+    """Write and flush what is left, of all logs at once: thousands cost little more than one."""
+    logs = tuple(logs)
+    disk.flush(*[path for log in logs for path in log.finish()])
+    disk.flush_directory(*[log.directory for log in logs])

@@ -22,9 +22,8 @@ from reference_broker.core.log.checkpoints import (
     read_offsets,
     write_offsets,
 )
-from reference_broker.core.log.closing import close_logs
 from reference_broker.core.log.config import LogConfig
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.partition_log import PartitionLog, close_logs
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.record_batch import Codec

@@ -60,6 +60,7 @@ class Replicas:
 
     :param image: gives the latest image.
     :param broker_epoch: gives this broker's epoch, -1 before it is registered.
+    :param on_metadata_applied: called when the latest metadata is applied to all replicas.
     :param clean: the last run stopped cleanly.
     """
 
@@ -70,11 +71,13 @@ class Replicas:
         ask_controller: AskController,
         broker_epoch: Callable[[], int],
         *,
+        on_metadata_applied: Callable[[], None],
         clean: bool,
     ) -> None:
         self._runtime = runtime
         self._configuration = runtime.configuration
         self._image = image
+        self._on_metadata_applied = on_metadata_applied
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._unapplied: dict[tuple[UUID, int], None] = {}
         """Topic id and index of replicas whose metadata is not applied yet, in the order in which they will be."""
@@ -184,9 +187,11 @@ class Replicas:
             applied += 1
         if self._unapplied:
             self._runtime.timers.set(now.monotonic_ms, self._apply_next)
-        elif self._has_strays:
-            self._has_strays = False
-            self._logs.delete_strays(self._partitions.values())
+        else:
+            if self._has_strays:
+                self._has_strays = False
+                self._logs.delete_strays(self._partitions.values())
+            self._on_metadata_applied()
         self._fetchers.proceed(now)
 
     def _apply_latest(self, key: tuple[UUID, int], now: Now) -> None:

@@ -6,8 +6,8 @@ lost by it. Each log of a node that has shut down cleanly is opened twice in a c
 last index entry that names no batch.
 """
 
-from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.violation import InvariantViolation

@@ -22,7 +22,7 @@ from reference_broker.core.handlers import (
     list_offsets,
     metadata,
 )
-from reference_broker.core.handlers.endpoint_type import EndpointType
+from reference_broker.core.handlers.describe_cluster import EndpointType
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.protocol.errors import ErrorCode

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from kio.schema.errors import ErrorCode
 
-from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from tests.reference_broker.cluster import Cluster
 from tests.reference_broker.scripted import ScriptedBroker, batch
 
@@ -66,13 +66,13 @@ def test_a_replica_that_is_not_open_yet_is_not_led(broker):
 
 
 def test_the_broker_does_not_report_metadata_that_it_has_not_applied(broker):
-    before = broker.broker._published_offset()
+    before = broker.broker.published_offset
     begin_to_create(broker)
     replica_counts(broker.cluster, lambda count: count > 0)
     assert broker.broker.metadata_offset > before
-    assert broker.broker._published_offset() == before
+    assert broker.broker.published_offset == before
     replica_counts(broker.cluster, lambda count: count == _PARTITIONS)
-    assert broker.broker._published_offset() == broker.broker.metadata_offset
+    assert broker.broker.published_offset == broker.broker.metadata_offset
 
 
 def test_a_topic_that_is_deleted_meanwhile_leaves_nothing(broker):

@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from tests.reference_broker.scripted import ScriptedBroker, batch
 
 cleanly_or_not = pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])

@@ -1,7 +1,11 @@
 """What a broker has written down of its logs outlives a run in which it did not come to open them."""
 
-from reference_broker.core.clean_shutdown import CLEAN_SHUTDOWN_FILE
-from reference_broker.core.log.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
+from reference_broker.core.log.checkpoints import (
+    CLEAN_SHUTDOWN_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+)
 from tests.reference_broker.cluster import Cluster
 from tests.reference_broker.requests import batch
 

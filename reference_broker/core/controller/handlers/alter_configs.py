@@ -9,9 +9,8 @@ from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.resource import ResourceType
-from reference_broker.core.controller.active import only_active
 from reference_broker.core.controller.configs import Resource, config_records, replaced
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import Controller, only_active
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode

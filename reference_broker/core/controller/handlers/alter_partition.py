@@ -7,8 +7,7 @@ broker epoch of each member (KIP-903), so that a replica which was restarted sin
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import Controller, only_active
 from reference_broker.core.controller.isr import Verdict, judge, proposals
 from reference_broker.core.controller.registrations import check_broker_epoch
 from reference_broker.core.request import Request

@@ -13,8 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import Controller, only_active
 from reference_broker.core.controller.partition_changes import Wanted, partition_change
 from reference_broker.core.controller.registrations import check_broker_epoch
 from reference_broker.core.request import Request

@@ -12,8 +12,7 @@ from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import membership
-from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import Controller, only_active
 from reference_broker.core.controller.heartbeats import BrokerControlState, Wish
 from reference_broker.core.controller.registrations import check_broker_epoch
 from reference_broker.core.request import Request

@@ -9,8 +9,7 @@ Gaps: a broker's own word on how it was shut down (KIP-966) is not heeded.
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import Controller, only_active
 from reference_broker.core.controller.registrations import broker_registration
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode

@@ -13,8 +13,12 @@ from collections import Counter
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import MAX_RECORDS_PER_USER_OP, TOO_MANY_RECORDS, Controller
+from reference_broker.core.controller.controller import (
+    MAX_RECORDS_PER_USER_OP,
+    TOO_MANY_RECORDS,
+    Controller,
+    only_active,
+)
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.partitions import add_partitions
 from reference_broker.core.request import Request

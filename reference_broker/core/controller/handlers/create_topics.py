@@ -15,8 +15,7 @@ from collections import Counter
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import MAX_RECORDS_PER_USER_OP, Controller
+from reference_broker.core.controller.controller import MAX_RECORDS_PER_USER_OP, Controller, only_active
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.topics import USE_DEFAULT, NewTopic, PlannedTopic, Surroundings, plan_topic
 from reference_broker.core.request import Request

@@ -11,8 +11,7 @@ from collections import Counter
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import Controller, only_active
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
 from reference_broker.core.request import Request

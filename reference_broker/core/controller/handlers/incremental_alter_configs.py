@@ -13,9 +13,8 @@ Gaps: no properties of groups, client metrics and loggers; no alter-config polic
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.active import only_active
 from reference_broker.core.controller.configs import Change, Operation, Resource, altered
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import Controller, only_active
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.handlers.alter_configs import alter
 from reference_broker.core.request import Request

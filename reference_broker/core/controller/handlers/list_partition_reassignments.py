@@ -6,8 +6,7 @@ All of them, or of those that are named; a partition that does not exist or does
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import Controller, only_active
 from reference_broker.core.controller.reassignments import reassigning
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode

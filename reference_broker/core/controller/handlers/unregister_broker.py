@@ -8,8 +8,7 @@ from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import membership
-from reference_broker.core.controller.active import only_active
-from reference_broker.core.controller.controller import Controller
+from reference_broker.core.controller.controller import Controller, only_active
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode

@@ -5,13 +5,13 @@ from unittest.mock import patch
 
 from reference_broker.core import node
 from reference_broker.core.channels import Channels
-from reference_broker.core.clean_shutdown import take_marker, write_marker
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.heartbeats import Heartbeats
 from reference_broker.core.controller.periodic_tasks import PeriodicTasks
 from reference_broker.core.handlers import fetch
 from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.log import partition_log
+from reference_broker.core.log.checkpoints import take_clean_shutdown, write_clean_shutdown
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.log.segment import Segment
 from reference_broker.core.log.snapshots import ProducerSnapshots
@@ -117,7 +117,7 @@ def wait_for_everybody(self, end_offset, *_):
 
 
 def forget_the_epoch(disk):
-    return None if take_marker(disk) is None else -1
+    return None if take_clean_shutdown(disk) is None else -1
 
 
 def answer_at_once(broker, request, _reader, looks, _deadline_ms):
@@ -133,8 +133,14 @@ def cut_without_a_flush(original):
 
 
 BROKER_DEFECTS = (
-    Defect("honest-request", node, "take_marker", forget_the_epoch, kinds=("stop",)),
-    Defect("closed-durably", node, "write_marker", lambda disk, epoch: write_marker(disk, epoch + 1), kinds=("stop",)),
+    Defect("honest-request", node, "take_clean_shutdown", forget_the_epoch, kinds=("stop",)),
+    Defect(
+        "closed-durably",
+        node,
+        "write_clean_shutdown",
+        lambda disk, epoch: write_clean_shutdown(disk, epoch + 1),
+        kinds=("stop",),
+    ),
     Defect(
         "cut-durably",
         PartitionLog,

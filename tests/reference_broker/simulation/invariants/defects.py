@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller import partition_changes, producer_ids
+from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.handlers import allocate_producer_ids, broker_registration
@@ -404,7 +404,7 @@ DEFECTS = (
         "ids-unique",
         allocate_producer_ids,
         "next_block",
-        _around(producer_ids, "next_block", _give_a_block_twice),
+        _around(allocate_producer_ids, "next_block", _give_a_block_twice),
         unseen_by=((invariants, "check_decision"),),
         faults=0,
         faulty_ms=1_500,
