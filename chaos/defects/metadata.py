@@ -40,7 +40,7 @@ def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> l
     return _advance(self, self._log.end_offset)
 
 
-@_seeds(MetadataImage, "copy", "exception", "quorum-committed-equal", "metadata-agree", "answer-of-controller")
+@_seeds(MetadataImage, "copy", "exception", "quorum-committed-equal", "metadata-agree")
 def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
     """The controller's image shares its topics with the broker's on the same node.
 
@@ -99,7 +99,7 @@ def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: C
     "one-leader-per-epoch",
     "phantom-read",
     "metadata/topic-id-names-one-creation",
-    "answer-of-controller",
+    "record-says",
     source="KIP-516, KAFKA-12257",
 )
 def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataRecord) -> None:

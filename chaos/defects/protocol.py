@@ -164,7 +164,14 @@ def name_the_first_replica_as_coordinator(broker: Any, brokers: Any, group: str)
     return None if record is None else brokers.get(record.replicas[0])
 
 
-@_seeds(metadata, "_partition", "not-converged", "unavailable", "metadata/topics-are-described", "answer-of-metadata")
+@_seeds(
+    metadata,
+    "_partition",
+    "not-converged",
+    "unavailable",
+    "leadership/preferred-leader-is-elected",
+    "answer-of-metadata",
+)
 def name_the_first_replica_as_leader(request: Request, view: ClusterView, record: Any) -> Any:
     """Metadata names the first replica as the leader if the leader is another one.
 

@@ -25,6 +25,7 @@ from conformance.sequential.steps import (
     ListReassignments,
     Metadata,
     MetadataById,
+    OffsetFetch,
     On,
     Operation,
 )
@@ -42,33 +43,36 @@ REQUIREMENTS: Final = (
         level=Level.MUST,
         text="Metadata describes each topic of the request: NONE with its partitions, each with a leader, "
         "UNKNOWN_TOPIC_OR_PARTITION where there is none, INVALID_TOPIC_EXCEPTION for an illegal name. Where automatic "
-        "creation is declined none is created: CreateTopics of the same name succeeds afterwards.",
-        sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
+        "creation is declined none is created: CreateTopics of the same name succeeds afterwards. Permitted operations "
+        "are returned if they are requested (since v8).",
+        sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS, sources.KIP_430),
         check=sequential(
             script(
                 st.integers(1, 3).map(lambda count: CreateTopic(partitions=count)),
                 many(st.lists(st.sampled_from(_NAMES), min_size=1, max_size=4, unique=True).map(tuple).map(Metadata)),
                 Metadata(("trial", "trial-none", "a/b")),
+                *(Metadata(version=version, with_operations=wanted) for version in (8, 12) for wanted in (True, False)),
                 CreateTopic("trial-none"),
             ),
-            judges("topics", "leaders", "brokers", of=Metadata) | judges("error", of=CreateTopic),
+            judges("topics", "leaders", "brokers", "operations", of=Metadata) | judges("error", of=CreateTopic),
         ),
         needs=_TOPICS,
     ),
     Requirement(
         id="metadata/null-asks-for-all-and-empty-for-none",
         level=Level.MUST,
-        text="Since Metadata v1 a null list of topics asks for all topics and an empty one for none; both name the "
-        "brokers.",
+        text="Since Metadata v1 a null list of topics requests all topics and an empty one none; both name the "
+        "brokers, and only the topics of Kafka's coordinators are internal.",
         sources=(sources.KIP_4_METADATA,),
         check=sequential(
             script(
                 many(st.sampled_from(["trial", "trial-two", "trial-three"]).map(CreateTopic), at_most=3),
                 many(st.builds(Metadata, st.sampled_from([None, ()]), st.sampled_from([None, 9, 7, 4, 1]))),
+                OffsetFetch(),
                 Metadata(None),
                 Metadata(()),
             ),
-            judges("topics", "brokers", "strangers", of=Metadata),
+            judges("topics", "brokers", "strangers", "internal", of=Metadata),
         ),
         needs=_TOPICS,
     ),
@@ -196,10 +200,19 @@ REQUIREMENTS: Final = (
                 Metadata(()),
                 many(st.sampled_from(EndpointType).map(DescribeCluster), at_most=2),
                 *map(DescribeCluster, EndpointType),
+                DescribeCluster(with_operations=True),
                 On(2, DescribeCluster()),
                 On(3, Metadata(())),
             ),
-            judges("error", "cluster_id", "every_broker", "addresses", "controller_is_broker", of=DescribeCluster)
+            judges(
+                "error",
+                "cluster_id",
+                "every_broker",
+                "addresses",
+                "controller_is_broker",
+                "operations",
+                of=DescribeCluster,
+            )
             | judges("cluster_id", of=Metadata),
             cost=5,
         ),

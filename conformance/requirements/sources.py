@@ -157,6 +157,11 @@ KIP_339: Final = kip(
 KIP_392: Final = kip(
     392, "Allow consumers to fetch from closest replica", "KIP-392%3A+Allow+consumers+to+fetch+from+closest+replica"
 )
+KIP_430: Final = kip(
+    430,
+    "Return Authorized Operations in Describe Responses",
+    "KIP-430+-+Return+Authorized+Operations+in+Describe+Responses",
+)
 KIP_455: Final = kip(
     455,
     "Create an Administrative API for Replica Reassignment",

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from conformance.sequential.answer import MISSING, Answer, Symbols, error_of, only_partition
+from conformance.sequential.answer import MISSING, NO_OPERATIONS, Answer, Symbols, error_of, only_partition
 from conformance.sequential.steps import (
     AlterConfigs,
     AlterReassignment,
@@ -179,6 +179,7 @@ def _describe_cluster(_step: Step, response: Any, symbols: Symbols) -> Answer:
         "every_broker": brokers >= set(symbols.brokers),
         "addresses": all(symbols.is_address(int(b.broker_id), b.host, b.port) for b in response.brokers),
         "controller_is_broker": int(response.controller_id) in brokers,
+        "operations": int(response.cluster_authorized_operations) != NO_OPERATIONS,
     }
 
 

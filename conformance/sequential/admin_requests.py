@@ -96,7 +96,7 @@ def _describe_quorum(step: DescribeQuorum, names: Names) -> dict[str, Any]:
 
 def _describe_cluster(step: DescribeCluster, _names: Names) -> dict[str, Any]:
     return {
-        "include_cluster_authorized_operations": False,
+        "include_cluster_authorized_operations": step.with_operations,
         "endpoint_type": int(step.endpoint_type),
         "include_fenced_brokers": False,
     }

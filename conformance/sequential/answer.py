@@ -19,6 +19,8 @@ CLOSED: Final[Answer] = {"connection": "closed"}
 SILENT: Final[Answer] = {"connection": "silent"}
 """No answer within the time that a step has."""
 
+NO_OPERATIONS: Final = -(2**31)
+"""Instead of the permitted operations where they were not requested (KIP-430)."""
 NO_ANSWER_FIELDS: Final = frozenset({"connection", "malformed"})
 
 

@@ -1,12 +1,13 @@
 """What a broker answered, as plain values that can be compared across targets and versions."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from conformance.sequential import admin_answers
 from conformance.sequential.answer import (
     MISSING,
+    NO_OPERATIONS,
     Answer,
     ReadRecord,
     Symbols,
@@ -33,6 +34,8 @@ from conformance.sequential.steps import (
     Step,
 )
 from fixtures.clients.record_batch import MalformedBatch, RecordBatch, TimestampType, decode_batches
+
+_INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 def normalise(step: Step, response: Any, symbols: Symbols) -> Answer:
@@ -161,6 +164,8 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Answer:
             )
         ),
         "brokers": len(response.brokers) > 0,
+        "internal": all(_is_marked_rightly(topic) for topic in response.topics),
+        "operations": _has_operations(response, (topic for _, topic in topics if not topic.error_code)),
     }
     if step.topics is not None:
         answer["strangers"] = len(listed) - len(topics)
@@ -171,6 +176,19 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Answer:
             sorted((n, symbols.saw_topic_id(n, t.topic_id) or 0) for n, t in topics if t.topic_id)
         )
     return answer
+
+
+def _is_marked_rightly(topic: Any) -> bool:
+    is_internal = topic.name in _INTERNAL_TOPICS
+    return bool(getattr(topic, "is_internal", is_internal) == is_internal)
+
+
+def _has_operations(response: Any, topics: Iterable[Any]) -> bool | None:
+    """Whether the permitted operations are given; null where some are and some are not, or in versions without them."""
+    found = [getattr(response, "cluster_authorized_operations", None)]
+    found += [getattr(topic, "topic_authorized_operations", None) for topic in topics]
+    given = {value != NO_OPERATIONS for value in found if value is not None}
+    return given.pop() if len(given) == 1 else None
 
 
 def _metadata_by_id(_step: MetadataById, response: Any, symbols: Symbols) -> Answer:

@@ -194,8 +194,8 @@ def _metadata(step: Metadata, names: Names) -> dict[str, Any]:
     return {
         "topics": None if topics is None else [{"topic_id": None, "name": names.real(name)} for name in topics],
         "allow_auto_topic_creation": False,
-        "include_cluster_authorized_operations": False,
-        "include_topic_authorized_operations": False,
+        "include_cluster_authorized_operations": step.with_operations,
+        "include_topic_authorized_operations": step.with_operations,
     }
 
 

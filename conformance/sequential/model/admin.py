@@ -186,4 +186,5 @@ def describe_cluster(_cluster: Cluster, step: DescribeCluster) -> Expectation:
         "every_broker": True,
         "addresses": True,
         "controller_is_broker": True,
+        "operations": step.with_operations,
     }

@@ -148,3 +148,5 @@ class DescribeCluster(Step):
 
     endpoint_type: EndpointType = EndpointType.BROKERS
     version: int | None = None
+    with_operations: bool = False
+    """Whether the permitted operations are requested (KIP-430)."""

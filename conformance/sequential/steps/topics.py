@@ -43,6 +43,8 @@ class Metadata(Step):
 
     topics: tuple[str, ...] | None = (TOPIC,)
     version: int | None = None
+    with_operations: bool = False
+    """Whether the permitted operations are requested (KIP-430): of the topics, and of the cluster in v8 to v10."""
 
 
 @dataclass(frozen=True, slots=True)

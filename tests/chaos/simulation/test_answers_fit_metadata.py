@@ -25,20 +25,13 @@ from chaos.trial import (
     Trial,
 )
 from fixtures.faults import Pause, Role, ShutDown, Timed
-from reference_broker.core.configuration.configuration import TopicConfiguration
 from reference_broker.core.controller import isr
-from reference_broker.core.controller.elections import Elections
-from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.handlers import (
     allocate_producer_ids,
-    alter_configs,
     broker_heartbeat,
     broker_registration,
-    create_partitions,
-    create_topics,
     list_partition_reassignments,
 )
-from reference_broker.core.handlers import describe_topic_partitions, metadata
 from reference_broker.core.handlers.cluster_view import ClusterView
 from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.protocol.errors import ErrorCode
@@ -91,22 +84,6 @@ def _on_another_rack(original: Callable[..., Any]) -> Any:
     return broker_registration
 
 
-def _with_one_more(original: Callable[..., Any]) -> Any:
-    def plan_topic(*asked: Any) -> Any:
-        planned = original(*asked)
-        return replace(planned, num_partitions=planned.num_partitions + 1)
-
-    return plan_topic
-
-
-def _all_but_the_last(original: Callable[..., Any]) -> Any:
-    return lambda *asked: list(original(*asked))[:-1]
-
-
-def _not_available(*_: Any) -> Any:
-    raise ControllerError(ErrorCode.preferred_leader_not_available)
-
-
 def _nobody(leaders: Any, *_: Any) -> Any:
     return leaders._request.replies.LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
 
@@ -120,20 +97,12 @@ MISTAKES = (
     ("answer-of-controller", broker_heartbeat, "_IS_FENCED", frozenset()),
     ("answer-of-controller", broker_registration, "broker_registration", _on_another_rack),
     ("answer-of-controller", allocate_producer_ids, "next_block", _moved_on),
-    ("answer-of-controller", create_topics, "plan_topic", _with_one_more),
-    ("answer-of-controller", create_partitions, "_plan", _all_but_the_last),
-    ("answer-of-controller", alter_configs, "config_records", _all_but_the_last),
     ("answer-of-controller", list_partition_reassignments, "reassigning", _nothing),
-    ("answer-of-controller", Elections, "elect", _not_available),
     ("answer-of-leader", CurrentLeaders, "of", _nobody),
     ("answer-of-metadata", ClusterView, "controller", lambda *_: -1),
-    ("answer-of-metadata", metadata, "INTERNAL_TOPICS", frozenset({"a"})),
-    ("answer-of-metadata", metadata, "_OPERATIONS_NOT_ASKED", 0),
-    ("answer-of-metadata", describe_topic_partitions, "_PARTITIONS_MAX", 1),
-    ("answer-of-metadata", TopicConfiguration, "synonyms", lambda *_: []),
 )
 """The invariant, and where a function has another in its place: a wrapper of it, or what is there instead."""
-_WRAPPERS = (_moved_on, _on_another_rack, _with_one_more, _all_but_the_last)
+_WRAPPERS = (_moved_on, _on_another_rack)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Requirements on the target `simulation` detect defects in responses to clients, each by the requirement named."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -11,16 +12,22 @@ from conformance.profiles import Profile
 from conformance.registry import select
 from conformance.requirements.requirement import Level
 from linearizability.judgement import Verdict
+from reference_broker.core.configuration.configuration import TopicConfiguration
 from reference_broker.core.controller import configs, reassignments, topics
-from reference_broker.core.controller.handlers import create_partitions, create_topics
+from reference_broker.core.controller.elections import Elections
+from reference_broker.core.controller.errors import ControllerError
+from reference_broker.core.controller.handlers import alter_configs, create_partitions, create_topics
 from reference_broker.core.handlers import (
     delete_records,
     describe_cluster,
+    describe_topic_partitions,
     forward_alter_configs,
     init_producer_id,
     list_offsets,
+    metadata,
     offset_for_leader_epoch,
 )
+from reference_broker.core.handlers.cluster_view import ClusterView
 from reference_broker.core.log import append_validation
 from reference_broker.protocol.errors import ErrorCode
 
@@ -50,6 +57,15 @@ def invalid_endpoint(request, _):
     )
 
 
+def with_one_more(*args, original=create_topics.plan_topic):
+    planned = original(*args)
+    return replace(planned, num_partitions=planned.num_partitions + 1)
+
+
+def not_available(*_args):
+    raise ControllerError(ErrorCode.preferred_leader_not_available)
+
+
 DEFECTS = (
     ("admin/bad-topic-is-not-created", topics, "illegal_topic_name", nothing),
     ("admin/bad-topic-is-not-created", topics, "check_assignment", nothing),
@@ -75,6 +91,15 @@ DEFECTS = (
     ("configs/bad-change-changes-nothing", configs, "_check_resource", nothing),
     ("configs/lists-are-appended-to", configs, "_new_value", append_to_an_empty_list),
     ("metadata/cluster-is-described", describe_cluster, "wrong_endpoint", invalid_endpoint),
+    ("metadata/cluster-is-described", ClusterView, "controller", lambda *_: -1),
+    ("metadata/topics-are-described", metadata, "_OPERATIONS_NOT_ASKED", 0),
+    ("metadata/null-asks-for-all-and-empty-for-none", metadata, "INTERNAL_TOPICS", frozenset()),
+    ("metadata/partitions-are-paged", describe_topic_partitions, "_PARTITIONS_MAX", 1),
+    ("configs/description-says-who-set-it", TopicConfiguration, "synonyms", lambda *_: []),
+    ("configs/changes-leave-the-rest", alter_configs, "config_records", lambda *_: []),
+    ("admin/creation-is-described", create_topics, "plan_topic", with_one_more),
+    ("admin/partitions-are-added", create_partitions, "_plan", lambda *_: []),
+    ("leadership/preferred-leader-is-elected", Elections, "elect", not_available),
 )
 """A requirement, and in place of which function which other one breaks it."""
 
