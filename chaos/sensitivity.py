@@ -1,9 +1,9 @@
 """Whether the suite catches what it is for: each defect is seeded into the broker, and tried until it is caught.
 
-A defect is tried by the scripts of one seed after the other, the same seeds for all. One that is expected to break a
-requirement is first held against that, on the target `simulation`. What a trial violates counts only if it violates
-nothing on the clean broker; where it does, that is a false alarm. As many scripts as all defects took together are then
-run on the clean broker alone.
+A defect is tried by the trials of one seed after the other, the same seeds for all. One that is expected to break a
+requirement is first checked by that, on the target `simulation`. A violation counts only if the trial violates nothing
+on the clean broker; otherwise it is a false alarm. As many trials as all defects took together then run on the clean
+broker alone.
 
 The time of a defect is what its process has computed, not what the clock on the wall says, so that a busy machine does
 not make a hole of what is slow.
@@ -11,12 +11,14 @@ not make a hole of what is slow.
 
 import itertools
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
+from chaos.campaign.workers import Job, in_order
 from chaos.defects.defect import Defect
 from chaos.defects.registry import defect as defect_of
 from chaos.defects.saved import saved_counterexample
@@ -26,8 +28,7 @@ from chaos.simulation.judge import Violation
 from chaos.simulation.run import run
 from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.target import Simulation
-from chaos.simulation.work import ENDLESS, RunSeeds
-from chaos.simulation.workers import in_order
+from chaos.simulation.work import ENDLESS, run_seed, working
 from chaos.trial import Trial
 from conformance.engine import run_requirements
 from conformance.events import Event, RequirementJudged
@@ -38,7 +39,7 @@ from fixtures.targets.target import TargetError
 from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder
 
-SCRIPT_SECONDS_MAX: Final = 20.0
+TRIAL_SECONDS_MAX: Final = 20.0
 """What one trial may compute; a hundred times what it takes."""
 _REQUIREMENTS_SEED: Final = 1
 _PROFILE: Final = Profile("sensitivity", scripts_max=15, shrink_seconds=0.0)
@@ -88,7 +89,7 @@ class DefectTried(Event):
 
     :param name: of what caught it: an invariant, an anomaly, a requirement; empty: missed.
     :param seed: of the trial that caught it; null where a requirement did, or the saved trial.
-    :param scripts: how many were run.
+    :param trials: number of trials that ran.
     :param seconds: of computing.
     """
 
@@ -98,7 +99,7 @@ class DefectTried(Event):
     text: str
     is_expected: bool
     seed: int | None
-    scripts: int
+    trials: int
     seconds: float
     false_alarms: tuple[FalseAlarm, ...] = ()
 
@@ -133,8 +134,8 @@ def run_sensitivity(plan: Plan) -> Generator[Event, None, None]:
     yield SensitivityStarted(plan.defects, plan.first, plan.seconds, plan.workers)
     complete = False
     try:
-        scripts = yield from _try_defects(plan)
-        yield from _run_clean(plan, scripts)
+        trials = yield from _try_defects(plan)
+        yield from _run_clean(plan, trials)
         complete = True
     except KeyboardInterrupt:
         pass
@@ -142,39 +143,36 @@ def run_sensitivity(plan: Plan) -> Generator[Event, None, None]:
 
 
 def _try_defects(plan: Plan) -> Generator[Event, None, int]:
-    """The defects; how many scripts they took."""
+    """Try the defects; return the number of trials that they took."""
 
-    def overdue(number: int) -> DefectTried:
+    def overdue(name: str) -> DefectTried:
         text = f"not tried to an end in {_WALL_OVER_CPU:.0f} times the seconds that it may compute"
-        return DefectTried(plan.defects[number], "", text, False, None, 0, plan.seconds)
+        return DefectTried(name, "", text, False, None, 0, plan.seconds)
 
-    results = in_order(
-        TryDefects(plan.defects, plan.first, plan.seconds, plan.known_first),
-        iter(range(len(plan.defects))),
-        workers=min(plan.workers, max(1, len(plan.defects))),
-        limit_s=_WALL_OVER_CPU * (plan.seconds + SCRIPT_SECONDS_MAX),
-        overdue=overdue,
-        names=lambda number: f"defect {plan.defects[number]}",
+    job = Job(
+        partial(_try_by_name, first=plan.first, seconds=plan.seconds, known_first=plan.known_first),
+        _WALL_OVER_CPU * (plan.seconds + TRIAL_SECONDS_MAX),
+        overdue,
+        name="defect {}".format,
     )
-    scripts = 0
-    with closing(results):
+    trials = 0
+    with closing(in_order(job, iter(plan.defects), plan.workers)) as results:
         for tried in results:
-            scripts += tried.scripts
+            trials += tried.trials
             yield tried
-    return scripts
+    return trials
 
 
-def _run_clean(plan: Plan, scripts: int) -> Iterator[Event]:
-    results = in_order(
-        RunSeeds(defect=""),
-        iter(range(plan.first, plan.first + scripts)),
-        workers=plan.workers,
-        limit_s=_WALL_OVER_CPU * SCRIPT_SECONDS_MAX,
-        overdue=lambda seed: SeedRan(seed, "", 0, 0, 0, 0.0, {}, ENDLESS, "the trial has not ended"),
+def _run_clean(plan: Plan, trials: int) -> Iterator[Event]:
+    job = Job(
+        run_seed,
+        _WALL_OVER_CPU * TRIAL_SECONDS_MAX,
+        lambda seed: SeedRan(seed, "", 0, 0, 0, 0.0, {}, ENDLESS, "the trial has not ended"),
+        inside=partial(working, ""),
     )
-    with closing(results):
+    with closing(in_order(job, iter(range(plan.first, plan.first + trials)), plan.workers)) as results:
         for ran in results:
-            yield CleanRan(ran.seed, scripts, _false_alarm(ran))
+            yield CleanRan(ran.seed, trials, _false_alarm(ran))
 
 
 def _false_alarm(ran: SeedRan) -> FalseAlarm | None:
@@ -184,32 +182,16 @@ def _false_alarm(ran: SeedRan) -> FalseAlarm | None:
 # --- in a worker
 
 
-@dataclass(frozen=True, slots=True)
-class TryDefects:
-    """Try one of some defects, by its place."""
-
-    names: tuple[str, ...]
-    first: int
-    seconds: float
-    known_first: bool = False
-
-    @contextmanager
-    def __call__(self) -> Iterator[Callable[[int], DefectTried]]:
-        """The function of a place."""
-
-        def try_at(place: int) -> DefectTried:
-            defect = defect_of(self.names[place])
-            saved = saved_counterexample(defect.name) if self.known_first else None
-            known = None if saved is None else saved.trial
-            return try_defect(defect, itertools.count(self.first), self.seconds, known=known)
-
-        yield try_at
+def _try_by_name(name: str, *, first: int, seconds: float, known_first: bool) -> DefectTried:
+    saved = saved_counterexample(name) if known_first else None
+    known = None if saved is None else saved.trial
+    return try_defect(defect_of(name), itertools.count(first), seconds, known=known)
 
 
 def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: Trial | None = None) -> DefectTried:
     """Look for what catches a defect.
 
-    :param seeds: of the scripts, in this order.
+    :param seeds: of the trials, in this order.
     :param seconds: of computing; at least one trial is run.
     :param known: a trial that has caught it, to be tried ahead of all others.
     """
@@ -224,8 +206,8 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
         is_expected, spent_s = caught.name in defect.expected, time.process_time() - began_s
         return DefectTried(defect.name, caught.name, caught.text, is_expected, None, 1, spent_s)
     false_alarms: list[FalseAlarm] = []
-    scripts = 0
-    for scripts, seed in enumerate(seeds, start=1):
+    trials = 0
+    for trials, seed in enumerate(seeds, start=1):
         trial = trial_of_seed(seed)
         found = violation_of(trial, defect)
         if found is not None:
@@ -233,17 +215,17 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
             spent_s = time.process_time() - began_s
             if clean is None:
                 is_expected, alarms = found.name in defect.expected, tuple(false_alarms)
-                return DefectTried(defect.name, found.name, found.text, is_expected, seed, scripts, spent_s, alarms)
+                return DefectTried(defect.name, found.name, found.text, is_expected, seed, trials, spent_s, alarms)
             false_alarms.append(FalseAlarm(seed, clean.name, clean.text))
         if time.process_time() - began_s >= seconds:
             break
-    return DefectTried(defect.name, "", "", False, None, scripts, time.process_time() - began_s, tuple(false_alarms))
+    return DefectTried(defect.name, "", "", False, None, trials, time.process_time() - began_s, tuple(false_alarms))
 
 
 def violation_of(trial: Trial, defect: Defect | None = None) -> Violation | None:
     """What a trial violates, with a defect or on the clean broker. One that does not end is `endless`."""
     try:
-        with bounded(SCRIPT_SECONDS_MAX):
+        with bounded(TRIAL_SECONDS_MAX):
             if defect is None:
                 return run(trial).violation
             with defect.seeded():

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import chaos.targets  # noqa: F401  registers the simulation, which is refused by its name
+from chaos.campaign.interruption import interruptible
 from chaos.live.campaign import NothingRunsError, Plan, run_chaos
 from chaos.live.events import ChaosStarted, RoundJudged, RoundNotRun
 from chaos.live.failure import load, shows, told
@@ -28,7 +29,6 @@ from kafkatrial.chaos_tables import render_chaos
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.interruption import interruptible
 from kafkatrial.run_directory import make_run_directory
 from kafkatrial.saved_histories import SUMMARY_FILE
 from linearizability.history.run import RUN_FILE

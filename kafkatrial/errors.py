@@ -54,7 +54,7 @@ KNOWN_ERRORS = {
     "chaos.trial.saved.NotATrialError": ExitCode.USAGE,
     "chaos.simulation.saved.SavedFailureError": ExitCode.USAGE,
     "conformance.concurrent.surroundings.ScriptNotRunError": ExitCode.INTERNAL,
-    "chaos.simulation.workers.WorkerError": ExitCode.INTERNAL,
+    "chaos.campaign.workers.WorkerError": ExitCode.INTERNAL,
     "reports.results.ResultsError": ExitCode.USAGE,
     "reports.local.engine.LocalEngineError": ExitCode.INTERNAL,
     "reports.spark.errors.EngineUnavailableError": ExitCode.USAGE,

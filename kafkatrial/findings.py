@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.text import Text
 
+from chaos.campaign.interruption import interruptible
 from chaos.live.failure import told
 from chaos.live.findings import FINDINGS, Finding, finding
 from chaos.live.session import fitted, run_on
@@ -15,7 +16,6 @@ from fixtures.disk.kinds import DiskKind
 from kafkatrial.breaking import CHAOS
 from kafkatrial.console import show, stdout_console
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.interruption import interruptible
 from linearizability.temporary_folder import TemporaryFolder
 from reports.program import render_program
 

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 
 import chaos.targets  # noqa: F401  registers the target `defective`
+from chaos.campaign.interruption import interruptible
 from conformance.fuzz.cluster import FuzzTarget
 from conformance.fuzz.finding import FuzzFinding, load, save
 from conformance.fuzz.health import Limits, limits_for
@@ -24,7 +25,6 @@ from fixtures.targets.target import UnknownTargetError
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.interruption import interruptible
 from kafkatrial.run_directory import make_run_directory
 from linearizability.judgement import Verdict, in_report_order
 

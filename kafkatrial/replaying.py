@@ -4,12 +4,12 @@ import json
 from datetime import datetime
 from pathlib import Path
 
+from chaos.campaign.interruption import interruptible
 from chaos.replay import Replayed, lines_of, replay
 from chaos.trial.saved import load_trial
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import complain
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.interruption import interruptible
 from kafkatrial.run_directory import make_run_directory
 from linearizability.judgement import Verdict
 from linearizability.printable import printable

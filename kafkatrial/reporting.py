@@ -9,10 +9,10 @@ from pathlib import Path
 
 from rich.text import Text
 
+from chaos.campaign.interruption import interruptible
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import CommandError, UsageError
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.interruption import interruptible
 from kafkatrial.run_directory import make_report_directory
 from kafkatrial.saved_histories import EXIT_CODES, Spark, combine, histories_in, unfinished_reasons
 from kafkatrial.spark_progress import spark_progress

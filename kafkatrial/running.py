@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import chaos.targets  # noqa: F401 - registers the target `simulation`
+from chaos.campaign.interruption import interruptible
 from conformance.engine import Expectations, run_requirements
 from conformance.events import Event, RequirementJudged
 from conformance.expectations import expectations_of, load_expectations
@@ -26,7 +27,6 @@ from kafkatrial.collector import Collector, exit_code_of_results
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain, exit_code_of, report
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.interruption import interruptible
 from kafkatrial.output import is_reader_gone
 from kafkatrial.pictures import picture_failures
 from kafkatrial.progress import progress_for

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from chaos.campaign.interruption import interruptible
 from chaos.defects.defect import Area, Defect
 from chaos.defects.registry import DEFECTS, defect
 from chaos.defects.saved import saved_counterexample
@@ -22,7 +23,6 @@ from conformance.events import Event
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.interruption import interruptible
 from kafkatrial.sensitivity_progress import sensitivity_progress
 from kafkatrial.sensitivity_tables import render_list, render_sensitivity
 from kafkatrial.versions import own_version
@@ -163,7 +163,7 @@ def row_of(tried: DefectTried) -> DefectRow:
         text=tried.text,
         is_expected=tried.is_expected,
         seed=tried.seed,
-        scripts=tried.scripts,
+        scripts=tried.trials,
         seconds=tried.seconds,
         program="" if saved is None else program_of(saved),
         reproduce=reproduce,

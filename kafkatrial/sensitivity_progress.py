@@ -85,9 +85,9 @@ def sensitivity_progress(console: Console) -> SensitivityProgress:
 
 
 def how_far(event: Event, results: Sensitivity) -> str:
-    """`31 of 120 defects tried, 1 missed`, or how many clean scripts have run."""
+    """`31 of 120 defects tried, 1 missed`, or the number of trials that ran on the clean broker."""
     if isinstance(event, CleanRan):
-        return f"{results.clean_scripts:,} of {event.total:,} scripts on the clean broker"
+        return f"{results.clean_scripts:,} of {event.total:,} trials on the clean broker"
     missed = f", {len(results.missed)} missed" if results.missed else ""
     return f"{len(results.rows)} of {results.planned} defects tried{missed}"
 
@@ -102,14 +102,14 @@ def line_of(event: Event, results: Sensitivity) -> Text | None:
                 f"seeds from {event.first} on, {workers}"
             )
         case DefectTried(name=""):
-            return _tried(event, results).append(" missed", "bold red").append(f" after {event.scripts:,} scripts")
+            return _tried(event, results).append(" missed", "bold red").append(f" after {event.trials:,} trials")
         case DefectTried():
-            by = "its requirement" if "/" in event.name else "its saved script"
-            by = by if event.seed is None else f"the script of seed {event.seed}"
+            by = "its requirement" if "/" in event.name else "its saved trial"
+            by = by if event.seed is None else f"the trial of seed {event.seed}"
             return (
                 _tried(event, results)
                 .append(" caught", "green")
-                .append(f" by {event.name}, {event.scripts:,} scripts, {event.seconds:.1f} s ({by})")
+                .append(f" by {event.name}, {event.trials:,} trials, {event.seconds:.1f} s ({by})")
             )
         case CleanRan(false_alarm=alarm) if alarm is not None:
             text = f"seed {alarm.seed} violates {alarm.name} on the clean broker: {printable(alarm.text)}"

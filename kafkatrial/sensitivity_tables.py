@@ -43,7 +43,7 @@ def render_sensitivity(results: Sensitivity) -> RenderableType:
 
 
 def _rows(results: Sensitivity) -> RenderableType:
-    table = _table("Area", "Defect", "Caught by", "Expected", "Scripts", "Seconds")
+    table = _table("Area", "Defect", "Caught by", "Expected", "Trials", "Seconds")
     for column in table.columns[-2:]:
         column.justify = "right"
     area = ""
@@ -70,7 +70,7 @@ def _missed(row: DefectRow) -> RenderableType:
     return Text.assemble(
         (" ✘ missed ", "bold red"),
         (row.name, "bold"),
-        f" ({row.place}), after {row.scripts:,} scripts\n",
+        f" ({row.place}), after {row.scripts:,} trials\n",
         (row.story[:_TEXT_MAX], "dim"),
     )
 
@@ -79,7 +79,7 @@ def _last_line(results: Sensitivity) -> Text:
     alarms = len(results.false_alarms)
     text = (
         f"{len(results.caught)} of {len(results.rows)} defects caught in {results.seconds:.0f} s; "
-        f"{results.clean_scripts:,} scripts on the clean broker, {alarms} false alarm{'' if alarms == 1 else 's'}"
+        f"{results.clean_scripts:,} trials on the clean broker, {alarms} false alarm{'' if alarms == 1 else 's'}"
     )
     if not results.complete:
         text += f"; interrupted, {results.planned - len(results.rows)} not tried"

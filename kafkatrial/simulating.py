@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos.campaign.interruption import interruptible
 from chaos.simulation.campaign import Plan, run_campaign
 from chaos.simulation.campaign_events import SeedRan, Shrunk
 from chaos.simulation.counterexample import Counterexample
@@ -21,7 +22,6 @@ from chaos.simulation.work import ENDLESS
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.interruption import interruptible
 from kafkatrial.simulation_pictures import draw_counterexample
 from kafkatrial.simulation_progress import simulation_progress
 from kafkatrial.simulation_results import SimulationResults

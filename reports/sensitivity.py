@@ -24,7 +24,7 @@ FILE_NAME = "sensitivity.html"
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarmRow:
-    """A script that violates something on the clean broker."""
+    """A trial that violates something on the clean broker."""
 
     seed: int
     name: str
@@ -38,9 +38,9 @@ class DefectRow:
     :param sources: tickets, KIPs, reports; none where it is not known to have happened.
     :param place: the function that is replaced.
     :param caught_by: an invariant, an anomaly, a requirement; empty: missed.
-    :param seed: of the script that caught it; null where a requirement did, the saved script, or nothing.
+    :param seed: of the trial that detected it; null for a requirement, the saved trial, or nothing.
     :param seconds: of computing.
-    :param program: the smallest script found that shows it, as a program; empty where none is saved.
+    :param program: the smallest trial found that shows it, as a program; empty if none is saved.
     :param reproduce: the command line that shows it again.
     """
 

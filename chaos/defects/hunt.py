@@ -1,8 +1,8 @@
 """`python -m chaos.defects.hunt [NAME…]`: find and save a counterexample for each defect that has none that holds.
 
 A saved one holds if it violates what it violated, in `SECONDS_MAX` of computing, and nothing on the clean broker: when
-and with what digest is noted anew. Where it does not, as after a change of what scripts mean or of the order of events,
-seeds are tried from the first one on, what is found is made small, and takes its place (`saved.keep`). A defect that a
+and with what digest is noted again. If it does not, as after a change of the meaning of trials or of the order of
+events, seeds are tried from the first one on; what is found is shrunk and replaces it (`saved.keep`). A defect that a
 requirement is to catch has none.
 """
 
@@ -19,7 +19,7 @@ from chaos.defects.saved import keep, saved_counterexample
 from chaos.sensitivity import try_defect, violation_of
 from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.run import run
-from chaos.simulation.work import ENDLESS, ShrinkSeeds
+from chaos.simulation.work import ENDLESS, run_seed, shrink_seed, working
 
 SECONDS_MAX: Final = 2.0
 """What a saved counterexample may compute."""
@@ -46,13 +46,14 @@ def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> st
     tried = try_defect(of, itertools.chain(known, itertools.count(first)), seconds)
     if tried.seed is None or tried.name == ENDLESS:
         caught = tried.name or "nothing"
-        return f"{caught} in {tried.scripts} scripts, {tried.seconds:.0f} s: nothing to save"
-    with ShrinkSeeds(of.name, ((tried.seed, tried.name),), _RUNS_MAX, shrink_seconds)() as shrink:
-        found = shrink(tried.seed)
+        return f"{caught} in {tried.trials} trials, {tried.seconds:.0f} s: nothing to save"
+    with working(of.name):
+        failing = run_seed(tried.seed)
+        found = shrink_seed(failing, defect=of.name, runs_max=_RUNS_MAX, seconds_max=shrink_seconds)
     if not found.is_confirmed or again(found) is None:
         return f"seed {tried.seed} shows {tried.name}, but what it shrank to does not hold"
     keep(found)
-    return f"{found.name} by seed {tried.seed}, trial {tried.scripts}, {tried.seconds:.0f} s: {found.size}"
+    return f"{found.name} by seed {tried.seed}, trial {tried.trials}, {tried.seconds:.0f} s: {found.size}"
 
 
 def main() -> int:

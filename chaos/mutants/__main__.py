@@ -9,19 +9,19 @@ A sample of mutants is drawn from the seed and each is put on trial; the score b
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
+from chaos.campaign.interruption import interruptible
 from chaos.mutants.attempts import names
 from chaos.mutants.mutations import Mutant
 from chaos.mutants.report import killers, load_survivors, score, table_by_file, table_of_survivors
 from chaos.mutants.rules import CLASSIC, RULES
 from chaos.mutants.sample import all_mutants, draw
 from chaos.mutants.touches import Touch, in_order_for, measure
-from chaos.mutants.trial import Verdict, try_mutant
+from chaos.mutants.trial import CLEAN, Candidate, Tried, try_mutants
 
 SEEDS = 60
 """Seeds among the attempts; more follow once all have been made."""
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the trials. Returns 0, or 1 where the clean core does not survive."""
+    """Run the trials. Returns 0; 1 if the clean core does not survive; 2 if it was interrupted."""
     options = _parser().parse_args(words)
     console = Console(width=None if sys.stdout.isatty() else 200)
     mutants = [
@@ -43,22 +43,39 @@ def main(words: Sequence[str] | None = None) -> int:
         drawn = [mutant for mutant in drawn if mutant.id in survived]
     of = f"{len(mutants)} mutants by {options.rules} rules"
     console.print(f"{len(drawn)} of {of}, seed {options.seed}, {options.seconds:g} s each")
-    touches = _touches(console, drawn)
-    killed_by, _, scripts = try_mutant(None, [touch.name for touch in touches], CLEAN_SECONDS)
-    if killed_by:
-        console.print(f"the clean core does not survive: {killed_by}")
-        return 1
-    console.print(f"the clean core survives {scripts} attempts")
-    verdicts = []
-    for verdict in _trials(drawn, touches, options.seconds, options.workers):
-        verdicts.append(verdict)
-        fate = f"killed by {verdict.killed_by}" if verdict.killed_by else "survived"
-        counted = f"{len(verdicts)}/{len(drawn)}"
-        console.print(f"{counted} {verdict.mutant.id} {fate} ({verdict.seconds:.1f} s)", markup=False, highlight=False)
-        if options.json is not None:
-            options.json.write_text(json.dumps([_as_json(each) for each in verdicts], indent=1))
-    _conclude(console, verdicts)
-    return 0
+    tried: list[Tried] = []
+    with interruptible():
+        try:
+            touches = _touches(console, drawn)
+            if not _survives(console, touches):
+                return 1
+            candidates = (Candidate(mutant, in_order_for(mutant, touches)) for mutant in drawn)
+            for each in try_mutants(candidates, options.seconds, options.workers):
+                tried.append(each)
+                _report(console, tried, len(drawn), options.json)
+        except KeyboardInterrupt:
+            console.print("interrupted")
+    _conclude(console, tried)
+    return 0 if len(tried) == len(drawn) else 2
+
+
+def _survives(console: Console, touches: Sequence[Touch]) -> bool:
+    """Whether the clean core survives."""
+    clean = Candidate(CLEAN, [touch.name for touch in touches])
+    (tried,) = try_mutants(iter([clean]), CLEAN_SECONDS, workers=1)
+    fate = f"does not survive: {tried.killed_by}" if tried.killed_by else f"survives {tried.attempts} attempts"
+    console.print(f"the clean core {fate}")
+    return not tried.killed_by
+
+
+def _report(console: Console, tried: Sequence[Tried], total: int, file: Path | None) -> None:
+    """Print the latest result, and write all to the file."""
+    latest = tried[-1]
+    fate = f"killed by {latest.killed_by}" if latest.killed_by else "survived"
+    line = f"{len(tried)}/{total} {latest.mutant.id} {fate} ({latest.seconds:.1f} s)"
+    console.print(line, markup=False, highlight=False)
+    if file is not None:
+        file.write_text(json.dumps([_as_json(each) for each in tried], indent=1))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,39 +99,24 @@ def _touches(console: Console, mutants: Sequence[Mutant]) -> Sequence[Touch]:
     return touches
 
 
-def _trials(drawn: Sequence[Mutant], touches: Sequence[Touch], seconds: float, workers: int) -> Iterator[Verdict]:
-    def put_on_trial(mutant: Mutant) -> Verdict:
-        attempts = in_order_for(mutant, touches)
-        return Verdict(mutant, *try_mutant(mutant, attempts, seconds))
-
-    with ThreadPoolExecutor(workers) as pool:
-        pending = [pool.submit(put_on_trial, mutant) for mutant in drawn]
-        try:
-            for done in as_completed(pending):
-                yield done.result()
-        except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-def _conclude(console: Console, verdicts: Sequence[Verdict]) -> None:
+def _conclude(console: Console, tried: Sequence[Tried]) -> None:
     survivors = load_survivors()
-    console.print(table_by_file(verdicts, survivors))
-    console.print(table_of_survivors(verdicts, survivors))
-    for name, count in killers(verdicts):
+    console.print(table_by_file(tried, survivors))
+    console.print(table_of_survivors(tried, survivors))
+    for name, count in killers(tried):
         console.print(f"{count:4d} {name}", markup=False, highlight=False)
-    console.print(f"score {score(verdicts, survivors).share:.1%}")
+    console.print(f"score {score(tried, survivors).share:.1%}")
 
 
-def _as_json(verdict: Verdict) -> dict[str, object]:
-    mutant = verdict.mutant
+def _as_json(tried: Tried) -> dict[str, object]:
+    mutant = tried.mutant
     return {
         "id": mutant.id,
         "operator": mutant.operator,
         "line": mutant.line,
-        "killed_by": verdict.killed_by,
-        "seconds": round(verdict.seconds, 2),
-        "scripts": verdict.scripts,
+        "killed_by": tried.killed_by,
+        "seconds": round(tried.seconds, 2),
+        "scripts": tried.attempts,
     }
 
 

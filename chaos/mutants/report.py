@@ -13,7 +13,7 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from chaos.mutants.trial import Verdict
+from chaos.mutants.trial import Tried
 
 SURVIVORS = Path(__file__).with_name("survivors.toml")
 _EQUIVALENT = "equivalent"
@@ -48,46 +48,46 @@ class Score:
         return self.killed / counted if counted else 1.0
 
 
-def score(verdicts: Sequence[Verdict], survivors: Mapping[str, Survivor]) -> Score:
+def score(tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> Score:
     """Count them."""
-    killed = sum(1 for verdict in verdicts if verdict.killed_by)
-    equivalent = sum(1 for verdict in verdicts if not verdict.killed_by and _is_equivalent(verdict, survivors))
-    return Score(killed, equivalent, len(verdicts) - killed - equivalent)
+    killed = sum(1 for each in tried if each.killed_by)
+    equivalent = sum(1 for each in tried if not each.killed_by and _is_equivalent(each, survivors))
+    return Score(killed, equivalent, len(tried) - killed - equivalent)
 
 
-def _is_equivalent(verdict: Verdict, survivors: Mapping[str, Survivor]) -> bool:
-    known = survivors.get(verdict.mutant.id)
+def _is_equivalent(each: Tried, survivors: Mapping[str, Survivor]) -> bool:
+    known = survivors.get(each.mutant.id)
     return known is not None and known.verdict == _EQUIVALENT
 
 
-def table_by_file(verdicts: Sequence[Verdict], survivors: Mapping[str, Survivor]) -> Table:
+def table_by_file(tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> Table:
     """The score of each module, and of all."""
     table = Table("Module", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for heading in ("Killed", "Equivalent", "Holes", "Score"):
         table.add_column(heading, justify="right")
-    for module in sorted({verdict.mutant.module for verdict in verdicts}):
-        _add_row(table, module, [verdict for verdict in verdicts if verdict.mutant.module == module], survivors)
+    for module in sorted({each.mutant.module for each in tried}):
+        _add_row(table, module, [each for each in tried if each.mutant.module == module], survivors)
     table.add_section()
-    _add_row(table, "all", verdicts, survivors)
+    _add_row(table, "all", tried, survivors)
     return table
 
 
-def _add_row(table: Table, name: str, verdicts: Sequence[Verdict], survivors: Mapping[str, Survivor]) -> None:
-    found = score(verdicts, survivors)
+def _add_row(table: Table, name: str, tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> None:
+    found = score(tried, survivors)
     table.add_row(name, str(found.killed), str(found.equivalent), str(found.holes), f"{found.share:.0%}")
 
 
-def table_of_survivors(verdicts: Sequence[Verdict], survivors: Mapping[str, Survivor]) -> Table:
+def table_of_survivors(tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> Table:
     """Each with what was found out about it."""
     table = Table("Mutant", "Verdict", "Why", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for verdict in verdicts:
-        if not verdict.killed_by:
-            known = survivors.get(verdict.mutant.id, Survivor("not looked at", ""))
-            table.add_row(f"{verdict.mutant.id} (line {verdict.mutant.line})", known.verdict, known.why)
+    for each in tried:
+        if not each.killed_by:
+            known = survivors.get(each.mutant.id, Survivor("not looked at", ""))
+            table.add_row(f"{each.mutant.id} (line {each.mutant.line})", known.verdict, known.why)
     return table
 
 
-def killers(verdicts: Sequence[Verdict]) -> list[tuple[str, int]]:
+def killers(tried: Sequence[Tried]) -> list[tuple[str, int]]:
     """What killed how many, the most deadly first."""
-    killed = (verdict.killed_by for verdict in verdicts if verdict.killed_by)
+    killed = (each.killed_by for each in tried if each.killed_by)
     return Counter(killed_by.partition(" in ")[0].partition(":")[0] for killed_by in killed).most_common()

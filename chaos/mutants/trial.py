@@ -1,32 +1,33 @@
-"""One mutant on trial, in a process of its own: the simulation runs until something is wrong, or the time is over.
+"""Mutants on trial, each in a process of its own: attempts are made until one detects it, or its time is over.
 
-It goes through the attempts that it is given, then through seeds until the time is over. A mutant is *killed* by the
-first violation, whatever its name, and by what ends its process: its time-out, an exception, a lack of memory.
-Everything else *survives*.
+After the attempts that it is given, seeds follow. A mutant is *killed* by the first violation, whatever its name, and
+by the end of its process: a time-out, an exception, a lack of memory. Every other mutant *survives*.
 
 Times are the processor's, which others on the machine do not stretch; only a process that computes nothing at all, all
 of whose threads wait for each other, is given up by the clock on the wall.
 """
 
-import multiprocessing
 import resource
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, count
-from multiprocessing.connection import Connection
+from typing import Final
 
+from chaos.campaign.workers import Job, in_order
 from chaos.mutants.loading import install
 from chaos.mutants.mutations import Mutant
-from linearizability.isolated_python import isolate_children
 
 HUNG = "did not end"
 _GRACE_S = 20
-"""Beyond its time, for a process that is in the middle of a script."""
+"""Beyond its time, for a process in the middle of an attempt."""
 _WALL_OVER_CPU = 40
 _FIRST_SEED = 1_000
 """Of those that no attempt has used."""
+CLEAN: Final = Mutant("", "the clean core", 0, "", "", "", 0)
+"""No mutant: the core as it is."""
 _PRELOADED = [
     "hypothesis",
     "kio.index",
@@ -40,54 +41,56 @@ _PRELOADED = [
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of a mutant; `killed_by` is empty where it survived."""
+class Candidate:
+    """A mutant, and the attempts to make on it, in this order."""
+
+    mutant: Mutant
+    attempts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The result for one mutant; `killed_by` is empty if it survived."""
 
     mutant: Mutant
     killed_by: str
     seconds: float
-    scripts: int
+    attempts: int
 
 
-def try_mutant(mutant: Mutant | None, attempts: Sequence[str], seconds: float) -> tuple[str, float, int]:
-    """Put one on trial in a child of this process; null: the clean core. What killed it, seconds and scripts."""
-    isolate_children()
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_PRELOADED)
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(mutant, attempts, seconds, theirs), daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        if not ours.poll(_WALL_OVER_CPU * (seconds + _GRACE_S)):
-            return HUNG, seconds, 0
-        killed_by, taken, scripts = ours.recv()
-    except EOFError:
-        process.join()
-        return (HUNG if process.exitcode == -signal.SIGXCPU else f"exit {process.exitcode}"), seconds, 0
-    finally:
-        process.kill()
-        process.join()
-    return killed_by, taken, scripts
+def try_mutants(candidates: Iterator[Candidate], seconds: float, workers: int) -> Iterator[Tried]:
+    """Try each one for a number of seconds in a child of this process. Results are in the order of candidates."""
+    job = Job(
+        partial(_try, seconds=seconds),
+        _WALL_OVER_CPU * (seconds + _GRACE_S),
+        overdue=lambda candidate: Tried(candidate.mutant, HUNG, seconds, 0),
+        died=lambda candidate, code: Tried(
+            candidate.mutant, HUNG if code == -signal.SIGXCPU else f"exit {code}", seconds, 0
+        ),
+        recycled_after=1,
+        preloaded=_PRELOADED,
+        name=lambda candidate: candidate.mutant.id,
+    )
+    return in_order(job, candidates, workers)
 
 
-def _serve(mutant: Mutant | None, attempts: Sequence[str], seconds: float, answers: Connection) -> None:
+def _try(candidate: Candidate, *, seconds: float) -> Tried:
     limit_s = int(seconds) + _GRACE_S
     resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s + 1))
-    if mutant is not None:
-        install(mutant)
-    scripts = 0
+    if candidate.mutant != CLEAN:
+        install(candidate.mutant)
+    attempts = 0
     killed_by = ""
     try:
         from chaos.mutants.attempts import attempt  # imports the core, the mutant among it
 
-        for name in chain(attempts, map(str, count(_FIRST_SEED))):
+        for name in chain(candidate.attempts, map(str, count(_FIRST_SEED))):
             found = attempt(name)
-            scripts += 1
+            attempts += 1
             if found:
                 killed_by = f"{found} in {name}"
             if killed_by or time.process_time() > seconds:
                 break
-    except Exception as error:  # noqa: BLE001 - a mutant may raise whatever it likes
+    except Exception as error:  # noqa: BLE001 - a mutant may raise anything
         killed_by = f"{type(error).__name__}: {error}"[:200]
-    answers.send((killed_by, time.process_time(), scripts))
+    return Tried(candidate.mutant, killed_by, time.process_time(), attempts)

@@ -1,4 +1,4 @@
-"""A campaign: seeds by the thousand over worker processes, until so many fail; then their trials are made small.
+"""A campaign: seeds by the thousand on worker processes until a number of them fails; then their trials are shrunk.
 
 Saved failures run first. Seeds are reported in their order, and the first that fails is the lowest that fails, however
 many workers there are; the same seeds give the same events, but for times.
@@ -11,8 +11,10 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from chaos.campaign.workers import Job, in_order
 from chaos.simulation.campaign_events import (
     CampaignEnded,
     CampaignStarted,
@@ -25,8 +27,7 @@ from chaos.simulation.campaign_events import (
 from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.saved import Saved
 from chaos.simulation.seeds import trial_of_seed
-from chaos.simulation.work import ENDLESS, RunScripts, RunSeeds, ShrinkSeeds
-from chaos.simulation.workers import in_order
+from chaos.simulation.work import ENDLESS, run_saved, run_seed, shrink_seed, working
 from conformance.events import Event
 
 SEED_SECONDS_MAX: Final = 120.0
@@ -77,15 +78,14 @@ def run_campaign(plan: Plan, saved: Sequence[Saved] = ()) -> Generator[Event, No
 def _replay(plan: Plan, saved: Sequence[Saved]) -> Generator[Event, None, int]:
     """Run saved failures; how many of them still fail."""
     failures = 0
-    results = in_order(
-        RunScripts(plan.defect, tuple(each.trial for each in saved)),
-        iter(range(len(saved))),
-        workers=min(plan.workers, max(1, len(saved))),
-        limit_s=SEED_SECONDS_MAX,
+    job = Job(
+        run_saved,
+        SEED_SECONDS_MAX,
         overdue=lambda _: (ENDLESS, _endless()),
-        names=lambda number: str(saved[number].directory),
+        inside=partial(working, plan.defect),
+        name=lambda each: str(each.directory),
     )
-    with closing(results):
+    with closing(in_order(job, iter(saved), plan.workers)) as results:
         for each, (name, text) in zip(saved, results, strict=True):
             failures += bool(name)
             standing = Standing.FAILS if name == each.name else Standing.CHANGED if name else Standing.FIXED
@@ -100,15 +100,9 @@ def _run_seeds(plan: Plan, failures: int, began_s: float) -> Generator[Event, No
         return plan.seconds_max is None or time.monotonic() - began_s < plan.seconds_max
 
     seeds = itertools.count(plan.first) if plan.last is None else iter(range(plan.first, plan.last + 1))
-    results = in_order(
-        RunSeeds(plan.defect),
-        itertools.takewhile(has_time, seeds),
-        workers=plan.workers,
-        limit_s=SEED_SECONDS_MAX,
-        overdue=_overdue,
-    )
+    job = Job(run_seed, SEED_SECONDS_MAX, _overdue, inside=partial(working, plan.defect))
     failing: list[SeedRan] = []
-    with closing(results):
+    with closing(in_order(job, itertools.takewhile(has_time, seeds), plan.workers)) as results:
         for ran in results:
             yield ran
             failing += [ran] if ran.name else []
@@ -128,21 +122,16 @@ def _shrink(plan: Plan, failing: Sequence[SeedRan]) -> Generator[Event, None, No
     shrunk = [ran for ran in first.values() if ran.name != ENDLESS][:_SHRUNK_MAX]
     if not shrunk:
         return
-    by_seed = {ran.seed: ran for ran in shrunk}
-    yield ShrinkingStarted(tuple(by_seed), plan.shrink_seconds_max)
-    results = in_order(
-        ShrinkSeeds(
-            plan.defect,
-            tuple((ran.seed, ran.name) for ran in shrunk),
-            plan.shrink_runs_max,
-            plan.shrink_seconds_max,
-        ),
-        iter(by_seed),
-        workers=plan.workers,
-        limit_s=plan.shrink_seconds_max + SEED_SECONDS_MAX,
-        overdue=lambda seed: _unshrunk(plan, by_seed[seed]),
+    yield ShrinkingStarted(tuple(ran.seed for ran in shrunk), plan.shrink_seconds_max)
+    seconds_max = plan.shrink_seconds_max
+    job = Job(
+        partial(shrink_seed, defect=plan.defect, runs_max=plan.shrink_runs_max, seconds_max=seconds_max),
+        seconds_max + SEED_SECONDS_MAX,
+        partial(_unshrunk, plan),
+        inside=partial(working, plan.defect),
+        name=lambda ran: f"seed {ran.seed}",
     )
-    with closing(results):
+    with closing(in_order(job, iter(shrunk), plan.workers)) as results:
         for counterexample in results:
             yield Shrunk(counterexample)
 

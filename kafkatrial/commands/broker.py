@@ -48,8 +48,8 @@ def run_broker(words: Sequence[str]) -> ExitCode:
 def _keep_up(options: argparse.Namespace) -> None:
     token = _control_token(options)
     import chaos.targets  # noqa: F401 - registers the target `simulation`, so that it is not called unknown
+    from chaos.campaign.interruption import interruptible
     from fixtures.targets.catalogue import parse_target
-    from kafkatrial.interruption import interruptible
 
     if options.target == "simulation":
         raise UsageError("simulation: it has no address, being in the process that runs it; say reference")

@@ -17,9 +17,9 @@ def sensitivity(  # noqa: PLR0917  a parameter is an option
     seconds: Annotated[
         float, typer.Option(min=0.1, metavar="S", help="For each defect, of computing on one core.")
     ] = SECONDS,
-    first_seed: Annotated[int, typer.Option("--first-seed", min=0, metavar="N", help="The first script's.")] = 0,
+    first_seed: Annotated[int, typer.Option("--first-seed", min=0, metavar="N", help="Seed of the first trial.")] = 0,
     known_first: Annotated[
-        bool, typer.Option("--known-first", help="Try the script that is saved as its counterexample, ahead of seeds.")
+        bool, typer.Option("--known-first", help="Try the saved counterexample of a defect before its seeds.")
     ] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, max=512, metavar="N", help="Processes; one for each core, if not given.")

@@ -39,7 +39,7 @@ def simulate(  # noqa: PLR0917  a parameter is an option
         bool, typer.Option("--digests", help="Also print each seed's digest: the same on any machine.")
     ] = False,
 ) -> ExitCode:
-    """Run the reference cluster in virtual time: thousands of scripts and faults, each from its seed."""
+    """Run the reference cluster in virtual time: thousands of trials, each from its seed."""
     from kafkatrial.simulating import Choices, Simulating, plan_simulation
 
     choices = Choices(seeds, minutes, defect, workers, None if keep_going else failures)

@@ -8,15 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 import chaos.targets  # noqa: F401 - registers `defective`
-from chaos.mutants.trial import try_mutant
-from chaos.simulation import workers
+from chaos.campaign.workers import Job, in_order
+from chaos.mutants.trial import CLEAN, Candidate, try_mutants
 from fixtures.disk.fuse_disk import FuseDisk
 from fixtures.disk.kinds import DiskKind, why_not
 from fixtures.network import namespace
@@ -146,12 +144,12 @@ def test_workers_of_the_checkers(everything_hostile):
 
 @pytest.mark.slow
 def test_the_worker_of_a_mutant(everything_hostile):
-    killed_by, _, scripts = try_mutant(None, ["1"], 0.1)
-    assert (killed_by, scripts) == ("", 1)
+    (tried,) = try_mutants(iter([Candidate(CLEAN, ["1"])]), 0.1, workers=1)
+    assert (tried.killed_by, tried.attempts) == ("", 1)
 
 
 def test_workers_of_the_simulation(everything_hostile):
-    results = workers.in_order(partial(nullcontext, str), iter(range(4)), workers=2, limit_s=120, overdue=str)
+    results = in_order(Job(str, limit_s=120, overdue=str), iter(range(4)), workers=2)
     assert list(results) == ["0", "1", "2", "3"]
 
 

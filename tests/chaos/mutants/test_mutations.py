@@ -12,7 +12,7 @@ from chaos.mutants.mutations import mutants_of, mutated, source_of
 from chaos.mutants.report import SURVIVORS, Survivor, load_survivors, score
 from chaos.mutants.rules import CLASSIC, OMISSIONS, RULES
 from chaos.mutants.sample import all_mutants, draw
-from chaos.mutants.trial import Verdict
+from chaos.mutants.trial import Tried
 
 ROOT = Path(__file__).parents[3]
 SOURCE = textwrap.dedent('''
@@ -198,8 +198,8 @@ def test_a_process_that_installs_a_mutant_runs_it():
 
 
 def test_what_nobody_has_looked_at_is_a_hole():
-    one, other, killed = (Verdict(mutant, "", 1.0, 1) for mutant in mutants_of("module", SOURCE)[:3])
-    verdicts = [one, other, Verdict(killed.mutant, "lost-write", 1.0, 1)]
+    one, other, killed = (Tried(mutant, "", 1.0, 1) for mutant in mutants_of("module", SOURCE)[:3])
+    verdicts = [one, other, Tried(killed.mutant, "lost-write", 1.0, 1)]
     found = score(verdicts, {one.mutant.id: Survivor("equivalent", "nobody can tell")})
     assert (found.killed, found.equivalent, found.holes) == (1, 1, 1)
     assert found.share == pytest.approx(0.5)

@@ -14,7 +14,7 @@ from chaos.simulation.campaign_events import (
     Standing,
 )
 from chaos.simulation.saved import Saved, load_saved, save
-from chaos.simulation.work import RunSeeds
+from chaos.simulation.work import run_seed, working
 from chaos.trial import Trial
 
 DEFECT = "acknowledge-before-replication"
@@ -90,6 +90,6 @@ def test_ctrl_c_ends_it_in_order():
 
 
 def test_a_seed_runs_the_same_twice_in_one_process():
-    with RunSeeds("")() as run_seed:
+    with working(""):
         first, second = run_seed(4), run_seed(4)
     assert replace(first, seconds=0) == replace(second, seconds=0)

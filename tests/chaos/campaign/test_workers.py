@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
-from chaos.simulation.workers import WorkerError, in_order
+from chaos.campaign.workers import Job, WorkerError, in_order
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,7 @@ class Squares:
     deadly: int = -1
     wrong: int = -1
 
-    @contextmanager
-    def __call__(self):
-        yield self.work
-
-    def work(self, number):
+    def __call__(self, number):
         if number == self.stuck:
             time.sleep(600)
         if number == self.deadly:
@@ -40,9 +37,22 @@ class Squares:
         return number * number, os.getpid()
 
 
-def squares(opening, numbers, **arguments):
-    settings = {"workers": 2, "limit_s": 60, "overdue": lambda number: (-number, 0)} | arguments
-    return in_order(opening, iter(numbers), **settings)
+@dataclass(frozen=True)
+class Noting:
+    """Writes a file for each number; 0 never ends."""
+
+    directory: str
+
+    def __call__(self, number):
+        if number == 0:
+            time.sleep(600)
+        Path(self.directory, f"done-{number}").touch()
+        return number
+
+
+def squares(work, numbers, *, workers=2, **arguments):
+    settings = {"limit_s": 60, "overdue": lambda number: (-number, 0)} | arguments
+    return in_order(Job(work, **settings), iter(numbers), workers)
 
 
 def children():
@@ -100,3 +110,40 @@ if __name__ == "__main__":
         parent.kill()
     psutil.wait_procs([worker], timeout=20)
     assert not worker.is_running()
+
+
+def test_a_process_that_dies_may_be_a_result():
+    results = list(squares(Squares(deadly=5), range(8), died=lambda number, code: (code, number)))
+    assert [square for square, _ in results] == [0, 1, 4, 9, 16, -9, 36, 49]
+
+
+def test_forked_workers_share_what_is_preloaded_and_a_new_one_works_on_each_item():
+    results = list(squares(Squares(), range(6), workers=2, recycled_after=1, preloaded=["json"]))
+    assert [square for square, _ in results] == [number**2 for number in range(6)]
+    assert len({pid for _, pid in results}) == 6
+
+
+@pytest.mark.parametrize("preloaded", [(), ("json",)], ids=["spawned", "forked"])
+def test_an_interruption_returns_what_was_received_and_interrupts_no_worker(tmp_path, preloaded):
+    program = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_workers import Noting, squares
+if __name__ == "__main__":
+    try:
+        for number in squares(Noting({str(tmp_path)!r}), range(40), preloaded={preloaded}):
+            print(number, flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+    file = tmp_path / "parent.py"
+    file.write_text(program)
+    with subprocess.Popen(
+        [sys.executable, file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        wait_until(lambda: len(list(tmp_path.glob("done-*"))) == 39)
+        os.killpg(parent.pid, signal.SIGINT)
+        out, err = parent.communicate(timeout=60)
+    assert out.splitlines()[-1] == "interrupted"
+    assert out.splitlines()[:30] == [str(number) for number in range(1, 31)]
+    assert "Traceback" not in err

@@ -1,11 +1,11 @@
-"""Work on numbers by several processes; what comes of it comes in the order of the numbers.
+"""Process pool of a campaign: items are worked on by several processes, and results are returned in the order of items.
 
-Which process works on which number, and which of them is quicker, shows nowhere: the same numbers give the same
-results, in the same order, whatever the number of workers. Numbers are handed out ascending and not far ahead of the
-first one that is not done, so neither a long range nor a slow number fills the memory. A worker is replaced by a new
-process after so many numbers.
+Scheduling has no influence on results: the same items give the same results, in the same order, for any number of
+workers. Items are handed out in their order and not far ahead of the first one without a result, so neither a long
+range nor a slow item fills the memory. A worker is replaced by a new process after a number of items.
 
-No orphan: a worker ends when its parent is gone, and all end when the results are closed. Ctrl-C is the parent's alone.
+No orphan: a worker ends when its parent is gone, and all end when the results are closed. Workers block SIGINT: Ctrl-C
+interrupts the parent alone, which still returns the results that it has received.
 """
 
 import itertools
@@ -16,50 +16,65 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from linearizability.isolated_python import isolate_children
 
+A = TypeVar("A")
 T = TypeVar("T")
-Opening = Callable[[], AbstractContextManager[Callable[[int], T]]]
-"""What a worker does, once, in its process: gives the function that works on a number. A value that can be pickled."""
 
 AHEAD_PER_WORKER: Final = 32
 RECYCLED_AFTER: Final = 5_000
 _END_TIMEOUT_S: Final = 5.0
+_NO_ITEM: Final = object()
 
 
 class WorkerError(Exception):
-    """A worker failed, or died, in a way that says nothing of what it worked on. The message names that."""
+    """A worker failed or died for a reason other than its item. The message names the item."""
 
 
-def in_order(
-    opening: Opening[T],
-    numbers: Iterator[int],
-    *,
-    workers: int,
-    limit_s: float,
-    overdue: Callable[[int], T],
-    recycled_after: int = RECYCLED_AFTER,
-    names: Callable[[int], str] = "seed {}".format,
-) -> Generator[T, None, None]:
-    """What comes of each number, in order.
+@dataclass(frozen=True, slots=True)
+class Job(Generic[A, T]):
+    """What the workers do. All that is run in a worker can be pickled.
 
-    :param numbers: drawn from only as fast as they are worked on.
-    :param limit_s: a number that takes longer is given up, with its process; `overdue` says what came of it.
-    :param names: what a number stands for, in an error.
-
-    Raises `WorkerError`.
+    :param work: run in a worker for each item.
+    :param limit_s: an item that takes longer is given up, with its process.
+    :param overdue: the result of such an item.
+    :param died: the result of an item whose process died with an exit code; null: that is a `WorkerError`.
+    :param inside: context in which a worker works.
+    :param preloaded: modules that are imported once, and shared by all workers, which are forked.
+    :param name: of an item, in errors.
     """
-    pool = _Pool(opening, numbers, workers, limit_s, overdue, recycled_after, names)
+
+    work: Callable[[A], T]
+    limit_s: float
+    overdue: Callable[[A], T]
+    died: Callable[[A, int | None], T] | None = None
+    inside: Callable[[], AbstractContextManager[None]] = nullcontext
+    recycled_after: int = RECYCLED_AFTER
+    preloaded: Sequence[str] = ()
+    name: Callable[[A], str] = "seed {}".format
+
+
+def in_order(job: Job[A, T], items: Iterator[A], workers: int) -> Generator[T, None, None]:
+    """Return the result of each item, in the order of items.
+
+    :param items: advanced only as fast as results are returned.
+
+    An interruption returns the results that have been received, then raises. Raises `WorkerError`.
+    """
+    pool = _Pool(job, items, workers)
     try:
         yield from pool.results()
+    except KeyboardInterrupt:
+        yield from (pool.waiting[place] for place in sorted(pool.waiting))
+        raise
     finally:
         pool.end()
 
@@ -69,10 +84,10 @@ class _Worker:
     process: BaseProcess
     connection: Connection
     place: int | None = None
-    """The place of what it works on, in the order of results; null while it has nothing to do."""
-    number: int = 0
+    """The place of its item in the order of results; null while it is idle."""
+    item: Any = None
     since_s: float = math.inf
-    """When it began with that; a process that is still starting has not."""
+    """When it began with the item; a process that is still starting has not."""
     is_ready: bool = False
     done: int = 0
 
@@ -83,20 +98,16 @@ class _Worker:
 
 
 @dataclass(eq=False, slots=True)
-class _Pool(Generic[T]):
-    opening: Opening[T]
-    numbers: Iterator[int]
+class _Pool(Generic[A, T]):
+    job: Job[A, T]
+    items: Iterator[A]
     size: int
-    limit_s: float
-    overdue: Callable[[int], T]
-    recycled_after: int
-    names: Callable[[int], str]
     places: Iterator[int] = field(default_factory=itertools.count)
     workers: list[_Worker] = field(default_factory=list)
     waiting: dict[int, T] = field(default_factory=dict)
     """Results by place that others come before."""
 
-    def results(self) -> Generator[T, None, None]:
+    def results(self) -> Iterator[T]:
         next_place = 0
         while True:
             self._hand_out()
@@ -115,27 +126,29 @@ class _Pool(Generic[T]):
         self.workers.clear()
 
     def _hand_out(self) -> None:
-        """Give every idle worker a number, where there are any; start workers only for numbers that there are."""
+        """Give each idle worker an item, as long as there are items; start no worker without one."""
         busy = [worker for worker in self.workers if worker.place is not None]
         idle = [worker for worker in self.workers if worker.place is None]
         ahead = len(busy) + len(self.waiting)
         while len(busy) < self.size and ahead < AHEAD_PER_WORKER * self.size:
-            number = next(self.numbers, None)
-            if number is None:
+            item = next(self.items, _NO_ITEM)
+            if item is _NO_ITEM:
                 return
             worker = idle.pop() if idle else self._start()
-            worker.place, worker.number = next(self.places), number
+            worker.place, worker.item = next(self.places), item
             worker.since_s = time.monotonic() if worker.is_ready else math.inf
-            worker.connection.send(number)
+            worker.connection.send(worker.item)
             busy.append(worker)
             ahead += 1
 
     def _start(self) -> _Worker:
         isolate_children()
-        context = multiprocessing.get_context("spawn")
+        context: Any = multiprocessing.get_context("forkserver" if self.job.preloaded else "spawn")
+        if self.job.preloaded:
+            context.set_forkserver_preload(list(self.job.preloaded))
         resource_tracker.ensure_running()  # which unblocks signals when it starts
         connection, others = context.Pipe()
-        process = context.Process(target=_work, args=(others, self.opening), daemon=True)
+        process = context.Process(target=_work, args=(others, self.job.work, self.job.inside), daemon=True)
         with _uninterrupted():
             process.start()
         others.close()
@@ -144,15 +157,16 @@ class _Pool(Generic[T]):
         return worker
 
     def _await(self, busy: list[_Worker]) -> None:
-        """Take in what has come, and give up what takes too long."""
-        first_due_s = min(worker.since_s for worker in busy) + self.limit_s
+        """Receive results, and give up items that take too long."""
+        limit_s = self.job.limit_s
+        first_due_s = min(worker.since_s for worker in busy) + limit_s
         timeout_s = None if first_due_s == math.inf else max(0.0, first_due_s - time.monotonic())
         ready = wait([worker.connection for worker in busy], timeout_s)
         for worker in busy:
             if worker.connection in ready:
                 self._take(worker)
-            elif time.monotonic() - worker.since_s >= self.limit_s:
-                self._conclude(worker, self.overdue(worker.number))
+            elif time.monotonic() - worker.since_s >= limit_s:
+                self._conclude(worker, self.job.overdue(worker.item))
                 self._replace(worker)
 
     def _take(self, worker: _Worker) -> None:
@@ -161,15 +175,20 @@ class _Pool(Generic[T]):
         except (EOFError, OSError):
             worker.process.join(_END_TIMEOUT_S)
             code = worker.process.exitcode
-            raise WorkerError(f"{self.names(worker.number)}: its process died with exit code {code}") from None
+            if self.job.died is None:
+                name = self.job.name(worker.item)
+                raise WorkerError(f"{name}: its process died with exit code {code}") from None
+            self._conclude(worker, self.job.died(worker.item, code))
+            self._replace(worker)
+            return
         if failed is not None:
-            raise WorkerError(f"{self.names(worker.number)}: {failed}")
+            raise WorkerError(f"{self.job.name(worker.item)}: {failed}")
         if not worker.is_ready:
             worker.is_ready, worker.since_s = True, time.monotonic()
             return
         self._conclude(worker, value)
         worker.done += 1
-        if worker.done >= self.recycled_after:
+        if worker.done >= self.job.recycled_after:
             self._replace(worker)
 
     def _conclude(self, worker: _Worker, value: T) -> None:
@@ -184,7 +203,7 @@ class _Pool(Generic[T]):
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Processes started inside never hear of Ctrl-C, from their first moment on: a blocked signal is inherited."""
+    """Block SIGINT in processes that are started inside, from their first moment on: the mask is inherited."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -192,15 +211,17 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(connection: Connection, opening: Opening[object]) -> None:
-    """The whole life of a worker."""
+def _work(
+    connection: Connection, work: Callable[[Any], object], inside: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """Run a worker until its parent closes the connection."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        with opening() as work:
+        with inside():
             connection.send((None, None))
             while True:
-                number = connection.recv()
-                connection.send((None, work(number)))
+                item = connection.recv()
+                connection.send((None, work(item)))
     except (EOFError, OSError):
         return
     except Exception:  # noqa: BLE001  the parent raises it
