@@ -39,7 +39,7 @@ def test_all_caught_is_ok(events, capsys):
     events(CAUGHT, CleanRan(0, 1, None))
     assert run_command(["sensitivity", FIRST]) is ExitCode.OK
     printed = capsys.readouterr().out
-    assert f"{FIRST} caught by lost-write, 4 scripts" in printed
+    assert f"{FIRST} caught by lost-write, 4 trials" in printed
     assert "1 of 1 defects caught" in printed
 
 

@@ -27,7 +27,7 @@ def test_an_easy_defect_is_caught_and_the_clean_broker_is_not():
     assert isinstance(tried, DefectTried)
     assert (tried.defect, tried.name, tried.is_expected) == (EASY.name, "watermark-on-isr", True)
     clean = [event for event in events if isinstance(event, CleanRan)]
-    assert len(clean) == tried.scripts
+    assert len(clean) == tried.trials
     assert [event.false_alarm for event in clean if event.false_alarm] == []
     assert isinstance(events[-1], SensitivityEnded)
     assert events[-1].complete
@@ -37,7 +37,7 @@ def test_what_the_clean_broker_violates_too_is_a_false_alarm(monkeypatch):
     everything = Violation("lost-write", "as always", 0)
     monkeypatch.setattr(sensitivity, "violation_of", lambda trial, defect=None: everything)
     tried = try_defect(EASY, [7], seconds=60.0)
-    assert (tried.name, tried.scripts) == ("", 1)
+    assert (tried.name, tried.trials) == ("", 1)
     assert [(alarm.seed, alarm.name) for alarm in tried.false_alarms] == [(7, "lost-write")]
 
 
@@ -53,7 +53,7 @@ def test_a_requirement_is_tried_before_any_script(monkeypatch):
 
     monkeypatch.setattr(sensitivity, "violation_of", no_script)
     tried = try_defect(DEFECTS["take-any-acks"], range(9), seconds=60.0)
-    assert (tried.name, tried.seed, tried.scripts) == ("produce/unknown-acks-are-refused", None, 0)
+    assert (tried.name, tried.seed, tried.trials) == ("produce/unknown-acks-are-refused", None, 0)
 
 
 def test_a_script_that_does_not_end_is_left(monkeypatch):
@@ -62,7 +62,7 @@ def test_a_script_that_does_not_end_is_left(monkeypatch):
             pass
 
     monkeypatch.setattr(sensitivity, "run", for_ever)
-    monkeypatch.setattr(sensitivity, "SCRIPT_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(sensitivity, "TRIAL_SECONDS_MAX", 0.05)
     found = violation_of(Trial())
     assert found is not None
     assert found.name == "endless"
