@@ -56,7 +56,7 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e
 COMMAND = [sys.executable, "-m", "kafkatrial"]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(TEXTS)
 def test_printable_text_drives_no_terminal_and_stays_itself(text):
     shown = printable(text)
@@ -74,7 +74,7 @@ def test_long_text_is_cut_with_a_mark():
     assert cut("x" * TEXT_MAX) == printable("x" * TEXT_MAX) == "x" * TEXT_MAX
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(TEXTS)
 def test_a_console_prints_no_markup_and_nothing_that_is_obeyed(text):
     file = io.StringIO()
@@ -110,7 +110,7 @@ def hostile_results(text, complete=True):
     return Results("1", "2026-01-01T00:00:00+00:00", 7, "ci", targets, requirements, (outcome,), complete=complete)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(TEXTS)
 def test_every_report_of_a_run_escapes_texts_of_brokers(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("reports")
@@ -123,7 +123,7 @@ def test_every_report_of_a_run_escapes_texts_of_brokers(tmp_path_factory, text):
         assert not any(OBEYED.search(value) for value in (element.text or "", *element.attrib.values()))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(TEXTS)
 def test_a_judgement_and_an_error_are_escaped_too(text):
     anomaly = Anomaly("lost-write", Verdict.VIOLATION, 1, (Evidence((1,), text, 0, 1, 2, text),))

@@ -91,7 +91,7 @@ class Disks(RuleBasedStateMachine):
 
 def test_files_are_as_memory(tmp_path):
     Disks.root = tmp_path
-    run_state_machine_as_test(Disks, settings=settings(max_examples=25, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(Disks, settings=settings(max_examples=25, stateful_step_count=25))
 
 
 def open_files() -> int:

@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.charts import PLANE_HEIGHT, PLANE_WIDTH, POINTS_MAX, TimeAxis, chart, figure, span
@@ -10,7 +10,6 @@ from reports.charts import PLANE_HEIGHT, PLANE_WIDTH, POINTS_MAX, TimeAxis, char
 SERIES = st.dictionaries(st.integers(0, 400_000), st.floats(0, 1e12), max_size=300)
 
 
-@settings(deadline=None)
 @given(SERIES, st.booleans(), st.floats(1, 400_000))
 def test_every_value_is_drawn_inside_of_few_points(points, log, seconds):
     axis = TimeAxis(seconds)

@@ -1,6 +1,6 @@
 """Examinations of one broker's history: lawful ones pass, each change of one row is named, and a slow oracle agrees."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.concurrent.examinations import (
@@ -126,7 +126,6 @@ def test_without_a_watermark_nothing_is_known():
     assert verdicts(reads_stay_below_watermark(watched(high_watermark=None))) == [Verdict.UNKNOWN]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12), st.integers(0, 30))
 def test_the_lowest_later_end_is_found(ends, at_ns):
     history = History(states=[end(asked_ns, answered) for asked_ns, answered in ends])

@@ -45,7 +45,7 @@ def test_the_same_seed_draws_the_same_scripts(promise, target):
 
 
 @EACH_PROMISE
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_printed_program_holds_the_same_script(promise, data):
     script = data.draw(promise.family.scripts(THREE_NODES))

@@ -25,7 +25,9 @@ SEEDS = st.integers(0, 2**32)
 
 
 def examples(count):
-    return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    return settings(
+        max_examples=count, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    )
 
 
 def judged(tables, tmp_path_factory, files=1):

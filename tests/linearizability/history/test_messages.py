@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linearizability.history import messages
@@ -17,7 +17,6 @@ def inputs(count):
     return pa.Table.from_pylist(rows, schema=SCHEMAS["inputs"])
 
 
-@settings(deadline=None)  # pyarrow imports pandas on the first call
 @given(count=st.integers(1, 300), limit=st.integers(900, 4000), first=st.integers(0, 9))
 def test_rows_cut_into_small_messages_are_the_same_rows(count, limit, first):
     with pytest.MonkeyPatch.context() as patch:

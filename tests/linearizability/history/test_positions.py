@@ -79,7 +79,7 @@ def derived(tables):
     return sorted(rows)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(tables=readers())
 def test_derived_positions_follow_the_rule(tables):
     assert derived(tables) == derived_by_hand(tables)

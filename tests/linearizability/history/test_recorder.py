@@ -132,7 +132,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(steps=steps, rows_max=st.integers(1, 20))
 def test_what_is_recorded_is_read_back(steps, rows_max, tmp_path_factory):
     """Produces and polls of some processes, flushed after any of them; `None` leaves one open."""

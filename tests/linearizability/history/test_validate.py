@@ -287,7 +287,7 @@ def mutations(draw):
     return tables
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(tables=mutations(), batch_rows=st.sampled_from([1, 2, 100]))
 @example(tables=lawful_tables(), batch_rows=1)
 def test_the_validator_refuses_exactly_what_breaks_a_rule(tables, batch_rows, tmp_path_factory):

@@ -9,7 +9,7 @@ from linearizability.check_file import judge_file
 from linearizability.judgement import Verdict
 
 KEYS, PROCESSES = 2, 4
-EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 class Workload:

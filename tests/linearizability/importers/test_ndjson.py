@@ -48,7 +48,7 @@ def valid(history):
     return True
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), lawful=st.booleans())
 def test_round_trip(tmp_path_factory, seed, lawful):
     folder = tmp_path_factory.mktemp("history")
@@ -68,7 +68,7 @@ def test_round_trip(tmp_path_factory, seed, lawful):
     assert_same(history, open_history(folder / "copy"))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     text=st.text(st.characters(exclude_categories=["Cs"])),
     number=st.integers(-(2**63), 2**63 - 1),

@@ -35,7 +35,7 @@ def _sends(count):
     return pa.table(arrays, schema=pa.schema(fields))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(far=OFFSETS, width=st.integers(1, 5), chunks=st.integers(1, 4), unknown=st.integers(0, 30))
 @example(far=[10**15], width=1, chunks=1, unknown=0)
 def test_parts_have_about_as_many_rows_each(tmp_path_factory, far, width, chunks, unknown):

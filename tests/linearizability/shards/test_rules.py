@@ -40,7 +40,7 @@ def assert_refused_as_by_the_definition(folder, tables, rows):
     assert (run / "history" / "_shards").exists() == (expected is None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables=mutations(), rows=st.tuples(ROWS, ROWS, ROWS, ROWS))
 @example(tables=lawful_tables(), rows=(1, 1, 1, 1))
 def test_layout_refuses_what_the_definition_refuses(tmp_path_factory, tables, rows):

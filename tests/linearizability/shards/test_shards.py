@@ -36,7 +36,9 @@ SEEDS = st.integers(0, 2**32)
 
 
 def examples(count):
-    return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    return settings(
+        max_examples=count, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    )
 
 
 def in_shards(run, part_rows):

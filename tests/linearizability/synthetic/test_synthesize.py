@@ -35,7 +35,7 @@ def test_planted_anomaly_is_found_by_name(tmp_path, monkeypatch, name):
 @given(
     st.integers(1, 3000), st.integers(1, 50), st.floats(0, 1), st.integers(0, 2**32), st.sampled_from([1, 7, 50_000])
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_history_without_plants_is_lawful(tmp_path_factory, records, partitions, skew, seed, steps):
     run = tmp_path_factory.mktemp("run") / "run"
     with pytest.MonkeyPatch.context() as patch:

@@ -112,7 +112,7 @@ class Life:
         assert self.leaders.setdefault((topic, now.leader_epoch), now.leader) == now.leader
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(steps, max_size=30))
 def test_any_life_of_a_cluster(story):
     controller = ScriptedController()

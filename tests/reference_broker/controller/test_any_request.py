@@ -17,7 +17,7 @@ VERSIONS = [(api.key, api.max_version) for api in CONTROLLER_APIS.values() if ap
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data())
 def test_any_request_is_answered(key, version, data):
     controller = ScriptedController()

@@ -116,7 +116,7 @@ def born(seed: int) -> Life:
     return Life(cluster)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 1_000), script=st.lists(events, max_size=25))
 def test_what_was_acknowledged_is_there_on_all(seed, script):
     life = born(seed)

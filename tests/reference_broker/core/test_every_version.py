@@ -41,7 +41,7 @@ def test_the_emptiest_request_is_answered(broker, api_key, version):
         assert (response.__api_key__, response.__version__) == (api_key, version)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_any_request_is_answered(broker, data):
     api_key, version = data.draw(st.sampled_from(VERSIONS))
@@ -69,7 +69,7 @@ def damaged_frames(draw):
     return bytes(frame)
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=1_000)
 @given(frame=damaged_frames())
 def test_a_damaged_request_is_answered_or_closes_its_connection(broker, frame):
     connection = Connection()

@@ -43,7 +43,7 @@ def state(log: PartitionLog) -> tuple[object, ...]:
     return log.log_start_offset, log.log_end_offset, log.epochs.entries, everything(log), log.producers.snapshot()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     batches=st.lists(
         st.tuples(

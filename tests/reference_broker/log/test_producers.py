@@ -227,7 +227,7 @@ def test_a_snapshot_in_kafkas_format(log):
     assert data[:2] + data[6:] == expected[:2] + expected[6:]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.integers(1, 2), st.integers(0, 2), st.integers(0, 6), st.integers(1, 3)), min_size=1, max_size=30

@@ -35,7 +35,7 @@ def by_kio(entity: Any) -> bytes:
     return buffer.getvalue()
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(MESSAGES).flatmap(st.from_type))
 def test_any_message_is_written_as_kio_writes_it(entity: Any) -> None:
     assert encoder(type(entity))(entity) == by_kio(entity)

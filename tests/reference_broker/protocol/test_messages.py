@@ -18,9 +18,7 @@ VERSIONS = [
     (api.key, version) for api in BROKER_APIS.values() for version in range(api.min_version, api.max_version + 1)
 ]
 NAMES = {key: name for name, key in API_KEYS.items()}
-many = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+many = settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @many

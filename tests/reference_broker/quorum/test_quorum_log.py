@@ -3,7 +3,7 @@
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_broker.core.disk import MemoryDisk
@@ -53,7 +53,6 @@ def follow(follower, leader, epoch):
 histories = st.lists(st.integers(1, 6), max_size=12).map(sorted)
 
 
-@settings(deadline=None)
 @given(common=histories, leader=histories, follower=histories)
 def test_a_follower_keeps_exactly_what_it_has_in_common(common, leader, follower):
     """Logs that match up to a point and part there: by another epoch, which is what makes records differ."""

@@ -51,7 +51,7 @@ def test_drawn_scenarios(draw, seed):
     assert simulation.invariants.high_watermark > 3
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(scenarios)
 def test_any_scenario(scenario):
     simulate(scenario)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 
@@ -60,13 +60,11 @@ def over_the_wire(entity):
     return read
 
 
-@settings(deadline=None)
 @given(requests)
 def test_a_request_comes_back(request):
     assert request_from_kio(over_the_wire(request_to_kio(request, VOTERS))) == request
 
 
-@settings(deadline=None)
 @given(responses)
 def test_a_response_comes_back(response):
     assert response_from_kio(over_the_wire(response_to_kio(response, VOTERS))) == response

@@ -168,7 +168,7 @@ def _events() -> st.SearchStrategy[Callable[[Run], None]]:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 2), st.lists(_events(), max_size=40))
 def test_logs_match_and_nothing_promised_is_lost(min_isr: int, events: list[tuple[Callable[..., None], ...]]) -> None:
     run = Run(min_isr)

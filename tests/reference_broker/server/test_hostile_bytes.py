@@ -62,7 +62,6 @@ headers = st.builds(
 
 @settings(
     max_examples=150,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(headers | st.binary(max_size=40), min_size=1, max_size=4))

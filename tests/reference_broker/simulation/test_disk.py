@@ -38,7 +38,7 @@ def do(disk: MemoryDisk, name: str, path: str, *arguments: object) -> None:
         getattr(disk, name)(path, *arguments)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(operations, max_size=30))
 def test_while_the_power_stays_it_is_a_plain_disk(actions):
     simulated, plain = SimulatedDisk(), MemoryDisk()
@@ -142,7 +142,7 @@ class Oracle:
         return None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(operations, max_size=25), st.integers(0, 2**32))
 def test_after_a_power_cut_only_what_was_not_flushed_is_in_doubt(actions, seed):
     disk, oracle = SimulatedDisk(), Oracle()

@@ -340,7 +340,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(ACTIONS, max_size=40), st.integers(0, 2**32))
 def test_nothing_is_lost_or_overtaken_where_nothing_may_be(actions, seed):
     world = World(seed, jitter_ms=3)
@@ -399,7 +399,7 @@ def do_violence(world: World, pipes: list[Pipe], action: tuple[Any, ...]) -> Non
             world.run(for_ms)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(VIOLENCE, max_size=40), st.integers(0, 2**32))
 @example([("run", 8), ("send", 0, False, 1), ("reset", False, False), ("send", 0, False, 1)], 0)
 @example([("run", 20), ("send", 0, True, 1), ("reset", True, False), ("send", 0, True, 1)], 0)

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.jobs.definition import SECOND_NS
@@ -25,7 +25,6 @@ def in_force(faults, moment):
     return {f.kind for f in faults if f.begin_ns <= moment and (f.end_ns is None or moment < f.end_ns)}
 
 
-@settings(deadline=None)
 @given(FAULTS)
 def test_each_moment_of_the_run_has_the_kinds_in_force(faults):
     periods = periods_of(faults, END)
@@ -36,14 +35,12 @@ def test_each_moment_of_the_run_has_the_kinds_in_force(faults):
     assert all(a.end_ns < b.begin_ns or a.kinds != b.kinds for a, b in pairwise(periods))
 
 
-@settings(deadline=None)
 @given(FAULTS, st.integers(0, END), st.integers(1, END))
 def test_a_time_has_the_kinds_of_all_its_moments(faults, begin, took):
     kinds = set().union(*(in_force(faults, moment) for moment in range(begin, min(begin + took, END + 1))))
     assert label_within(periods_of(faults, END), begin, begin + took) == ("+".join(sorted(kinds)) or NONE)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4 * SECOND_NS)), max_size=4), st.integers(1, 3))
 def test_slots_are_the_periods_cut_at_their_bounds(lengths, slot_s):
     faults, at = [], 0

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linearizability.history.schema import SCHEMAS
@@ -93,7 +93,6 @@ def engine(tmp_path_factory):
         yield opened
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**62) | st.integers(0, 20_000), min_size=1))
 def test_a_bucket_is_near_what_lies_in_it_and_keeps_the_order(engine, values):
     values = sorted(values)
