@@ -46,13 +46,19 @@ class Life:
     leaders: dict[tuple[str, int], int] = field(default_factory=dict)
     epochs: dict[str, tuple[int, int]] = field(default_factory=dict)
     unclean: bool = False
+    shutting_down: set[int] = field(default_factory=set)
+    """Brokers that want to shut down: no broker changes its mind. One that did would be unfenced and elected although its
+    registration says that it is in controlled shutdown, also by Kafka (`brokerToAdd` in ReplicationControlManager)."""
 
     def start(self, broker_id):
         self.lives[broker_id] += 1
+        self.shutting_down.discard(broker_id)
         self.controller.register(broker_id, self.lives[broker_id])
 
     def heartbeat(self, broker_id, **fields):
         if broker_id in self.controller.image.brokers:
+            if broker_id in self.shutting_down:
+                fields["want_shut_down"] = True
             self.controller.heartbeat(broker_id, **fields)
 
     def serve(self, broker_id):
@@ -65,7 +71,8 @@ class Life:
         self.heartbeat(broker_id, want_fence=True)
 
     def leave(self, broker_id):
-        self.heartbeat(broker_id, want_shut_down=True)
+        self.shutting_down.add(broker_id)
+        self.heartbeat(broker_id)
 
     def wait(self, for_ms):
         self.controller.advance(for_ms)
