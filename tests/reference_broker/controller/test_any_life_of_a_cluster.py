@@ -47,8 +47,8 @@ class Life:
     epochs: dict[str, tuple[int, int]] = field(default_factory=dict)
     unclean: bool = False
     shutting_down: set[int] = field(default_factory=set)
-    """Brokers that want to shut down: no broker changes its mind. One that did would be unfenced and elected although its
-    registration says that it is in controlled shutdown, also by Kafka (`brokerToAdd` in ReplicationControlManager)."""
+    """Brokers that want to shut down, and go on to: a broker without that wish would be unfenced and elected although
+    its registration says that it is in controlled shutdown, by Kafka too (`brokerToAdd`, ReplicationControlManager)."""
 
     def start(self, broker_id):
         self.lives[broker_id] += 1
