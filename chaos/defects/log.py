@@ -11,7 +11,7 @@ from reference_broker.protocol.record_batch import BatchHeader
 
 _seeds = Area.LOG.seeds
 _read = Segment.read
-_begin_again_at = PartitionLog.begin_again_at
+_truncate_fully_and_start_at = PartitionLog.truncate_fully_and_start_at
 _delete_records_before = PartitionLog.delete_records_before
 _truncate_to = PartitionLog.truncate_to
 
@@ -102,14 +102,14 @@ def note_an_epoch_one_record_late(self: LeaderEpochs, epoch: int, start_offset: 
         self._replace([entry for entry in self._entries if entry[1] < late] + [(epoch, late)])
 
 
-@_seeds(PartitionLog, "begin_again_at", "epochs-fit-log", "log-matching", "exception")
+@_seeds(PartitionLog, "truncate_fully_and_start_at", "epochs-fit-log", "log-matching", "exception")
 def keep_epochs_when_beginning_again(self: PartitionLog, offset: int, now_ms: int) -> None:
     """A replica that drops its log, as the leader's begins above it, keeps its leader epochs.
 
     It goes on to speak of epochs whose records it has thrown away.
     """
     entries = list(self.epochs.entries)
-    _begin_again_at(self, offset, now_ms)
+    _truncate_fully_and_start_at(self, offset, now_ms)
     self.epochs.restore(entries)
 
 

@@ -5,13 +5,14 @@ The observer is given at construction, through `Runtime`.
 Rules of this file:
 - An event is a value that says what the core does. The core never reads one, and no observer may change what it holds.
 - A tracer is called at the moment of the event, in the middle of an input. What it raises ends that input.
-- Events name what they concern by values. Objects of the core are among them only where an observer needs their state.
+- Events have values. An event with an object of the core, for an observer that needs its state, is defined beside it.
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+from uuid import UUID
 
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Channel
@@ -144,23 +145,64 @@ class QuorumRequestHandled(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicateFound(Event):
-    """A producer has sent a batch of a partition again that the log has already."""
+class PartitionEvent(Event):
+    """Something that a replica on this broker does."""
 
+    topic_id: UUID
     topic: str
     partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderEpochStarted(PartitionEvent):
+    """The replica has applied a new leader epoch, as its leader, a follower, or without a leader (-1)."""
+
+    leader_epoch: int
+    leader: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsAppended(PartitionEvent):
+    """Batches have been appended, and the high watermark has advanced as far as it may with them."""
+
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateFound(PartitionEvent):
+    """A producer has sent a batch again that the log has already."""
+
     base_offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class FetchResponseProcessed(Event):
-    """A follower's fetcher has processed a response of its leader.
+class HighWatermarkUpdated(PartitionEvent):
+    """The high watermark has another value; that of a leader has advanced."""
 
-    :param fetcher: a `replication.fetcher.Fetcher`.
-    :param named: the fetch state and fetch offset of each partition of the request.
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChanged(PartitionEvent):
+    """The leader has another ISR, or another proposal for it.
+
+    :param maximal: the ISR together with the replica that is to join.
     """
 
-    fetcher: Any
-    named: tuple[Any, ...]
-    response: Any
-    now: Now
+    isr: frozenset[int]
+    maximal: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class LogTruncated(PartitionEvent):
+    """A follower has truncated its log, because it diverged from the leader's."""
+
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogFullyTruncated(PartitionEvent):
+    """A follower has dropped its log and starts at an offset, because the leader's log starts above its end."""
+
+    log_start_offset: int

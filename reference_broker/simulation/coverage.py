@@ -36,6 +36,8 @@ from reference_broker.core.tracer import (
     ControllerActivated,
     DuplicateFound,
     Event,
+    LogFullyTruncated,
+    LogTruncated,
     OperationExpired,
     QuorumLogTruncated,
     QuorumStateChanged,
@@ -72,6 +74,8 @@ _COUNTED: dict[type[Event], str] = {
     QuorumLogTruncated: "quorum:truncation",
     SnapshotGenerated: "snapshot:taken",
     SnapshotFetched: "snapshot:installed",
+    LogTruncated: "log:truncated",
+    LogFullyTruncated: "log:began-again",
 }
 """Events of the core that are counted as they come."""
 
@@ -103,6 +107,9 @@ class Coverage(Observer):
         self.counts["node-started"] += 1
         self._roles.pop(watched.node_id, None)
         self._note_role(watched, watched.quorum.state.role)
+        controller = None if watched.node is None else watched.node.controller
+        if controller is not None and controller.is_active:
+            self._note_active(watched)  # an only voter is active before its events can be seen
 
     def _count(self, name: str) -> Callable[[Watched, object], None]:
         def count(_watched: Watched, _event: object) -> None:
@@ -127,6 +134,9 @@ class Coverage(Observer):
             self.counts[_ROLES[role]] += 1
 
     def _activated(self, watched: Watched, _event: ControllerActivated) -> None:
+        self._note_active(watched)
+
+    def _note_active(self, watched: Watched) -> None:
         self.counts["controller:active"] += 1
         self.counts["controller:failover"] += self._controller not in {None, watched.node_id}
         self._controller = watched.node_id
@@ -149,11 +159,7 @@ class Coverage(Observer):
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """A replica has changed."""
         assert replica.partition is not None
-        if before.log.removed:
-            self.counts["log:truncated"] += 1
-        if replica.start_offset > before.start_offset:
-            is_new = replica.start_offset > before.end_offset
-            self.counts["log:began-again" if is_new else "log:start-moved"] += 1
+        self.counts["log:start-moved"] += before.start_offset < replica.start_offset <= before.end_offset
         segments = len(replica.partition.log.segments)
         if segments > self._segments[replica]:
             self.counts["log:rolled"] += 1

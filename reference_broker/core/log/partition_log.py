@@ -302,7 +302,7 @@ class PartitionLog:
         )
         for header, batch in tuple(batches):
             if header.base_offset < self.log_end_offset:
-                self.begin_again_at(header.base_offset, now_ms)
+                self.truncate_fully_and_start_at(header.base_offset, now_ms)
             self.append_placed(header, batch, now_ms)
 
     def append_placed(self, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
@@ -454,8 +454,11 @@ class PartitionLog:
         self.epochs.truncate_from_end(self.log_end_offset)
         self._rebuild_producer_state(now_ms)
 
-    def begin_again_at(self, offset: int, now_ms: int) -> None:
-        """Drop everything; the next record has this offset. A replica does so that the leader's log start overtook."""
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
+        """Drop everything; the next record has this offset.
+
+        Used by a follower whose log ends before the leader's log start offset, and by the quorum for a snapshot.
+        """
         self.epochs.truncate_from_end(0)
         self._snapshots.delete_above(-1)
         self.producers.clear()

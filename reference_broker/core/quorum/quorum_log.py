@@ -32,7 +32,7 @@ class QuorumLog:
         self._log = PartitionLog.open(disk, QUORUM_LOG_DIRECTORY, config, now_ms, clean=clean)
         latest = self.snapshots.latest
         if latest is not None and not self._contains(latest):
-            self._begin_again_at(latest, now_ms)
+            self._truncate_fully_and_start_at(latest, now_ms)
         else:
             if latest is not None:
                 self._log.delete_records_before(min(self._log.gapless_from_offset, latest.offset))
@@ -177,10 +177,10 @@ class QuorumLog:
     def install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
         """Put a snapshot of the leader in the place of everything: log and older snapshots."""
         self.snapshots.store(snapshot_id, data)
-        self._begin_again_at(snapshot_id, now_ms)
+        self._truncate_fully_and_start_at(snapshot_id, now_ms)
 
-    def _begin_again_at(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
-        self._log.begin_again_at(snapshot_id.offset, now_ms)
+    def _truncate_fully_and_start_at(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
+        self._log.truncate_fully_and_start_at(snapshot_id.offset, now_ms)
         self.snapshots.delete_before(snapshot_id)
 
     def _contains(self, snapshot_id: OffsetAndEpoch) -> bool:

@@ -10,7 +10,8 @@ A state machine between metadata (`follow`, `leave`) and the leader's answers. I
 - A lost connection delays all that was asked for.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +22,7 @@ from reference_broker.core.replication.fetch_state import FetchPhase, FetchState
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.requests import Asked, fetch_request, list_offsets_request
 from reference_broker.core.timers import Timers
-from reference_broker.core.tracer import FetchResponseProcessed, Tracer, no_tracer
+from reference_broker.core.tracer import Event, Tracer, no_tracer
 from reference_broker.protocol.errors import ErrorCode
 
 Ask = Callable[[Any, Callable[[Any, Now], None], Now], bool]
@@ -145,26 +146,30 @@ class Fetcher:
             self._delay((state for state, _ in named), now)
         elif response is not self._without_news or named is not self._named:
             self.process_fetch_response(named, response, now)
-            self._trace(FetchResponseProcessed(self, named, response, now))
+            self._trace(FetchResponseProcessed(self, named, response))
             self._without_news = None if self._request is None else response
         self._turn(now)
         self.proceed(now)
 
     def process_fetch_response(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:
         """Use a response for the partitions that have not changed since the request."""
-        asked = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in named}
         delayed = []
-        for topic in response.responses:
-            for answer in topic.partitions:
-                found = asked.get((topic.topic_id, answer.partition_index))
-                if found is None or not self._is_current(*found):
-                    continue
-                phase = self._take_partition(found[0], answer, now)
-                if phase is FetchPhase.DELAYED:
-                    delayed.append(found[0])
-                elif phase is not FetchPhase.FETCHING:
-                    self._become(found[0], phase, now)
+        for state, partition_response in self.usable_partitions(named, response):
+            phase = self._take_partition(state, partition_response, now)
+            if phase is FetchPhase.DELAYED:
+                delayed.append(state)
+            elif phase is not FetchPhase.FETCHING:
+                self._become(state, phase, now)
         self._delay(delayed, now)
+
+    def usable_partitions(self, named: tuple[Asked, ...], response: Any) -> Iterator[tuple[FetchState, Any]]:
+        """Yield the partitions of a response that have not changed since the request; they may change in between."""
+        requested = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in named}
+        for topic in response.responses:
+            for partition_response in topic.partitions:
+                found = requested.get((topic.topic_id, partition_response.partition_index))
+                if found is not None and self._is_current(*found):
+                    yield found[0], partition_response
 
     def _is_current(self, state: FetchState, offset: int) -> bool:
         return (
@@ -252,5 +257,17 @@ class Fetcher:
                 return False
             partition.truncate_to(offset, now)
         elif offset > end_offset:
-            partition.begin_again_at(offset, now)
+            partition.truncate_fully_and_start_at(offset, now)
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponseProcessed(Event):
+    """A fetcher has processed a response of its leader; `response` is kio's entity.
+
+    :param named: the fetch state and fetch offset of each partition of the request.
+    """
+
+    fetcher: Fetcher
+    named: tuple[Asked, ...]
+    response: Any

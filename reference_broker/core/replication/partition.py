@@ -30,7 +30,18 @@ from reference_broker.core.log.partition_log import Appended, PartitionLog
 from reference_broker.core.replication.brokers import BrokerRun
 from reference_broker.core.replication.followers import Followers, ReplicaContext
 from reference_broker.core.replication.isr import REACTIONS, IsrState, Reaction
-from reference_broker.core.tracer import DuplicateFound, Tracer, no_tracer
+from reference_broker.core.tracer import (
+    DuplicateFound,
+    HighWatermarkUpdated,
+    IsrChanged,
+    LeaderEpochStarted,
+    LogFullyTruncated,
+    LogTruncated,
+    PartitionEvent,
+    RecordsAppended,
+    Tracer,
+    no_tracer,
+)
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
@@ -167,14 +178,28 @@ class Partition:
         self.leader, self.leader_epoch = record.leader, record.leader_epoch
         self.partition_epoch, self.replicas = record.partition_epoch, tuple(record.replicas)
         if self.is_leader:
-            self.isr = IsrState.committed(record.isr)
+            self._set_isr(IsrState.committed(record.isr))
             self._lead(is_new_epoch=is_new_epoch, is_new_leader=not was_leader, now=now)
         else:
             self.isr = IsrState.committed(())
             self.followers.clear()
             if is_new_epoch:
                 self._context.on_progress(self, now)
+        if is_new_epoch:
+            end_offset = self.log.log_end_offset
+            self._trace(LeaderEpochStarted, self.leader_epoch, self.leader, end_offset)
         return is_new_epoch
+
+    def _trace(self, kind: Callable[..., PartitionEvent], *values: object) -> None:
+        self._context.trace(kind(self.topic_id, self.topic, self.index, *values))
+
+    def _set_isr(self, isr: IsrState) -> None:
+        self.isr = isr
+        self._trace(IsrChanged, isr.isr, isr.maximal)
+
+    def _set_high_watermark(self, offset: int) -> None:
+        self.high_watermark = offset
+        self._trace(HighWatermarkUpdated, offset)
 
     def _role_in(self, record: PartitionRecord) -> Role:
         if record.leader == NO_LEADER:
@@ -220,9 +245,11 @@ class Partition:
         self.check_append(acks)
         end_offset = self.log.log_end_offset
         appended = self.log.append_validated(batch, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
-        if self.log.log_end_offset == end_offset:
-            self._context.trace(DuplicateFound(self.topic, self.index, appended.base_offset))
         self._maybe_advance_high_watermark(now)
+        if self.log.log_end_offset == end_offset:
+            self._trace(DuplicateFound, appended.base_offset)
+        else:
+            self._trace(RecordsAppended, self.log.log_end_offset)
         self._context.on_progress(self, now)
         return appended
 
@@ -241,7 +268,7 @@ class Partition:
         end_before, start_before = follower.end_offset, follower.log_start_offset
         follower.fetched(offset, log_start_offset, leader_end_offset, run.broker_epoch, now.monotonic_ms)
         if node_id not in self.isr.isr and self._may_join(node_id):
-            self.isr = self.isr.expanded(node_id)
+            self._set_isr(self.isr.expanded(node_id))
             self._context.propose(self, self.isr, now)
         advanced = end_before != offset and self._maybe_advance_high_watermark(now)
         if advanced or log_start_offset > start_before:
@@ -257,7 +284,7 @@ class Partition:
         committed = self.followers.committed_offset(self.log.log_end_offset, self.isr.maximal, now)
         if committed <= self.high_watermark:
             return False
-        self.high_watermark = committed
+        self._set_high_watermark(committed)
         return True
 
     def maybe_shrink_isr(self, now: Now) -> None:
@@ -266,7 +293,7 @@ class Partition:
             return
         lagging = self.followers.lagging(self.isr.isr, self.log.log_end_offset, now)
         if lagging:
-            self.isr = self.isr.shrunk(lagging)
+            self._set_isr(self.isr.shrunk(lagging))
             self._context.propose(self, self.isr, now)
 
     def isr_accepted(
@@ -275,7 +302,7 @@ class Partition:
         """The controller answered a proposal; if newer metadata came before the answer, that counts."""
         if self.isr is not proposal or leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return
-        self.isr = IsrState.committed(isr)
+        self._set_isr(IsrState.committed(isr))
         self.partition_epoch = partition_epoch
         if self._maybe_advance_high_watermark(now):
             self._context.on_progress(self, now)
@@ -286,7 +313,7 @@ class Partition:
             return
         match REACTIONS.get(error, Reaction.RETRY):
             case Reaction.REVERT:
-                self.isr = proposal.reverted()
+                self._set_isr(proposal.reverted())
             case Reaction.RETRY:
                 self._context.propose(self, proposal, now)
             case Reaction.AWAIT_METADATA:
@@ -315,8 +342,10 @@ class Partition:
         if log_start_offset > self.log_start_offset:
             self.log.delete_records_before(min(log_start_offset, moved))
         if moved != self.high_watermark:
-            self.high_watermark = moved
+            self._set_high_watermark(moved)
             self._context.on_progress(self, now)
+        if records:
+            self._trace(RecordsAppended, self.log.log_end_offset)
 
     def truncation_offset(self, leader_epoch: int, end_offset: int) -> int:
         """Where to cut, given the largest epoch not above ours that the leader has and where it ended there (KIP-279).
@@ -332,10 +361,15 @@ class Partition:
 
     def truncate_to(self, offset: int, now: Now) -> None:
         """Drop all from an offset on."""
+        end_offset = self.log.log_end_offset
         self.log.truncate_to(offset, now.wall_ms)
-        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        if self.log.log_end_offset < self.high_watermark:
+            self._set_high_watermark(self.log.log_end_offset)
+        if self.log.log_end_offset < end_offset:
+            self._trace(LogTruncated, self.log.log_end_offset)
 
-    def begin_again_at(self, offset: int, now: Now) -> None:
+    def truncate_fully_and_start_at(self, offset: int, now: Now) -> None:
         """Drop all: the leader's log begins above where this one ends."""
-        self.log.begin_again_at(offset, now.wall_ms)
-        self.high_watermark = offset
+        self.log.truncate_fully_and_start_at(offset, now.wall_ms)
+        self._set_high_watermark(offset)
+        self._trace(LogFullyTruncated, offset)

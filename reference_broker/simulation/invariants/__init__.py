@@ -13,9 +13,11 @@ with a table of its invariants at its top.
 
 from uuid import UUID
 
+from reference_broker.core.replication.fetcher import FetchResponseProcessed
 from reference_broker.core.tracer import (
     ChannelDisconnected,
-    FetchResponseProcessed,
+    HighWatermarkUpdated,
+    RecordsAppended,
     RequestDecided,
     RequestSent,
     ResponseSent,
@@ -45,7 +47,7 @@ from reference_broker.simulation.invariants.timeliness import TimelinessInvarian
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.waiting import WaitingInvariants
 from reference_broker.simulation.invariants.watch import Watch, Watched
-from reference_broker.simulation.invariants.watermark import WatermarkInvariants
+from reference_broker.simulation.invariants.watermark import check_min_isr, check_watermark_follows
 
 __all__ = ["InvariantViolation", "Invariants", "converged"]
 
@@ -77,6 +79,8 @@ class Invariants:
         self.watch.subscribe(RequestDecided, committed.decided)
         self.watch.subscribe(ChannelDisconnected, check_patience)
         self.watch.subscribe(FetchResponseProcessed, check_stale_response)
+        self.watch.subscribe(RecordsAppended, check_watermark_follows)
+        self.watch.subscribe(HighWatermarkUpdated, check_min_isr)
         self.watch.observers += [
             self.quorum,
             self.metadata,
@@ -86,7 +90,6 @@ class Invariants:
             FollowedInvariants(),
             FilesInvariants(),
             OracleInvariants(),
-            WatermarkInvariants(),
             RollingInvariants(),
             RetentionInvariants(),
             ReopeningInvariants(),

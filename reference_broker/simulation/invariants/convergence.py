@@ -31,6 +31,8 @@ def _reasons(cluster: SimulatedCluster, without: Collection[int]) -> Iterator[st
     for node_id, node in nodes.items():
         if not node.is_ready:
             yield f"node {node_id} is not ready"
+        elif node.broker is not None and node.broker.replicas.has_unapplied_metadata:
+            yield f"node {node_id} has not applied the metadata to all its replicas"
     yield from _quorum_reasons(nodes)
     if nodes:
         yield from _partition_reasons(nodes, without)

@@ -10,7 +10,6 @@
 | `watermark-within-log`      | log start ≤ high watermark ≤ log end                                                  |
 | `watermark-monotone`        | a leader's high watermark never falls, not when it becomes one either                 |
 | `watermark-on-isr`          | all below a leader's high watermark is on every member of its ISR                     |
-| `watermark-on-min-isr`      | a leader's high watermark stands still while the ISR is below `min.insync.replicas`   |
 | `committed-stays`           | what was below a leader's high watermark is there in every later one that was elected |
 |                             | cleanly, and no replica truncates it                                                  |
 | `epochs-fit-log`            | the epochs that a log remembers are those of its batches                              |
@@ -33,7 +32,6 @@ from reference_broker.simulation.invariants.log_matching import LogMatching
 from reference_broker.simulation.invariants.log_mirror import Batch, LogChange
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, PartitionKey, Replica, Watch, Watched
-from reference_broker.simulation.invariants.watermark import required_in_sync
 
 _base_offset = attrgetter("base_offset")
 
@@ -271,7 +269,6 @@ class PartitionInvariants(Observer):
         self._check_proposed(ledger, replica)
         if replica.high_watermark != before.high_watermark:
             self._check_on_isr(ledger, replica)
-            self._check_min_isr(replica, before)
             self._commit(ledger, replica)
 
     def _check_complete(self, ledger: Ledger, replica: Replica) -> None:
@@ -329,19 +326,6 @@ class PartitionInvariants(Observer):
         node = self._watch.nodes[node_id].node
         partition = None if node is None else node.metadata.image.partition_by_id(*key)
         return node is not None and (partition is None or node_id not in partition.replicas)
-
-    def _check_min_isr(self, replica: Replica, before: Before) -> None:
-        """While the ISR stays as it is; an event that changes it may have moved the high watermark before."""
-        node, partition = self._watch.nodes[replica.node_id].node, replica.partition
-        if replica.partition_epoch != before.partition_epoch or node is None or node.broker is None:
-            return
-        assert partition is not None
-        assert replica.isr is not None
-        asked = required_in_sync(node.broker, partition)
-        if len(replica.isr.isr) < asked:
-            isr = sorted(replica.isr.isr)
-            detail = f"{replica} goes on to {replica.high_watermark} with the ISR {isr}, where {asked} are asked for"
-            raise InvariantViolation("watermark-on-min-isr", detail)
 
     def _commit(self, ledger: Ledger, replica: Replica) -> None:
         """All below its high watermark counts from now on; what counted before must be the same."""

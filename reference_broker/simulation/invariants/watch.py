@@ -19,7 +19,7 @@ from reference_broker.core.node import Node
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.isr import IsrState
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.tracer import Event, KeyChecked
+from reference_broker.core.tracer import Event, KeyChecked, PartitionEvent
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
@@ -154,6 +154,15 @@ class Watched:
         """Of the node, which there is."""
         assert self.node is not None
         return self.node.quorum
+
+
+def led_partition(watched: Watched, event: PartitionEvent) -> Partition | None:
+    """Return the replica of an event; null if it does not lead, or was deleted while a response was awaited."""
+    assert watched.node is not None
+    assert watched.node.broker is not None
+    partition = watched.node.broker.replicas.get(event.topic, event.partition)
+    is_led = partition is not None and partition.is_leader and partition.topic_id == event.topic_id
+    return partition if is_led else None
 
 
 class Watch:

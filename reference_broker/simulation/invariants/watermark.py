@@ -1,50 +1,56 @@
-"""What must hold for a leader that appends: the other side of `watermark-on-isr` (KIP-966, KAFKA-13217).
+"""What must hold for a leader's high watermark beside `watermark-on-isr` (KIP-966, KAFKA-13217).
 
-| name                | what must hold                                                                                |
-|---------------------|-----------------------------------------------------------------------------------------------|
-| `watermark-follows` | all that the maximal ISR has is committed, unless fewer are in sync than `min.insync.replicas`|
-|                     | asks; it waits for nobody else but for replicas that are caught up and could join the ISR     |
+| name                   | what must hold                                                                             |
+|------------------------|--------------------------------------------------------------------------------------------|
+| `watermark-follows`    | all that the maximal ISR has is committed, unless fewer are in sync than                   |
+|                        | `min.insync.replicas`; only replicas that are caught up and could join the ISR hold it back|
+| `watermark-on-min-isr` | it stands still while the ISR is below `min.insync.replicas`                               |
 
-Looked at when a leader has appended: a follower that is out of the ISR may cease to count by the mere passing of time,
-and the watermark then stands until there is something new.
+`watermark-follows` is checked when a leader has appended: a follower that is out of the ISR may cease to count by the
+mere passing of time, and the high watermark then stands until there is something new.
 """
 
-from reference_broker.core.broker import Broker
 from reference_broker.core.node import Node
 from reference_broker.core.replication.follower_progress import FollowerProgress
 from reference_broker.core.replication.partition import Partition
+from reference_broker.core.tracer import HighWatermarkUpdated, RecordsAppended
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
+from reference_broker.simulation.invariants.watch import Watched, led_partition
 
 
-def required_in_sync(broker: Broker, partition: Partition) -> int:
-    """How many replicas have to be in sync for anything to be committed (`min.insync.replicas`), of those there are."""
-    asked = broker.replicas.configuration(partition.topic).integer("min.insync.replicas")
-    return min(asked, len(partition.replicas))
+def check_min_isr(watched: Watched, event: HighWatermarkUpdated) -> None:
+    """See the table. Raises `InvariantViolation`."""
+    partition = led_partition(watched, event)
+    if partition is not None and len(partition.isr.isr) < (required := _required_in_sync(watched, partition)):
+        detail = f"high watermark {event.high_watermark} with the ISR {sorted(partition.isr.isr)}"
+        place = f"{event.topic}-{event.partition} on node {watched.node_id}"
+        raise InvariantViolation("watermark-on-min-isr", f"{place}: {detail}, where {required} are required")
 
 
-class WatermarkInvariants(Observer):
-    """An observer of a watch."""
+def check_watermark_follows(watched: Watched, event: RecordsAppended) -> None:
+    """See the table. Raises `InvariantViolation`."""
+    partition = led_partition(watched, event)
+    if partition is None or len(partition.isr.isr) < _required_in_sync(watched, partition):
+        return
+    assert watched.node is not None
+    now_ms = watched.machine.now.monotonic_ms
+    end_offsets = {
+        member: partition.followers[member].end_offset
+        for member in partition.replicas
+        if member in partition.followers and _counts(member, partition, watched.node, now_ms)
+    }
+    if partition.high_watermark < min((event.log_end_offset, *end_offsets.values())):
+        detail = f"high watermark {partition.high_watermark}, log end {event.log_end_offset}, in sync {end_offsets}"
+        place = f"{event.topic}-{event.partition} on node {watched.node_id}"
+        raise InvariantViolation("watermark-follows", f"{place}: {detail}")
 
-    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """See the table."""
-        node, partition = watched.node, replica.partition
-        if not replica.is_leader or replica.end_offset <= before.end_offset:
-            return
-        assert node is not None
-        assert node.broker is not None
-        assert partition is not None
-        if len(partition.isr.isr) < required_in_sync(node.broker, partition):
-            return
-        waited_for = {
-            member: partition.followers[member].end_offset
-            for member in partition.replicas
-            if member in partition.followers and _counts(member, partition, node, watched.machine.now.monotonic_ms)
-        }
-        committed = min((replica.end_offset, *waited_for.values()))
-        if replica.high_watermark < committed:
-            detail = f"{replica} counts up to {replica.high_watermark} as committed, and ends at {replica.end_offset}"
-            raise InvariantViolation("watermark-follows", f"{detail}; those in sync have so much: {waited_for}")
+
+def _required_in_sync(watched: Watched, partition: Partition) -> int:
+    """Return the number of replicas in sync that a commit requires (`min.insync.replicas`), at most all."""
+    assert watched.node is not None
+    assert watched.node.broker is not None
+    required = watched.node.broker.replicas.configuration(partition.topic).integer("min.insync.replicas")
+    return min(required, len(partition.replicas))
 
 
 def _counts(member: int, partition: Partition, node: Node, monotonic_ms: int) -> bool:

@@ -150,7 +150,7 @@ def test_an_empty_log_begins_with_the_batch_that_its_start_lies_in():
     leader = appended(opened(), plain(4), plain(3))
     leader.delete_records_before(2)
     follower = opened()
-    follower.begin_again_at(leader.log_start_offset, NOW_MS)
+    follower.truncate_fully_and_start_at(leader.log_start_offset, NOW_MS)
     follow(follower, leader.read(2, 10_000, 7))
     assert (follower.log_start_offset, follower.log_end_offset) == (0, 7)
     follower.delete_records_before(leader.log_start_offset)
@@ -170,7 +170,7 @@ def test_beginning_again_leaves_nothing():
     log = opened(disk)
     for number in range(12):
         appended(log, idempotent(9, 0, 10 * number, 10), epoch=number)
-    log.begin_again_at(500, NOW_MS)
+    log.truncate_fully_and_start_at(500, NOW_MS)
     assert state(log) == (500, 500, (), b"", opened().producers.snapshot())
     assert {name: len(content) for name, content in disk.files.items()} == {
         f"{DIRECTORY}/{500:020d}.index": 0,

@@ -29,7 +29,7 @@ def keep_records_that_the_leader_lacks(_self, _divergence, _now_ms):
 
 @_seeds(QuorumLog, "install_snapshot", "exception")
 def drop_the_log_before_the_snapshot(self, snapshot_id, data, now_ms):
-    self._log.begin_again_at(snapshot_id.offset, now_ms)
+    self._log.truncate_fully_and_start_at(snapshot_id.offset, now_ms)
     self.snapshots.store(snapshot_id, data)
     self.snapshots.delete_before(snapshot_id)
 
