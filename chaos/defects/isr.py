@@ -54,7 +54,7 @@ def advance_below_min_isr(self: Partition, now: Now) -> bool:
     committed = self.followers.committed_offset(self.log.log_end_offset, self.isr.maximal, now)
     if committed <= self.high_watermark:
         return False
-    self.high_watermark = committed
+    self._set_high_watermark(committed)
     return True
 
 
