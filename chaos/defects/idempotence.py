@@ -178,7 +178,7 @@ def give_an_id_to_all_who_wait(self: ProducerIds, now: Now) -> None:
             self._waiting.popleft()(producer_id, now)
 
 
-@_seeds(producers, "next_sequence", "answer-in-sequence", "exception", "duplicate")
+@_seeds(producers, "next_sequence", "idempotence/sequences-begin-again-at-zero", "exception", "duplicate")
 def count_sequences_without_end(sequence: int) -> int:
     """After sequence 2147483647 comes 2147483648, which no client can send.
 
@@ -187,7 +187,14 @@ def count_sequences_without_end(sequence: int) -> int:
     return sequence + 1
 
 
-@_seeds(BatchHeader, "last_sequence", "answer-in-sequence", "recovery-keeps", "exception", "duplicate")
+@_seeds(
+    BatchHeader,
+    "last_sequence",
+    "idempotence/sequences-begin-again-at-zero",
+    "recovery-keeps",
+    "exception",
+    "duplicate",
+)
 def wrap_sequences_one_too_late(self: BatchHeader) -> int:
     """The last sequence of a batch that passes 2147483647 is one too low.
 

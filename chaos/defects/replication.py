@@ -183,7 +183,7 @@ def never_fetch_again_after_an_error(self: Fetcher, delayed: list[FetchState], n
     """
 
 
-@_seeds(Partition, "check_leader_epoch", "answer-in-epoch", "log-matching", source="KIP-320, KAFKA-7440")
+@_seeds(Partition, "check_leader_epoch", "epochs/old-epoch-is-fenced", "log-matching", source="KIP-320, KAFKA-7440")
 def believe_any_leader_epoch(self: Partition, current_leader_epoch: int) -> ErrorCode:
     """Nobody is fenced: a request is served whatever leader epoch its sender knows.
 

@@ -12,8 +12,17 @@ from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.cluster import BATCHES_REMEMBERED
-from conformance.sequential.steps import CreateTopic, Fetch, InitProducerId, Produce, RawRequest
-from conformance.sequential.strategies import many, moves, producer, script, several
+from conformance.sequential.steps import (
+    SEQUENCES,
+    Batch,
+    CreateTopic,
+    Fetch,
+    InitProducerId,
+    Produce,
+    RawRequest,
+    Record,
+)
+from conformance.sequential.strategies import batches, many, moves, producer, script, several
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -129,6 +138,34 @@ REQUIREMENTS: Final = (
             script(InitProducerId(), many(st.builds(InitProducerId, version=st.sampled_from([None, 4, 3, 2, 1, 0])))),
             judges("error", "producer", "producer_epoch", of=InitProducerId),
         ),
+    ),
+    Requirement(
+        id="idempotence/sequences-begin-again-at-zero",
+        level=Level.MUST,
+        text="Behind sequence number 2147483647 comes 0, between two batches as inside one.",
+        sources=(sources.KIP_98,),
+        check=sequential(
+            script(
+                CreateTopic(partitions=2),
+                InitProducerId(),
+                many(batches().map(lambda batch: Produce((batch,))), at_most=2),
+                *(
+                    Produce((Batch((Record(b"x"),) * count, producer=0, sequence=sequence),), partition=partition)
+                    for partition, sequence, count in (
+                        (0, SEQUENCES - 1, 1),
+                        (0, 0, 2),
+                        (0, 0, 2),
+                        (0, 2, 1),
+                        (1, SEQUENCES - 2, 3),
+                        (1, 1, 1),
+                    )
+                ),
+                Fetch(),
+                Fetch(partition=1),
+            ),
+            _JUDGED,
+        ),
+        needs=_TOPICS,
     ),
     Requirement(
         id="idempotence/half-known-producer-is-rejected",

@@ -266,6 +266,7 @@ LIES: dict[str, Planted] = {
     "idempotence/gap-is-refused": Planted(asks("Produce", _forgets_producers)),
     "idempotence/new-epoch-begins-at-zero": Planted(asks("Produce", _forgets_producers)),
     "idempotence/older-epoch-is-fenced": Planted(asks("Produce", _forgets_producers)),
+    "idempotence/sequences-begin-again-at-zero": Planted(asks("Produce", _forgets_producers)),
     "idempotence/half-known-producer-is-rejected": Planted(denies_errors("InitProducerId")),
     "idempotence/producer-ids-are-unique": Planted(answers("InitProducerId", _same_producer_id)),
     "offsets/earliest-and-latest-are-the-logs-ends": Planted(_plus_one("ListOffsets", "offset")),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.sequential.answer import ReadRecord
+from conformance.sequential.steps import SEQUENCES
 
 BATCHES_REMEMBERED: Final = 5
 """How many of a producer's batches a broker recognises when they come again (KIP-98: `max.in.flight` is at most 5)."""
@@ -53,7 +54,7 @@ class ProducerState:
     @property
     def next_sequence(self) -> int:
         """The only sequence number that a new batch may begin with."""
-        return self.recent[-1].last_sequence + 1 if self.recent else 0
+        return (self.recent[-1].last_sequence + 1) % SEQUENCES if self.recent else 0
 
 
 @dataclass(slots=True)

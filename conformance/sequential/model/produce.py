@@ -115,12 +115,16 @@ def _refused_records(topic: Topic, batch: Batch) -> Expectation | None:
 
 
 def _in_sequence(topic: Topic, partition: Partition, batch: Batch, size: int) -> Expectation:
-    """The producer's part (KIP-98, KIP-360): a batch seen before, a gap, an old epoch, or the next in order."""
+    """The producer's part (KIP-98, KIP-360): a batch seen before, a gap, an old epoch, or the next in order.
+
+    A producer that the partition does not know may begin with any sequence number.
+    """
     if batch.producer is None:
         return _appended(topic, partition, batch, size)
     state = partition.producers.get(batch.producer)
     if state is not None and batch.epoch < state.epoch:
         return _refused("INVALID_PRODUCER_EPOCH")
+    is_unknown = state is None
     if state is None or batch.epoch > state.epoch:
         state = ProducerState(batch.epoch)
     for seen in state.recent:
@@ -128,7 +132,7 @@ def _in_sequence(topic: Topic, partition: Partition, batch: Batch, size: int) ->
             again = _acknowledged(topic, partition, seen.base_offset)
             # Apache Kafka answers a time here even under CreateTime: the newest one of the batch that it remembers.
             return {field: value for field, value in again.items() if field != "log_append_time"}
-    if batch.sequence != state.next_sequence:
+    if batch.sequence != state.next_sequence and not is_unknown:
         return _refused("OUT_OF_ORDER_SEQUENCE_NUMBER")
     remembered = AppendedSequence(batch.sequence, batch.last_sequence, partition.log_end_offset)
     state.recent = [*state.recent, remembered][-BATCHES_REMEMBERED:]

@@ -6,6 +6,8 @@ from enum import StrEnum
 from conformance.sequential.steps.base import TOPIC, Step
 from fixtures.clients.record_batch import Compression, Record
 
+SEQUENCES = 2**31
+"""The number of sequence numbers."""
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 """The special timestamps of ListOffsets (KIP-79, KIP-734, KIP-405, KIP-1005)."""
 
@@ -48,8 +50,8 @@ class Batch:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence number of the last record."""
-        return self.sequence + len(self.records) - 1
+        """Sequence number of the last record; 0 follows the highest one (KIP-98)."""
+        return (self.sequence + len(self.records) - 1) % SEQUENCES
 
 
 @dataclass(frozen=True, slots=True)

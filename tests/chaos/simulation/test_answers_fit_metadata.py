@@ -33,7 +33,6 @@ from reference_broker.core.controller.handlers import (
     list_partition_reassignments,
 )
 from reference_broker.core.handlers.cluster_view import ClusterView
-from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.protocol.errors import ErrorCode
 
 SCRIPT = Trial(
@@ -84,10 +83,6 @@ def _on_another_rack(original: Callable[..., Any]) -> Any:
     return broker_registration
 
 
-def _nobody(leaders: Any, *_: Any) -> Any:
-    return leaders._request.replies.LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
-
-
 def _nothing(*_: Any) -> tuple[()]:
     return ()
 
@@ -98,7 +93,6 @@ MISTAKES = (
     ("answer-of-controller", broker_registration, "broker_registration", _on_another_rack),
     ("answer-of-controller", allocate_producer_ids, "next_block", _moved_on),
     ("answer-of-controller", list_partition_reassignments, "reassigning", _nothing),
-    ("answer-of-leader", CurrentLeaders, "of", _nobody),
     ("answer-of-metadata", ClusterView, "controller", lambda *_: -1),
 )
 """The invariant, and where a function has another in its place: a wrapper of it, or what is there instead."""

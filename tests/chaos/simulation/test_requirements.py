@@ -28,6 +28,7 @@ from reference_broker.core.handlers import (
     offset_for_leader_epoch,
 )
 from reference_broker.core.handlers.cluster_view import ClusterView
+from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.core.log import append_validation
 from reference_broker.protocol.errors import ErrorCode
 
@@ -60,6 +61,10 @@ def invalid_endpoint(request, _):
 def with_one_more(*args, original=create_topics.plan_topic):
     planned = original(*args)
     return replace(planned, num_partitions=planned.num_partitions + 1)
+
+
+def no_leader(leaders, *_args):
+    return leaders._request.replies.LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
 
 
 def not_available(*_args):
@@ -100,6 +105,7 @@ DEFECTS = (
     ("admin/creation-is-described", create_topics, "plan_topic", with_one_more),
     ("admin/partitions-are-added", create_partitions, "_plan", lambda *_: []),
     ("leadership/preferred-leader-is-elected", Elections, "elect", not_available),
+    ("leadership/current-leader-is-told", CurrentLeaders, "of", no_leader),
 )
 """A requirement, and in place of which function which other one breaks it."""
 

@@ -6,7 +6,6 @@ from chaos.defects.registry import defect
 from chaos.simulation.run import run
 from chaos.trial import (
     DeleteRecords,
-    Fetch,
     Idle,
     ListOffsets,
     Metadata,
@@ -22,18 +21,12 @@ from fixtures.faults import Kill, Role, ShutDown, Timed
 
 WRITES = Producer(steps=(SendBatches(batches=12, pause_ms=500),), idempotent=False)
 SCRIPTS = {
-    ("believe-any-leader-epoch", "answer-in-epoch"): Trial(
-        clients=(RequestClient(steps=(Produce(), Fetch(epoch_ahead=1))),)
-    ),
     ("tell-zero-for-the-start", "answer-of-end"): Trial(
         clients=(RequestClient(steps=(Produce(), DeleteRecords(), ListOffsets(timestamp=-2))),)
     ),
     ("tell-the-log-end-for-every-epoch", "answer-of-epoch"): Trial(
         clients=(WRITES, RequestClient(steps=(Idle(4_000), Metadata(), OffsetForLeaderEpoch(epochs_ago=1)))),
         schedule=(Timed(500, ShutDown(Role.LEADER), 2_000),),
-    ),
-    ("count-sequences-without-end", "answer-in-sequence"): Trial(
-        clients=(RequestClient(steps=(Produce(idempotent=True), Produce(idempotent=True)), first_sequence=2**31 - 1),)
     ),
     ("demand-one-replica-too-many", "answer-of-isr"): Trial(
         topics=(Topic(replication_factor=3, properties=(("min.insync.replicas", "2"),)),),
