@@ -98,7 +98,7 @@ class Injector:
             list_nodes=lambda: [node.id for node in self.surroundings.target.nodes],
             find_node=self.view.node,
             files=LogDirectoryFiles(target.log_directories),
-            administration=self._administration,
+            administrator=self._administration,
             losses=ObservedLosses(recorder, self.view, self.flushed_topics),
             seed=self.seed,
         )

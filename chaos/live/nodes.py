@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from chaos.live.watch import PartitionSeen, TopicPartition, View
-from fixtures.faults.context import FaultContext, record_forfeit
+from fixtures.faults.context import FaultContext, Losses, record_forfeit
 from fixtures.targets.controls import SupervisedTarget
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.history.recorder import Recorder
@@ -45,7 +45,7 @@ class Nodes:
                 self.deaths.setdefault(node, last_line)
 
 
-class ObservedLosses:
+class ObservedLosses(Losses):
     """`Losses` of a live cluster: the ISRs are those that the nodes have returned last.
 
     :param flushed_topics: those of which a power cut takes nothing that was acknowledged.

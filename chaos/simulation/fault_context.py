@@ -11,7 +11,7 @@ from chaos.simulation.roles import Roles
 from chaos.simulation.simulated_controls import SimulatedControls
 from chaos.trial import AlterTopicConfig, ReassignPartition
 from fixtures.clients.recorded_admin import Election
-from fixtures.faults.context import FaultContext, record_forfeit
+from fixtures.faults.context import FaultContext, Losses, record_forfeit
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.cluster import SimulatedCluster
 
@@ -41,7 +41,7 @@ def fault_context(
         list_nodes=lambda: list(cluster.machines),
         find_node=roles.node,
         files=SimulatedFiles(cluster),
-        administration=SimulatedAdministration(cluster, topic, administer, on_unclean_election),
+        administrator=SimulatedAdministration(cluster, topic, administer, on_unclean_election),
         losses=SimulatedLosses(roles, recorder, topic, lost),
     )
 
@@ -96,7 +96,7 @@ class SimulatedAdministration:
         self._cluster.add_broker(node)
 
 
-class SimulatedLosses:
+class SimulatedLosses(Losses):
     """`Losses` of a simulated cluster, whose ISRs are known.
 
     :param lost: called with each node that has lost content.

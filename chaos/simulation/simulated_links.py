@@ -37,10 +37,11 @@ class SimulatedLinks:
 
         No connection is opened meanwhile: that takes both directions.
         """
-        opener = PLACE if source == CLIENT else str(source)
-        ends = (opener, str(destination)) if lost is Lost.REQUESTS else (str(destination), opener)
-        link = Link(*ends, listener=_LISTENERS[listener], opener=opener)
-        with self._set([link], Condition(cut=Cut.LOSE)):
+        links = []
+        for opener in self._places_of(source):
+            ends = (opener, str(destination)) if lost is Lost.REQUESTS else (str(destination), opener)
+            links.append(Link(*ends, listener=_LISTENERS[listener], opener=opener))
+        with self._set(links, Condition(cut=Cut.LOSE)):
             yield
 
     @contextmanager

@@ -7,7 +7,6 @@ that of any client, and so is what a wait was told.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypeVar
@@ -15,17 +14,11 @@ from typing import Any, TypeVar
 from conformance.concurrent import moves
 from conformance.concurrent.moves import Await, Break, InitialRole, Move
 from conformance.concurrent.script import SendRecords
+from conformance.concurrent.scripted_faults import ScriptedFaults
 from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
+from fixtures import faults
 from fixtures.clients.recorded_admin import Election, RecordedAdminClient
-from fixtures.faults.damage import damage
-from fixtures.targets.controls import (
-    LinkedTarget,
-    Listener,
-    LogDirectories,
-    MembershipControl,
-    ProcessControl,
-    ProcessTarget,
-)
+from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError
 
 AWAIT_TIMEOUT_S = 30.0
@@ -69,27 +62,21 @@ class Nemesis:
     """One script's moves. A context manager: leaving it heals whatever is still broken."""
 
     surroundings: Surroundings
-    _links: ExitStack = field(default_factory=ExitStack)
-    _paused: dict[int, ExitStack] = field(default_factory=dict)
-    _down: dict[int, ExitStack] = field(default_factory=dict)
-    """What ends when the node is up again."""
-    _lost: set[int] = field(default_factory=set)
-    """What did not start again."""
+    _faults: ScriptedFaults = field(init=False)
     _newcomer: int | None = None
     """The last broker that joined."""
     _clients: dict[int, RecordedAdminClient] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._faults = ScriptedFaults(self.surroundings)
 
     def __enter__(self) -> "Nemesis":
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         try:
-            self._links.close()
-            for node in list(self._paused):
-                self._paused.pop(node).close()
+            self._faults.end()
         finally:
-            for node in list(self._down):
-                self._restart(node)
             self._remove_newcomer()
             for client in self._clients.values():
                 client.client.close()
@@ -121,74 +108,25 @@ class Nemesis:
 
     def _break(self, move: Break) -> None:
         match move:
-            case moves.Cut():
-                self._cut(move)
+            case moves.Cut(source, destination, lost, listener):
+                end = faults.Role.CLIENTS if source is InitialRole.CLIENT else self._node(source)
+                self._faults.cut(faults.CutConnections(end, self._node(destination), lost, listener))
             case moves.Heal():
-                self._links.close()
-            case moves.Kill():
-                self._kill(self._node(move.node))
-            case moves.ShutDown():
-                self._shut_down(self._node(move.node))
-            case moves.DamageDisk():
-                self._damage(move)
-            case moves.Restart():
-                self._restart(self._node(move.node))
-            case moves.PauseNode():
-                self._pause(self._node(move.node))
-            case moves.Resume():
-                self._paused.pop(self._node(move.node)).close()
-
-    def _cut(self, cut: moves.Cut) -> None:
-        target = self.surroundings.target
-        if not isinstance(target, LinkedTarget):
-            raise ScriptNotRunError(f"{target.name} has no links to cut")
-        source = "client" if cut.source is InitialRole.CLIENT else self._node(cut.source)
-        destination = self._node(cut.destination)
-        listener: Listener | None = None if cut.source is InitialRole.CLIENT else cut.listener
-        self._links.enter_context(self._fault("cut", f"{source}->{destination}", str(cut.lost)))
-        self._links.enter_context(target.links.cut(source, destination, listener, cut.lost))
-
-    def _kill(self, node: int) -> None:
-        processes = self._processes
-        healing = self._down[node] = ExitStack()
-        healing.enter_context(self._fault("kill", str(node)))
-        processes.kill(node)
-        self.surroundings.struck.set()
-
-    def _shut_down(self, node: int) -> None:
-        processes = self._processes
-        with self._fault("shutdown", str(node)):
-            self._down[node] = ExitStack()
-            processes.shut_down(node)
-        self._down[node].enter_context(self._fault("down", str(node)))
-
-    def _damage(self, move: moves.DamageDisk) -> None:
-        target = self.surroundings.target
-        node = self._node(move.node)
-        if not isinstance(target, LogDirectories):
-            raise ScriptNotRunError(f"{target.name} has no log directories to damage")
-        self._down[node].enter_context(self._fault(move.what.kind, str(node), str(move.what)))
-        damage(target.log_directories(node), self.surroundings.topic, move.what)
-
-    def _restart(self, node: int) -> None:
-        """Start a node. One that does not start leaves its faults without an end, and is asked nothing any more."""
-        healing = self._down.pop(node)
-        try:
-            self._processes.restart(node)
-        except TargetError:
-            self._lost.add(node)
-            healing.pop_all()
-        else:
-            healing.close()
-
-    def _pause(self, node: int) -> None:
-        healing = self._paused.setdefault(node, ExitStack())
-        healing.enter_context(self._fault("pause", str(node)))
-        healing.enter_context(self._processes.pause(node))
-        self.surroundings.struck.set()
-
-    def _fault(self, kind: str, target: str, argument: str | None = None) -> Any:
-        return self.surroundings.recorder.fault(kind, target, argument)
+                self._faults.heal_links()
+            case moves.Kill(name):
+                self._faults.kill(self._node(name))
+                self.surroundings.struck.set()
+            case moves.ShutDown(name):
+                self._faults.shut_down(self._node(name))
+            case moves.DamageDisk(name, what):
+                self._faults.damage(self._node(name), what)
+            case moves.Restart(name):
+                self._faults.restart(self._node(name))
+            case moves.PauseNode(name):
+                self._faults.pause(self._node(name))
+                self.surroundings.struck.set()
+            case moves.Resume(name):
+                self._faults.resume(self._node(name))
 
     def _remove_newcomer(self) -> None:
         if self._newcomer is not None and self._newcomer in self._nodes:
@@ -200,13 +138,6 @@ class Nemesis:
         if not isinstance(target, MembershipControl):
             raise ScriptNotRunError(f"{target.name} lets no broker join")
         return target
-
-    @property
-    def _processes(self) -> ProcessControl:
-        target = self.surroundings.target
-        if not isinstance(target, ProcessTarget):
-            raise ScriptNotRunError(f"{target.name} has no processes to control")
-        return target.processes
 
     # --- waiting
 
@@ -281,7 +212,7 @@ class Nemesis:
     def _elect(self, election: Election) -> None:
         topic = self.surroundings.topic
         if election is Election.UNCLEAN:
-            with self._fault("election", topic, "unclean"):
+            with self.surroundings.recorder.fault("election", topic, "unclean"):
                 self._anyone().elect_leaders(topic, _PARTITION, election)
         else:
             self._anyone().elect_leaders(topic, _PARTITION, election)
@@ -321,7 +252,7 @@ class Nemesis:
 
     def _everyone(self) -> Iterator[RecordedAdminClient]:
         """A client of each node that is up, but for a broker that has joined."""
-        unavailable = {*self._down, *self._paused, *self._lost, self._newcomer}
+        unavailable = {*self._faults.unavailable, self._newcomer}
         return (self._client(node) for node in self._nodes if node not in unavailable)
 
     def _client(self, node: int) -> RecordedAdminClient:

@@ -42,26 +42,33 @@ class Target:
 
     def __init__(self, log_directory=None):
         self.done = []
+        self.down = set()
         self.links = SimpleNamespace(cut=self._cut)
         self.processes = SimpleNamespace(
-            kill=self._kill, shut_down=self._shut_down, restart=self._restart, pause=self._pause, ended=dict
+            kill=self._kill, shut_down=self._shut_down, restart=self._restart, pause=self._pause, ended=self._ended
         )
         self.log_directory = log_directory
         self.refuses_to_start = False
         self.refuses_to_shut_down = False
 
+    def _ended(self):
+        return dict.fromkeys(self.down, "killed")
+
     def _kill(self, node):
         self.done.append(f"kill {node}")
+        self.down.add(node)
 
     def _shut_down(self, node):
         if self.refuses_to_shut_down:
             raise TargetError("it did not end")
         self.done.append(f"shut down {node}")
+        self.down.add(node)
 
     def _restart(self, node):
         if self.refuses_to_start:
             raise TargetError("no")
         self.done.append(f"restart {node}")
+        self.down.discard(node)
 
     def _pause(self, node):
         return self.noted(f"pause {node}", f"resume {node}")

@@ -1,0 +1,169 @@
+"""Faults of a script: each begins with one move and ends with another, and a move is over when the nodes have done it.
+
+Rows in `faults` are those of the faults (`fixtures.faults`), but for a shutdown, which has two: `shutdown` until the
+process has ended, and `down` from then until the node is up.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+
+from conformance.concurrent.surroundings import Surroundings
+from fixtures import faults
+from fixtures.faults.context import FaultContext, FaultControls, Heal, Row
+from fixtures.faults.damage import Damage
+from fixtures.faults.fault import Fault
+from fixtures.faults.replica_files import LogDirectoryFiles
+from fixtures.targets.controls import (
+    LogDirectories,
+    NetworkedTarget,
+    NetworkFaultControl,
+    ProcessControl,
+    ProcessFaultControl,
+    ProcessTarget,
+)
+from fixtures.targets.target import Target, TargetError
+
+_DOWN: Row = ("down", None)
+
+
+class ScriptedFaults:
+    """Faults that are in force on the target of one script.
+
+    Every method raises `TargetError` for a fault that the target cannot have.
+
+    :ivar lost: nodes that did not start again. Their rows have no end.
+    """
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        target = surroundings.target
+        self._recorder = surroundings.recorder
+        self._controls = _Controls(target)
+        self._context = FaultContext(
+            target=self._controls,
+            recorder=surroundings.recorder,
+            topic=surroundings.topic,
+            list_nodes=lambda: [node.id for node in target.nodes],
+            find_node=lambda node: node if isinstance(node, int) else None,
+            files=LogDirectoryFiles(self._controls.log_directories),
+        )
+        self._links = ExitStack()
+        self._paused: dict[int, Heal] = {}
+        self._down: dict[int, list[Heal]] = {}
+        self.lost: set[int] = set()
+
+    @property
+    def unavailable(self) -> set[int]:
+        """Nodes that are down or paused."""
+        return {*self._down, *self._paused, *self.lost}
+
+    def cut(self, fault: faults.CutConnections) -> None:
+        """Cut connections until all links are healed."""
+        self._links.callback(self._apply(fault))
+
+    def heal_links(self) -> None:
+        """Heal every link."""
+        self._links.close()
+
+    def pause(self, node: int) -> None:
+        """Pause a node until it is resumed."""
+        self._paused[node] = self._apply(faults.Pause(node))
+
+    def resume(self, node: int) -> None:
+        """Resume a node."""
+        self._paused.pop(node)()
+
+    def kill(self, node: int) -> None:
+        """Kill a node until it is restarted."""
+        self._down.setdefault(node, []).append(self._apply(faults.Kill(node)))
+
+    def damage(self, node: int, what: Damage) -> None:
+        """Damage the disk of a node that is down."""
+        self._down.setdefault(node, []).append(self._apply(faults.DamageDisk(node, what)))
+
+    def shut_down(self, node: int) -> None:
+        """Shut a node down until it is restarted; return when its process has ended."""
+        kind, argument = faults.ShutDown(node).row
+        with self._recorder.fault(kind, str(node), argument):
+            self._down[node] = []
+            self._controls.processes.ask_to_end(node)
+        self._down[node].append(self._context.keep_down(_DOWN, node, lambda _: None))
+
+    def restart(self, node: int) -> None:
+        """Start a node, and return once it listens or is `lost`."""
+        heals = self._down.pop(node)
+        try:
+            for heal in heals:
+                heal()
+            self._context.start(node)
+        except TargetError:
+            self.lost.add(node)
+
+    def end(self) -> None:
+        """Heal whatever is still broken."""
+        try:
+            self.heal_links()
+            for node in list(self._paused):
+                self.resume(node)
+        finally:
+            for node in list(self._down):
+                self.restart(node)
+
+    def _apply(self, fault: Fault) -> Heal:
+        heal = fault.apply(self._context)
+        if heal is None:
+            raise TargetError(f"there is nothing to break for {fault!r}")
+        return heal
+
+
+class _Controls(FaultControls):
+    """Controls of the target of a script: links and processes."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    @property
+    def links(self) -> NetworkFaultControl:
+        if not isinstance(self._target, NetworkedTarget):
+            raise TargetError(f"{self._target.name} has no links to cut")
+        return self._target.links
+
+    @property
+    def processes(self) -> ProcessFaultControl:
+        if not isinstance(self._target, ProcessTarget):
+            raise TargetError(f"{self._target.name} has no processes to control")
+        return _AwaitedProcesses(self._target.processes)
+
+    def log_directories(self, node: int) -> Sequence[Path]:
+        if not isinstance(self._target, LogDirectories):
+            raise TargetError(f"{self._target.name} has no log directories to damage")
+        return self._target.log_directories(node)
+
+
+class _AwaitedProcesses(ProcessFaultControl):
+    """Processes whose shutdowns and starts are waited for."""
+
+    def __init__(self, processes: ProcessControl) -> None:
+        self._processes = processes
+
+    def kill(self, node: int) -> None:
+        if node not in self.ended():
+            self._processes.kill(node)
+
+    def pause(self, node: int) -> AbstractContextManager[None]:
+        return self._processes.pause(node)
+
+    def ended(self) -> Mapping[int, str]:
+        return self._processes.ended()
+
+    def ask_to_end(self, node: int) -> None:
+        self._processes.shut_down(node)
+
+    def launch(self, node: int) -> None:
+        self._processes.restart(node)
+
+    def configure(self, node: int, name: str, value: str) -> None:
+        raise TargetError("a script changes no setting of a node")
+
+    def become(self, node: int, version: str) -> None:
+        raise TargetError("a script upgrades no node")
