@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import chaos.targets  # noqa: F401  registers the simulation
+from chaos.campaign.counterexample import SIMULATION
 from chaos.simulation.computing_time import EndlessTrialError, bounded
 from chaos.simulation.seeding import seeded
 from chaos.trial.saved import SavedTrial
@@ -19,12 +20,12 @@ from conformance.concurrent.replay import judged_script
 from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
 from conformance.concurrent.saved import RequirementTrial
 from conformance.targets import starts_nodes
+from fixtures.disk.kinds import DiskKind
 from fixtures.faults import Timed
 from fixtures.targets.catalogue import parse_target
 from linearizability.history.saving import save as save_history
 from linearizability.judgement import Verdict
 
-SIMULATION: Final = "simulation"
 COMPUTING_MAX_S: Final = 600.0
 """Of a trial in virtual time; those of seeds take seconds."""
 
@@ -48,6 +49,7 @@ class Replayed:
     :ivar history: run directory.
     :ivar violations: names and texts.
     :ivar notes: lines about the run for a person.
+    :ivar findings: names of the findings of chaos that it shows.
     """
 
     target: str
@@ -57,12 +59,20 @@ class Replayed:
     unknown: tuple[str, ...] = ()
     without_effect: tuple[WithoutEffect, ...] = ()
     notes: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """Names of the violations and of the findings of chaos."""
+        return frozenset((*(name for name, _ in self.violations), *self.findings))
 
 
-def replay(saved: SavedTrial, target: str, run_dir: Path) -> Replayed:
+def replay(saved: SavedTrial, target: str, run_dir: Path, disk: DiskKind | None = None) -> Replayed:
     """Run a trial on a target, and judge the history, which stays in `run_dir`.
 
     A defect of the saved trial is seeded into the simulation, and nowhere else.
+
+    :param disk: file system of the log directories on a target of processes; null: the best one available.
 
     Raises:
         TrialNotApplicableError: the target cannot run it. Nothing was started.
@@ -74,7 +84,7 @@ def replay(saved: SavedTrial, target: str, run_dir: Path) -> Replayed:
         return _replay_requirement(trial, target, run_dir)
     if target == SIMULATION:
         return _simulate(trial, saved.defect, run_dir)
-    return _replay_live(trial, target, run_dir)
+    return _replay_live(trial, target, run_dir, disk)
 
 
 def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
@@ -101,6 +111,7 @@ def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
         outcome.unknown if found is None else (),
         without_effect=tuple(WithoutEffect(timed, "it found nothing to break") for timed in outcome.without_effect),
         notes=(
+            *([] if found is None else [f"violated at {found.at_ms:,} ms of virtual time"]),
             f"{outcome.operations:,} operations, {outcome.virtual_ms / 1000:.1f} virtual seconds",
             f"digest {outcome.digest}",
             *([f"seeded defect: {defect}"] if defect else []),
@@ -118,15 +129,16 @@ def _known_properties(trial: Trial) -> tuple[Trial, tuple[str, ...]]:
     return replace(trial, cluster=replace(trial.cluster, properties=known)), unknown
 
 
-def _replay_live(trial: Trial, target: str, run_dir: Path) -> Replayed:
+def _replay_live(trial: Trial, target: str, run_dir: Path, disk: DiskKind | None) -> Replayed:
     from chaos.live.failure import summary_of
+    from chaos.live.findings import FINDINGS
     from chaos.live.session import fitted, run_on
 
-    fitting = fitted(target, trial)
+    fitting = fitted(target, trial, disk)
     _check_topology(trial, target)
     for fault, reason in fitting.refused.items():
         raise TrialNotApplicableError(f"{target} cannot inject {fault!r}: {reason}")
-    report = run_on(target, trial, run_dir)
+    report = run_on(target, trial, run_dir, disk=disk)
     idle = [
         WithoutEffect(each.timed, each.refused or "it found nothing to break")
         for each in report.worked.injected
@@ -140,6 +152,7 @@ def _replay_live(trial: Trial, target: str, run_dir: Path) -> Replayed:
         report.unknown,
         tuple(idle),
         tuple(summary_of(report)),
+        tuple(name for name, finding in FINDINGS.items() if finding.shows(report)),
     )
 
 

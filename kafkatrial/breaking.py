@@ -11,13 +11,15 @@ from functools import partial
 from pathlib import Path
 
 import chaos.targets  # noqa: F401  registers the simulation, which is refused by its name
+from chaos.campaign.counterexample import SIMULATION
 from chaos.campaign.interruption import interruptible
+from chaos.campaign.saved import load_failure
 from chaos.live.campaign import NothingRunsError, Plan, run_chaos
 from chaos.live.events import ChaosStarted, RoundJudged, RoundNotRun
-from chaos.live.failure import load, shows, told
 from chaos.live.fault_kinds import KINDS
 from chaos.live.findings import finding
-from chaos.live.session import fitted, run_on
+from chaos.live.session import fitted
+from chaos.replay import lines_of, replay
 from chaos.trial import Trial
 from conformance.events import Event
 from fixtures.disk.kinds import DiskKind
@@ -183,17 +185,22 @@ def beside(choices: Choices) -> Sequence[Companion]:
 
 
 def run_again(directory: Path, targets: list[str] | None, disk: DiskKind | None = None) -> ExitCode:
-    """Run a kept failure once more, on its own target if no other is named. Raises `NotAFailureError`."""
-    failure = load(directory)
+    """Run a kept failure once more, on its own target if no other is named.
+
+    Raises `SavedFailureError` and `TrialNotApplicableError`.
+    """
+    failure = load_failure(directory)
     console = stdout_console(quiet=False)
     code = ExitCode.OK
     with interruptible(), TemporaryFolder() as run_dir:
-        for number, target in enumerate(targets or [failure.target]):
-            report = run_on(target, failure.trial, Path(run_dir) / str(number), disk=disk)
-            fails = shows(report, failure.name)
+        for number, target in enumerate(targets or [failure.target or SIMULATION]):
+            replayed = replay(failure, target, Path(run_dir) / str(number), disk)
+            fails = failure.name in replayed.shown
             standing = "still fails" if fails else "did not fail this time (fixed, or flaky)"
             console.print(
-                f"{target}: {failure.name} {standing}\n{printable(told(report))}", soft_wrap=True, highlight=False
+                printable("\n".join((f"{target}: {failure.name} {standing}", *lines_of(replayed)[1:-1]))),
+                soft_wrap=True,
+                highlight=False,
             )
-            code = ExitCode.VIOLATION if fails or report.violations else code
+            code = ExitCode.VIOLATION if fails or replayed.violations else code
     return code

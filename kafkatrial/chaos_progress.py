@@ -56,9 +56,9 @@ class ChaosProgress:
                 self._say(Text(printable(f"{target} seed {trial.seed} did not run: {reason}"), "bold red"))
             case ShrinkingStarted(target, seed, name, seconds_max):
                 self._say(Text(f"shrinking {name} of seed {seed} on {target}, at most {seconds_max / 60:.0f} minutes"))
-            case Shrunk(failure, directory):
-                standing = " (flaky: it did not show again)" if failure.is_confirmed is False else ""
-                self._say(Text(f"{failure.name} kept in {directory}{standing}"))
+            case Shrunk(found, directory):
+                standing = " (flaky: it did not show again)" if found.is_confirmed is False else ""
+                self._say(Text(f"{found.name} kept in {directory}{standing}"))
             case _:
                 pass
 

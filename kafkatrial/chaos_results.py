@@ -111,10 +111,10 @@ class ChaosResults:
             ],
             "failures": [
                 {
-                    "target": each.failure.target,
-                    "name": each.failure.name,
-                    "text": each.failure.text,
-                    "confirmed": each.failure.is_confirmed,
+                    "target": each.counterexample.target,
+                    "name": each.counterexample.name,
+                    "text": each.counterexample.text,
+                    "confirmed": each.counterexample.is_confirmed,
                     "directory": each.directory,
                 }
                 for each in self.shrunk

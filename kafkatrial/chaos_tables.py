@@ -21,8 +21,8 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
     if results.rounds:
         parts += [_figures(results), _coverage(results)]
     for each in results.shrunk:
-        text = Text(f"{each.failure.name} on {each.failure.target}\n", "bold red")
-        text.append(printable(each.failure.text), "")
+        text = Text(f"{each.counterexample.name} on {each.counterexample.target}\n", "bold red")
+        text.append(printable(each.counterexample.text), "")
         again = f"kafkatrial chaos --again {each.directory}{_disk_of(plan)}{as_option()}"
         parts.append(Group(text, render_command("", again, "cyan")))
     code = results.exit_code

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from chaos.campaign.counterexample import program_of
 from chaos.campaign.interruption import interruptible
 from chaos.defects.defect import Area, Defect
 from chaos.defects.registry import DEFECTS, defect
@@ -18,7 +19,6 @@ from chaos.sensitivity import (
     SensitivityEnded,
     run_sensitivity,
 )
-from chaos.simulation.counterexample import program_of
 from conformance.events import Event
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain

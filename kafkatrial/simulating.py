@@ -12,11 +12,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos.campaign.counterexample import Counterexample
 from chaos.campaign.interruption import interruptible
+from chaos.campaign.saved import load_failures, save
 from chaos.simulation.campaign import Plan, run_campaign
 from chaos.simulation.campaign_events import SeedRan, Shrunk
-from chaos.simulation.counterexample import Counterexample
-from chaos.simulation.saved import load_saved, save
 from chaos.simulation.seeding import seeded
 from chaos.simulation.work import ENDLESS
 from kafkatrial.console import show, stdout_console
@@ -102,7 +102,7 @@ class Simulating:
         self._digests: dict[int, str] | None = {} if digests else None
         self._console = stdout_console(quiet=as_json)
         self._results = SimulationResults()
-        self._saved = load_saved(self._failures)
+        self._saved = load_failures(self._failures)
 
     def run(self) -> ExitCode:
         """Run to the end, or until an interruption, and say what came of it."""

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from chaos.simulation.counterexample import Counterexample
+from chaos.campaign.counterexample import Counterexample
 from chaos.simulation.diagram import diagram_of
 from chaos.simulation.recording import Record
 from chaos.simulation.run import run

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from chaos.campaign.counterexample import Counterexample, program_of
 from chaos.simulation.campaign_events import CampaignEnded, FailureReplayed, SeedRan, Shrunk, Standing
-from chaos.simulation.counterexample import Counterexample, program_of
 from conformance.events import Event
 from kafkatrial.exit_codes import ExitCode
 from reference_broker.simulation.coverage import STATES

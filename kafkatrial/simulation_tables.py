@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from chaos.simulation.counterexample import Counterexample, program_of
+from chaos.campaign.counterexample import Counterexample, program_of
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.simulation_results import SimulationResults
 from linearizability.printable import printable

@@ -13,11 +13,11 @@ import time
 from dataclasses import replace
 from typing import Final
 
+from chaos.campaign.counterexample import Counterexample
 from chaos.defects.defect import Defect
 from chaos.defects.registry import DEFECTS, defect
 from chaos.defects.saved import keep, saved_counterexample
 from chaos.sensitivity import try_defect, violation_of
-from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.run import run
 from chaos.simulation.work import ENDLESS, run_seed, shrink_seed, working
 

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from chaos.simulation.counterexample import Counterexample
+from chaos.campaign.counterexample import Counterexample
 from chaos.trial import Trial
 from conformance.trial_document import document, trial_of
 

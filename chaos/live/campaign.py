@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from chaos.campaign.counterexample import Counterexample
+from chaos.campaign.saved import save
 from chaos.live.events import (
     ChaosEnded,
     ChaosStarted,
@@ -23,7 +25,7 @@ from chaos.live.events import (
     ShrinkingStarted,
     Shrunk,
 )
-from chaos.live.failure import Failure, save, shows, text_of
+from chaos.live.failure import shows, text_of
 from chaos.live.fault_kinds import KINDS
 from chaos.live.findings import Finding, search_round
 from chaos.live.report import Report
@@ -177,12 +179,19 @@ class _Session:
         trials = _Trials(self, target, name, run_dir, report)
         shrunk = smallest(report.trial, trials.shows, lambda _: time.monotonic() < deadline_s)
         confirmed = trials.shows(shrunk.trial) if plan.shrink_seconds_max else None
-        failure = Failure(target, shrunk.trial, name, text_of(trials.report, name), shrunk.runs, confirmed)
-        directory = plan.failures / failure.directory_name
-        save(directory, failure)
+        found = Counterexample(
+            shrunk.trial,
+            name,
+            text_of(trials.report, name),
+            shrunk.trial.seed,
+            target,
+            is_confirmed=confirmed,
+            runs=shrunk.runs,
+        )
+        directory = save(plan.failures, found)
         shutil.copytree(trials.best_dir, directory / "run", dirs_exist_ok=True)
         trials.forget()
-        self.tell(Shrunk(failure, str(directory)))
+        self.tell(Shrunk(found, str(directory)))
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chaos.live.failure import Failure
+from chaos.campaign.counterexample import Counterexample
 from chaos.live.injector import Injected
 from chaos.live.report import Report
 from chaos.trial import Trial
@@ -81,7 +81,7 @@ class Shrunk(Event):
     """The smallest round found that shows the same, and where it is kept."""
 
     event: ClassVar[str] = "shrunk"
-    failure: Failure
+    counterexample: Counterexample
     directory: str
 
 

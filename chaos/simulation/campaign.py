@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from chaos.campaign.counterexample import Counterexample
 from chaos.campaign.workers import Job, in_order
 from chaos.simulation.campaign_events import (
     CampaignEnded,
@@ -24,10 +25,9 @@ from chaos.simulation.campaign_events import (
     Shrunk,
     Standing,
 )
-from chaos.simulation.counterexample import Counterexample
-from chaos.simulation.saved import Saved
 from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.work import ENDLESS, run_saved, run_seed, shrink_seed, working
+from chaos.trial.saved import SavedTrial
 from conformance.events import Event
 
 SEED_SECONDS_MAX: Final = 120.0
@@ -56,7 +56,7 @@ class Plan:
     shrink_seconds_max: float = 60.0
 
 
-def run_campaign(plan: Plan, saved: Sequence[Saved] = ()) -> Generator[Event, None, None]:
+def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Event, None, None]:
     """Run the saved failures that are the plan's, then the seeds; yield what happens.
 
     Ctrl-C ends it: the last event says so. Raises `WorkerError`.
@@ -75,7 +75,7 @@ def run_campaign(plan: Plan, saved: Sequence[Saved] = ()) -> Generator[Event, No
     yield CampaignEnded(complete, time.monotonic() - began_s)
 
 
-def _replay(plan: Plan, saved: Sequence[Saved]) -> Generator[Event, None, int]:
+def _replay(plan: Plan, saved: Sequence[SavedTrial]) -> Generator[Event, None, int]:
     """Run saved failures; how many of them still fail."""
     failures = 0
     job = Job(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from chaos.simulation.counterexample import Counterexample
+from chaos.campaign.counterexample import Counterexample
 from conformance.events import Event
 
 

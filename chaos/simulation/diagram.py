@@ -7,7 +7,7 @@ what matters: the violation, faults, elections, truncations. Heartbeats, and fet
 from collections.abc import Iterable
 from typing import Final
 
-from chaos.simulation.counterexample import Counterexample, program_of
+from chaos.campaign.counterexample import Counterexample, program_of
 from chaos.simulation.recording import Lasting, Passed, Record, Told
 from linearizability.picture.space_time import Happening, Mark, Message, Moment, SpaceTime, Stretch
 

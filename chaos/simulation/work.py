@@ -5,14 +5,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from chaos.campaign.counterexample import Counterexample
 from chaos.simulation.campaign_events import SeedRan
-from chaos.simulation.counterexample import Counterexample
 from chaos.simulation.run import Outcome, run
-from chaos.simulation.saved import Saved
 from chaos.simulation.seeding import seeded
 from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.shrinking import smallest
 from chaos.trial import Trial
+from chaos.trial.saved import SavedTrial
 
 _COLLECTED_AFTER = 20_000, 10, 10
 """Python's thresholds. What a run leaves, all at its end, is found a few runs later; memory stays flat."""
@@ -41,8 +41,9 @@ def run_seed(seed: int) -> SeedRan:
     return seed_ran(seed, run(trial_of_seed(seed)), time.process_time() - began_s)
 
 
-def run_saved(saved: Saved) -> tuple[str, str]:
+def run_saved(saved: SavedTrial) -> tuple[str, str]:
     """Run a saved trial; return the name and the text of what it violates, empty if nothing."""
+    assert isinstance(saved.trial, Trial)
     violation = run(saved.trial).violation
     return ("", "") if violation is None else (violation.name, violation.text)
 

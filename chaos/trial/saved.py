@@ -24,11 +24,19 @@ class SavedTrial:
 
     :ivar name: of what was violated where it was found; empty if the file does not say so.
     :ivar defect: seeded there into the reference broker; empty: none.
+    :ivar target: on which it was found; empty if the file does not say so.
     """
 
     trial: Trial | RequirementTrial
     name: str = ""
     defect: str = ""
+    target: str = ""
+    file: Path = Path()
+
+    @property
+    def directory(self) -> Path:
+        """The directory of the file."""
+        return self.file.parent
 
 
 def load_trial(file: Path) -> SavedTrial:
@@ -36,9 +44,9 @@ def load_trial(file: Path) -> SavedTrial:
     try:
         found: Any = json.loads(read_bounded(file))
         trial = trial_of(found, Trial | RequirementTrial)
-        name, defect = (found.get(field) or "" for field in ("name", "defect"))
-        if not isinstance(name, str) or not isinstance(defect, str):
-            raise NotAValueError("name and defect of a saved trial are strings")
+        name, defect, target = facts = [found.get(field) or "" for field in ("name", "defect", "target")]
+        if not all(isinstance(fact, str) for fact in facts):
+            raise NotAValueError("name, defect and target of a saved trial are strings")
         if isinstance(trial, Trial) and not trial.topics:
             raise NotAValueError("a trial has at least one topic")
         if isinstance(trial, Trial):
@@ -49,4 +57,4 @@ def load_trial(file: Path) -> SavedTrial:
         raise NotATrialError(f"{file}: not a saved trial: it is not JSON") from None
     except (ValueError, RecursionError) as error:
         raise NotATrialError(f"{file}: {error}") from None
-    return SavedTrial(trial, name, defect)
+    return SavedTrial(trial, name, defect, target, file)

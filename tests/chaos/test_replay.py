@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from chaos.campaign.counterexample import FILE_NAME, Counterexample
+from chaos.campaign.saved import save
 from chaos.defects.saved import COUNTEREXAMPLES
-from chaos.live.failure import FILE_NAME, Failure, save
 from chaos.replay import TrialNotApplicableError, lines_of, replay
 from chaos.simulation.clients import process
 from chaos.simulation.clients.asked import WrongAnswerError
@@ -70,8 +71,9 @@ def saved_by(tmp_path):
             case "simulation":
                 return COUNTEREXAMPLES / f"{OF_SIMULATION}.json"
             case "chaos":
-                save(tmp_path / "failure", Failure("reference", ROUND, "lost-write", "a record is lost"))
-                return tmp_path / "failure" / FILE_NAME
+                return (
+                    save(tmp_path, Counterexample(ROUND, "lost-write", "a record is lost", 1, "reference")) / FILE_NAME
+                )
             case _:
                 file = tmp_path / "trial.json"
                 file.write_text(document(OF_REQUIREMENT, {"name": OF_REQUIREMENT.requirement}))

@@ -30,7 +30,7 @@ COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
         (["--disk", "ext3"], "--disk: no kind of disk is called ext3; there are fuse, ext4, xfs"),
         (["--show", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
         (["--find", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
-        (["--again", "nowhere"], "nowhere: no program.py, so no failure that can be run again"),
+        (["--again", "nowhere"], "nowhere: no failure.json, so no failure that can be run again"),
         (["--show", "deposed-leader", "--seed", "0"], "--show runs a round that is known, and takes no --seed"),
         (
             ["--again", "nowhere", "--rounds", "2", "--json", "--fault", "kill", "--minutes", "1", "--show", "list"],

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from chaos import trial
-from chaos.live.failure import Failure, NotAFailureError, load, program_of, save
 from chaos.live.fault_kinds import KINDS, LASTING
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
@@ -164,23 +163,3 @@ def test_shrinking_leaves_what_the_violation_takes():
 def test_shrinking_stops_when_its_time_is_over():
     assert smallest(LARGE, kills_a_leader_of_acks_1, lambda runs: runs < 1).runs == 1
     assert smallest(LARGE, lambda _: False, lambda _: True).trial == LARGE
-
-
-def test_a_failure_is_a_program_that_can_be_changed(tmp_path):
-    failure = Failure("reference", LARGE, "lost-write", 'value 7 """is""" gone', 12, is_confirmed=True)
-    save(tmp_path, failure)
-    kept = load(tmp_path)
-    assert (kept.target, kept.trial, kept.name) == ("reference", LARGE, "lost-write")
-    program = tmp_path / "program.py"
-    program.write_text(program_of(failure).replace("Kill(node=Role.LEADER)", "Kill(node=2)"))
-    assert load(tmp_path).trial.schedule[1].fault == Kill(2)
-
-
-@pytest.mark.parametrize("text", [None, "ROUND = 1", "TARGET ="])
-def test_what_is_no_failure_is_said_in_a_line(tmp_path, text):
-    if text is not None:
-        (tmp_path / "program.py").write_text(text)
-    with pytest.raises(NotAFailureError) as raised:
-        load(tmp_path)
-    assert str(tmp_path) in str(raised.value)
-    assert "\n" not in str(raised.value)

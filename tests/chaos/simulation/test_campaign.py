@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from chaos.campaign.saved import load_failures, save
 from chaos.simulation.campaign import Plan, run_campaign
 from chaos.simulation.campaign_events import (
     CampaignEnded,
@@ -13,9 +14,9 @@ from chaos.simulation.campaign_events import (
     Shrunk,
     Standing,
 )
-from chaos.simulation.saved import Saved, load_saved, save
 from chaos.simulation.work import run_seed, working
 from chaos.trial import Trial
+from chaos.trial.saved import SavedTrial
 
 DEFECT = "acknowledge-before-replication"
 """Shows in every trial that is acknowledged anything."""
@@ -64,13 +65,14 @@ def test_of_several_that_violate_the_same_one_is_shrunk():
 def test_what_is_saved_runs_first_and_ends_it_if_it_still_fails(defective, tmp_path):
     (shrunk,) = of_kind(Shrunk, defective)
     save(tmp_path, shrunk.counterexample)
-    events = campaign(DEFECTIVE, load_saved(tmp_path))
+    events = campaign(DEFECTIVE, load_failures(tmp_path))
     assert [type(event) for event in events] == [CampaignStarted, FailureReplayed, CampaignEnded]
     assert events[1].standing is Standing.FAILS
 
 
 def test_what_was_saved_and_is_mended_is_fixed(tmp_path):
-    saved = [Saved(tmp_path, Trial(), "lost-write", ""), Saved(tmp_path, Trial(), "lost-write", DEFECT)]
+    file = tmp_path / "failure.json"
+    saved = [SavedTrial(Trial(), "lost-write", file=file), SavedTrial(Trial(), "lost-write", DEFECT, file=file)]
     events = campaign(Plan(first=3, last=3), saved)
     (replayed,) = of_kind(FailureReplayed, events)
     assert replayed.standing is Standing.FIXED

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from chaos.campaign.counterexample import program_of
 from chaos.simulation.campaign import Plan, run_campaign
 from chaos.simulation.campaign_events import SeedRan, Shrunk
-from chaos.simulation.counterexample import program_of
 from reference_broker.simulation.coverage import STATES
 from tests.sampling import part
 

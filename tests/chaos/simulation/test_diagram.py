@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaos.simulation.counterexample import Counterexample
+from chaos.campaign.counterexample import Counterexample
 from chaos.simulation.diagram import MESSAGES_MAX, NOTES_MAX, diagram_of
 from chaos.simulation.recording import Record
 from chaos.simulation.run import run

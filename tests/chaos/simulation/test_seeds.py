@@ -5,9 +5,9 @@ import sys
 from collections import Counter
 from functools import cache
 
+from chaos.campaign.counterexample import operations_of
 from chaos.simulation import seeds
 from chaos.simulation.client_strategies import CLIENT_KINDS
-from chaos.simulation.counterexample import operations_of
 from chaos.simulation.fault_strategies import FAULT_KINDS
 
 SEEDS = range(200)

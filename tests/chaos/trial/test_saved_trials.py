@@ -74,7 +74,7 @@ def of(**fields):
         (changed(trial_version=True), "version True"),
         (changed(trial=[]), "is not of type Trial"),
         (changed(trial={"type": "Topic"}), "type 'Topic' is not one of Trial, RequirementTrial"),
-        (changed(defect=7), "name and defect"),
+        (changed(defect=7), "name, defect and target"),
         (of(topics=[]), "at least one topic"),
         (of(nope=1), "Trial has no field 'nope'"),
         (of(seed="1"), "trial.seed: '1' is not of type int"),

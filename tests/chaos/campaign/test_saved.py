@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from chaos.simulation.counterexample import Counterexample, program_of
-from chaos.simulation.saved import FILE_NAME, SavedFailureError, load_saved, save
+from chaos.campaign.counterexample import FILE_NAME, Counterexample, program_of
+from chaos.campaign.saved import SavedFailureError, load_failure, load_failures, save
 from chaos.trial import Producer, SendBatches, Trial
 from conformance.trial_document import document
 from fixtures.faults import Kill, Role, Timed
@@ -22,7 +22,7 @@ FOUND = Counterexample(SCRIPT, "lost-write", 'a "value" \\ that """ is gone', se
 
 def test_what_is_saved_comes_back(tmp_path):
     directory = save(tmp_path, FOUND)
-    (saved,) = load_saved(tmp_path)
+    (saved,) = load_failures(tmp_path)
     assert (saved.directory, saved.trial, saved.name, saved.defect) == (directory, SCRIPT, "lost-write", DEFECT)
 
 
@@ -30,11 +30,11 @@ def test_the_same_failure_is_saved_once_and_others_beside_it(tmp_path):
     others = (replace(FOUND, trial=Trial()), replace(FOUND, defect=""), replace(FOUND, name="duplicate"))
     for found in (FOUND, FOUND, *others):
         save(tmp_path, found)
-    assert len(load_saved(tmp_path)) == 4
+    assert len(load_failures(tmp_path)) == 4
 
 
 def test_where_nothing_was_saved_there_is_nothing(tmp_path):
-    assert load_saved(tmp_path / "nowhere") == ()
+    assert load_failures(tmp_path / "nowhere") == ()
 
 
 @pytest.mark.parametrize("content", ["", "{}", document(Trial(), {}), document(1, {"name": "lost-write"}), "\x00"])
@@ -42,7 +42,7 @@ def test_what_cannot_be_read_is_one_line_with_the_file(tmp_path, content):
     file = save(tmp_path, FOUND) / FILE_NAME
     file.write_text(content)
     with pytest.raises(SavedFailureError) as refused:
-        load_saved(tmp_path)
+        load_failures(tmp_path)
     assert str(file) in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -50,6 +50,10 @@ def test_what_cannot_be_read_is_one_line_with_the_file(tmp_path, content):
 def run_program(tmp_path, found):
     file = tmp_path / "program.py"
     file.write_text(program_of(found))
+    return run_file(tmp_path, file)
+
+
+def run_file(tmp_path, file):
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert not done.stderr
     return done.returncode, done.stdout
@@ -58,13 +62,13 @@ def run_program(tmp_path, found):
 def test_a_program_says_what_is_violated_and_exits_1(tmp_path):
     code, said = run_program(tmp_path, FOUND)
     assert code == 1
-    assert said.startswith("acknowledged-is-committed at ")
+    assert said.startswith("simulation: violation\nviolation acknowledged-is-committed: ")
     assert "digest" in said
 
 
 def test_without_the_defect_it_exits_0(tmp_path):
     code, said = run_program(tmp_path, replace(FOUND, defect=""))
-    assert (code, said.splitlines()[0]) == (0, "no violation")
+    assert (code, said.splitlines()[0]) == (0, "simulation: ok")
 
 
 def test_a_program_names_the_fault_times_the_seed_and_the_command():
@@ -72,3 +76,25 @@ def test_a_program_names_the_fault_times_the_seed_and_the_command():
     assert "Timed(at_ms=10, fault=Kill(node=Role.LEADER), for_ms=500)" in program
     assert f"kafkatrial simulate --seeds 7 --defect {DEFECT}" in program
     assert len(program.splitlines()) < 40
+
+
+def test_the_saved_program_runs_the_saved_trial_which_may_be_changed(tmp_path):
+    directory = save(tmp_path, FOUND)
+    program = directory / "program.py"
+    assert "Trial(" not in program.read_text()
+    assert FOUND.name in program.read_text()
+    assert run_file(tmp_path, program)[0] == 1
+    file = directory / FILE_NAME
+    file.write_text(file.read_text().replace(f'"defect": "{DEFECT}"', '"defect": ""'))
+    assert run_file(tmp_path, program)[0] == 0
+
+
+def test_a_failure_of_a_target_comes_back_with_it(tmp_path):
+    found = replace(FOUND, target="apache-kafka:4.3.1", defect="", seed=9, is_confirmed=False)
+    directory = save(tmp_path, found)
+    saved = load_failure(directory)
+    assert (saved.target, saved.trial, saved.name) == (found.target, SCRIPT, "lost-write")
+    assert directory.name.startswith("apache-kafka-4.3.1-lost-write-")
+    assert "run_program(trial, target='apache-kafka:4.3.1', name='lost-write')" in program_of(found)
+    with pytest.raises(SavedFailureError, match="nowhere: no failure"):
+        load_failure(tmp_path / "nowhere")

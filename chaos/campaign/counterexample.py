@@ -1,0 +1,163 @@
+"""Counterexample: the smallest trial found that shows a violation, and its program for a person to read and start."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import fill
+from typing import Final
+
+from chaos.trial import Client, Poll, SendBatches, SteppingClient, Trial
+from chaos.trial.saved import SavedTrial
+from chaos.trial.source import printed
+from linearizability.printable import PROGRAM_MAX, printable
+from linearizability.temporary_folder import TemporaryFolder
+
+SIMULATION: Final = "simulation"
+FILE_NAME: Final = "failure.json"
+_WIDTH: Final = 118
+_CONFIRMATIONS: Final = {
+    True: "It has shown it twice.",
+    False: "It has not shown it again: flaky.",
+    None: "It ran once.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A violation, or a finding of chaos, and the smallest trial found that shows it.
+
+    :param name: of the violation or the finding.
+    :param seed: of the trial in which it was found; null for a trial that was written.
+    :param target: on which it was found.
+    :param defect: seeded into the simulation; empty: none.
+    :param at_ms: time of the violation, in virtual time.
+    :param digest: of the run, the same for each run in virtual time.
+    :param is_confirmed: whether it was shown twice, in virtual time with the same digest; null: it ran once.
+    :param runs: number of trials that shrinking took.
+    """
+
+    trial: Trial
+    name: str
+    text: str
+    seed: int | None
+    target: str = SIMULATION
+    defect: str = ""
+    at_ms: int = 0
+    digest: str = ""
+    is_confirmed: bool | None = True
+    runs: int = 0
+
+    @property
+    def command(self) -> str:
+        """The command line that finds it again in virtual time."""
+        return f"kafkatrial simulate --seeds {self.seed}" + (f" --defect {self.defect}" if self.defect else "")
+
+    @property
+    def size(self) -> str:
+        """`2 clients, 5 operations, 1 fault`."""
+        trial = self.trial
+        operations = sum(map(operations_of, trial.clients))
+        counts = ((len(trial.clients), "client"), (operations, "operation"), (len(trial.schedule), "fault"))
+        return ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
+
+
+def operations_of(client: Client) -> int:
+    """Return the number of operations of a client's steps, at least; of a workload, 1."""
+    if not isinstance(client, SteppingClient):
+        return 1
+    return sum(
+        step.batches if isinstance(step, SendBatches) else step.times if isinstance(step, Poll) else 1
+        for step in client.steps
+    )
+
+
+_PROGRAM: Final = '''\
+"""{title}
+
+{story}
+"""
+
+import kafkatrial.suite
+
+kafkatrial.suite.activate()
+
+from chaos.campaign.counterexample import run_program
+from chaos.trial import *
+from fixtures.faults import *
+
+trial = {trial}
+
+if __name__ == "__main__":
+    raise SystemExit(run_program(trial{facts}))
+'''
+_SAVED_PROGRAM: Final = f'''\
+"""{{title}}
+
+{{story}}
+
+The trial is in {FILE_NAME}.
+"""
+
+import kafkatrial.suite
+
+kafkatrial.suite.activate()
+
+from chaos.campaign.counterexample import run_saved
+
+if __name__ == "__main__":
+    raise SystemExit(run_saved(__file__))
+'''
+
+
+def program_of(found: Counterexample) -> str:
+    """Return the source of a program that runs the trial, prints the result, and exits 1 if it shows the same."""
+    given = {"target": found.target, "name": found.name, "defect": found.defect}
+    defaults = {"target": SIMULATION, "name": found.name if found.target == SIMULATION else "", "defect": ""}
+    facts = "".join(f", {name}={value!r}" for name, value in given.items() if value != defaults[name])
+    return _PROGRAM.format(**_header(found), trial=printed(found.trial, used=len("trial = ")), facts=facts)
+
+
+def saved_program_of(found: Counterexample) -> str:
+    """Return the source of a program that runs the saved trial beside it."""
+    return _SAVED_PROGRAM.format(**_header(found))
+
+
+def _header(found: Counterexample) -> dict[str, str]:
+    is_virtual = found.target == SIMULATION
+    at = f", {found.at_ms} virtual milliseconds after the start of the cluster" if is_virtual else ""
+    digest = f" The run's digest is {found.digest}." if found.digest else ""
+    story = [found.text] if found.text else []
+    story.append(f"Shrunk by {found.runs} runs to {found.size}. {_CONFIRMATIONS[found.is_confirmed]}{digest}")
+    if found.seed is not None:
+        story.append(f"Found by: {found.command}" if is_virtual else f"Found with seed {found.seed}.")
+    return {
+        "title": f"{found.name} on {found.target}{at}.",
+        "story": "\n\n".join(fill(_escaped(paragraph), _WIDTH) for paragraph in story),
+    }
+
+
+def _escaped(text: str) -> str:
+    """Return the text as it can stand in a docstring."""
+    return text.replace("\\", "\\\\").replace('"""', "'''")
+
+
+def run_program(trial: Trial, *, target: str = SIMULATION, name: str = "", defect: str = "") -> int:
+    """Run a trial and print the result. Return 1 if it violates something or shows the finding of that name, else 0."""
+    return _run(SavedTrial(trial, name, defect, target))
+
+
+def run_saved(program: str) -> int:
+    """Run the saved trial beside a program, as `run_program`."""
+    from chaos.campaign.saved import load_failure
+
+    return _run(load_failure(Path(program).parent))
+
+
+def _run(saved: SavedTrial) -> int:
+    from chaos.replay import lines_of, replay  # with everything that runs trials
+
+    with TemporaryFolder() as directory:
+        replayed = replay(saved, saved.target or SIMULATION, Path(directory) / "run")
+    lines = lines_of(replayed)[:-1]  # its history is deleted
+    sys.stdout.write(f"{printable(chr(10).join(lines), PROGRAM_MAX)}\n")
+    return int(bool(replayed.violations) or saved.name in replayed.shown)
