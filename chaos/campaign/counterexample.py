@@ -1,16 +1,11 @@
 """Counterexample: the smallest trial found that shows a violation, and its program for a person to read and start."""
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import fill
 from typing import Final
 
 from chaos.trial import Client, Poll, SendBatches, SteppingClient, Trial
-from chaos.trial.saved import SavedTrial
 from chaos.trial.source import printed
-from linearizability.printable import PROGRAM_MAX, printable
-from linearizability.temporary_folder import TemporaryFolder
 
 SIMULATION: Final = "simulation"
 FILE_NAME: Final = "failure.json"
@@ -81,7 +76,7 @@ import kafkatrial.suite
 
 kafkatrial.suite.activate()
 
-from chaos.campaign.counterexample import run_program
+from chaos.campaign.program import run_program
 from chaos.trial import *
 from fixtures.faults import *
 
@@ -102,7 +97,7 @@ import kafkatrial.suite
 
 kafkatrial.suite.activate()
 
-from chaos.campaign.counterexample import run_saved
+from chaos.campaign.program import run_saved
 
 if __name__ == "__main__":
     raise SystemExit(run_saved(__file__))
@@ -139,25 +134,3 @@ def _header(found: Counterexample) -> dict[str, str]:
 def _escaped(text: str) -> str:
     """Return the text as it can stand in a docstring."""
     return text.replace("\\", "\\\\").replace('"""', "'''")
-
-
-def run_program(trial: Trial, *, target: str = SIMULATION, name: str = "", defect: str = "") -> int:
-    """Run a trial and print the result. Return 1 if it violates something or shows the finding of that name, else 0."""
-    return _run(SavedTrial(trial, name, defect, target))
-
-
-def run_saved(program: str) -> int:
-    """Run the saved trial beside a program, as `run_program`."""
-    from chaos.campaign.saved import load_failure
-
-    return _run(load_failure(Path(program).parent))
-
-
-def _run(saved: SavedTrial) -> int:
-    from chaos.replay import lines_of, replay  # with everything that runs trials
-
-    with TemporaryFolder() as directory:
-        replayed = replay(saved, saved.target or SIMULATION, Path(directory) / "run")
-    lines = lines_of(replayed)[:-1]  # its history is deleted
-    sys.stdout.write(f"{printable(chr(10).join(lines), PROGRAM_MAX)}\n")
-    return int(bool(replayed.violations) or saved.name in replayed.shown)
