@@ -98,7 +98,7 @@ class ControllerActivated(Event):
 
 @dataclass(frozen=True, slots=True)
 class QuorumStateChanged(Event):
-    """A transition of the node's state in the quorum, which is on the disk; `role` is of `quorum.states`."""
+    """A transition of the node's state in the quorum, which is on the disk; `role` is of `quorum.quorum_state`."""
 
     role: Enum
     epoch: int

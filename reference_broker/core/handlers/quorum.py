@@ -1,4 +1,4 @@
-"""What the nodes of the quorum ask each other, on the controller's listener (KIP-595, 630, 853, 996, 1166).
+"""Requests among the nodes of the quorum, on the controller's listener (KIP-595, 630, 853, 996, 1166).
 
 | API               | key | version |
 |-------------------|-----|---------|
@@ -8,8 +8,8 @@
 | EndQuorumEpoch    | 54  | 1       |
 | FetchSnapshot     | 59  | 1       |
 
-The answers are those of `quorum.answers`. A request about anything but `__cluster_metadata-0` is INVALID_REQUEST(42)
-as a whole.
+They are handled in `quorum.raft_client`. A request for anything but `__cluster_metadata-0` is INVALID_REQUEST(42) as a
+whole.
 """
 
 from typing import Any
@@ -23,32 +23,32 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 def fetch(node: ServingNode, request: Request, now: Now) -> Any:
-    """Records of the metadata log."""
+    """Return records of the metadata log."""
     return _ask(node, request, now, request.replies.FetchResponse, responses=())
 
 
 def vote(node: ServingNode, request: Request, now: Now) -> Any:
-    """A vote, or a pre-vote."""
+    """Vote, or pre-vote."""
     return _ask(node, request, now, request.replies.VoteResponse, topics=())
 
 
 def begin_quorum_epoch(node: ServingNode, request: Request, now: Now) -> Any:
-    """A leader makes itself known."""
+    """Learn the leader that was elected."""
     return _ask(node, request, now, request.replies.BeginQuorumEpochResponse, topics=())
 
 
 def end_quorum_epoch(node: ServingNode, request: Request, now: Now) -> Any:
-    """A leader resigns."""
+    """Learn that the leader resigns."""
     return _ask(node, request, now, request.replies.EndQuorumEpochResponse, topics=())
 
 
 def fetch_snapshot(node: ServingNode, request: Request, now: Now) -> Any:
-    """A piece of a snapshot."""
+    """Return a part of a snapshot."""
     return _ask(node, request, now, request.replies.FetchSnapshotResponse, topics=())
 
 
 def _ask(node: ServingNode, request: Request, now: Now, response: Any, **nothing: Any) -> Any:
-    """Give it to the quorum, whose answer comes as an effect."""
+    """Pass the request to the quorum, whose response is an effect."""
     try:
         asked = request_from_kio(request.body)
     except UnknownPartitionError:
