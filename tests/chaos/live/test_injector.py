@@ -12,6 +12,7 @@ from fixtures.faults import (
     ClockDrift,
     Configure,
     Cut,
+    CutConnections,
     CutShort,
     DamageDisk,
     Held,
@@ -20,6 +21,7 @@ from fixtures.faults import (
     Kill,
     LimitMemory,
     Listener,
+    Lost,
     Pause,
     PowerCut,
     Refuse,
@@ -89,7 +91,11 @@ class Target:
         self.down = {}
         self.processes = self
         self.disks = SimpleNamespace(cut_power=self._cut_power)
-        self.links = SimpleNamespace(impair=self._impair, refuse=lambda direction: self._while("refuse", direction))
+        self.links = SimpleNamespace(
+            cut=lambda *what: self._while("cut", *what),
+            impair=self._impair,
+            refuse=lambda direction: self._while("refuse", direction),
+        )
         self.requests = SimpleNamespace(
             hold=lambda direction, api_keys, *, delay_ms, held: self._while("hold", direction, api_keys, delay_ms, held)
         )
@@ -365,6 +371,8 @@ def test_a_power_cut_takes_nothing_from_a_topic_that_flushes_each_message(inject
     ("fault", "done"),
     [
         (Refuse(Role.CLIENTS, Role.LEADER), ("refuse", Direction("client", 1))),
+        (CutConnections(2, Role.LEADER), ("cut", 2, 1, Listener.REPLICATION, Lost.REQUESTS)),
+        (CutConnections(Role.CLIENTS, 3, Lost.ANSWERS), ("cut", "client", 3, None, Lost.ANSWERS)),
         (HoldRequests(3, 1, (1,), 50), ("hold", Direction(3, 1), (1,), 50, Held.REQUESTS)),
         (Slice(2, 3, 7, both_ways=False), ("impair", {Direction(2, 3)}, LinkCondition(slice_bytes=7))),
         (Starve(Role.LEADER, 20), ("starve", 1, 20)),

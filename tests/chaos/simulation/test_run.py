@@ -26,7 +26,7 @@ from chaos.trial import (
     Topic,
     Trial,
 )
-from fixtures.faults import Configure, Isolate, Kill, Pause, PowerCut, Role, ShutDown, Timed, Wipe
+from fixtures.faults import Configure, CutConnections, Isolate, Kill, Lost, Pause, PowerCut, Role, ShutDown, Timed, Wipe
 from linearizability.history.validate import validate
 from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.lifecycle import Lifecycle
@@ -74,6 +74,8 @@ def test_one_script_gives_one_run():
         PowerCut((Role.LEADER,)),
         Pause(Role.LEADER),
         Isolate(Role.LEADER),
+        CutConnections(Role.CLIENTS, Role.LEADER),
+        CutConnections(Role.FOLLOWER, Role.LEADER, Lost.ANSWERS),
         Wipe(Role.FOLLOWER),
         Configure("min.insync.replicas", "3"),
     ],
