@@ -18,14 +18,13 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
-import psutil
 from rich.console import Console
 from rich.table import Table
 
+from bench.process_group import measured
 from linearizability.history.layout import HISTORY_FOLDER
 from linearizability.shards.manifest import SHARDS_FOLDER
 from linearizability.shards.results import RESULT
@@ -34,7 +33,6 @@ ROOT = Path(__file__).parents[2]
 SQL = ROOT / "tests" / "linearizability" / "shards" / "anomalies.sql"
 WAYS = ("layout", "duckdb", "local", "spark")
 ENGINES = ("local", "spark")
-SAMPLE_S = 0.05
 
 
 def lay_out(run, cores):
@@ -83,51 +81,6 @@ def told(judgement):
     sys.stderr.write(f"{judgement.verdict} {[(a.name, a.count) for a in judgement.anomalies]}\n")
 
 
-def cpu_s():
-    """Seconds of the processor of this process and all below it, those that ended included as far as they are known."""
-    own = psutil.Process()
-    seconds = 0.0
-    for process in (own, *own.children(recursive=True)):
-        try:
-            times = process.cpu_times()
-        except psutil.Error:
-            continue
-        seconds += times.user + times.system + times.children_user + times.children_system
-    return seconds
-
-
-def measured(way, run, cores):
-    """Measure one way in this process: seconds to get ready, on the clock and on the processor, and peak megabytes."""
-    peak_mb, ended = 0.0, threading.Event()
-
-    def sample():
-        nonlocal peak_mb
-        own = psutil.Process()
-        while not ended.wait(SAMPLE_S):
-            total = 0
-            for process in (own, *own.children(recursive=True)):
-                try:
-                    total += process.memory_info().rss
-                except psutil.Error:
-                    continue
-            peak_mb = max(peak_mb, total / 2**20)
-
-    begin_s = time.perf_counter()
-    steps = globals()[{"layout": "lay_out"}.get(way, way)](run, cores)
-    next(steps)
-    ready_s, before_s = time.perf_counter(), cpu_s()
-    sampler = threading.Thread(target=sample)
-    sampler.start()
-    try:
-        for _ in steps:
-            pass
-        wall_s, used_s = time.perf_counter() - ready_s, cpu_s() - before_s
-    finally:
-        ended.set()
-        sampler.join()
-    return {"start_s": ready_s - begin_s, "wall_s": wall_s, "cpu_s": used_s, "peak_mb": peak_mb}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, nargs="+", default=[10_000_000])
@@ -140,7 +93,8 @@ def main():
     parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
-        sys.stdout.write(json.dumps(measured(arguments.measure, arguments.run, arguments.cores)))
+        steps = globals()[{"layout": "lay_out"}.get(arguments.measure, arguments.measure)]
+        sys.stdout.write(json.dumps(measured(steps(arguments.run, arguments.cores))))
         return
     if arguments.run:
         cases = {str(arguments.run): figures_of_run(arguments.ways, arguments.run, arguments.cores)}
