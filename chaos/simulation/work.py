@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from chaos.campaign.counterexample import Counterexample
+from chaos.campaign.shrinking import smallest
 from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.run import Outcome, run
 from chaos.simulation.seeding import seeded
 from chaos.simulation.seeds import trial_of_seed
-from chaos.simulation.shrinking import smallest
 from chaos.trial import Trial
 from chaos.trial.saved import SavedTrial
 
@@ -57,7 +57,7 @@ def shrink_seed(ran: SeedRan, *, defect: str, runs_max: int, seconds_max: float)
         return violation is not None and violation.name == ran.name
 
     found = smallest(
-        trial_of_seed(ran.seed), violates, runs_max=runs_max, time_is_up=lambda: time.process_time() >= deadline_s
+        trial_of_seed(ran.seed), violates, lambda runs: runs < runs_max and time.process_time() < deadline_s
     )
     first, second = run(found.trial), run(found.trial)
     violation = second.violation

@@ -3,8 +3,8 @@
 from itertools import count as count_from
 from itertools import islice
 
+from chaos.campaign.shrinking import smallest
 from chaos.simulation.seeds import trial_of_seed
-from chaos.simulation.shrinking import smallest
 from chaos.trial import Producer, SendBatches, Topic, Trial
 from fixtures.faults import Kill, Role, Timed
 
@@ -21,7 +21,7 @@ def sends_enough(trial):
 
 
 def small(trial, violates=sends_enough, *, runs_max=400, time_is_up=lambda: False):
-    return smallest(trial, violates, runs_max=runs_max, time_is_up=time_is_up)
+    return smallest(trial, violates, lambda runs: runs < runs_max and not time_is_up())
 
 
 def violating_seeds(count):

@@ -8,8 +8,8 @@ knows nothing of a trial but the numbers that it was drawn from, needs several t
     faults, clients, steps of each client, topics, settings    parts that may go
     every field that is not as by default                      its default; of numbers, half the way to it, then round
 
-Each trial runs once. Bounded by the number of runs, so that the result is the same everywhere, and by processor time,
-so that it comes.
+Each trial runs once. The caller bounds the number of runs, so that the result is the same everywhere, and the time.
+On started clusters, where a run is expensive, `chaos.live.shrinking` has fewer candidates.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,19 +31,31 @@ _ROUND: Final = (10_000, 1_000, 100, 10)
 
 @dataclass(frozen=True, slots=True)
 class Smallest:
-    """The result. `runs` is how many trials ran on the way to it."""
+    """The result. `runs` is the number of trials that ran for it."""
 
     trial: Trial
     runs: int
 
 
 def smallest(
-    trial: Trial, violates: Callable[[Trial], bool], *, runs_max: int, time_is_up: Callable[[], bool]
+    trial: Trial,
+    shows: Callable[[Trial], bool],
+    may_run: Callable[[int], bool],
+    passes: "Callable[[Shrinker], None] | None" = None,
+    prepared: Callable[[Trial], Trial | None] = lambda candidate: candidate,
 ) -> Smallest:
-    """The smallest trial found that violates. The one to begin with counts as violating, and is not run."""
-    shrinker = _Shrinker(trial, violates, runs_max, time_is_up)
+    """Return the smallest trial found that shows the same. The given one counts as showing it, and does not run.
+
+    :param may_run: whether one more trial may run, after a number of them.
+    :param passes: candidates in an order of their own; they are repeated until none is smaller. Default: `all_parts`.
+    :param prepared: returns a candidate as it is to run; null: it is none.
+    """
+    shrinker = Shrinker(trial, shows, may_run, prepared)
+    before = None
     with suppress(_Enough):
-        shrinker.shrink()
+        while before != shrinker.trial:
+            before = shrinker.trial
+            (passes or all_parts)(shrinker)
     return Smallest(shrinker.trial, shrinker.runs)
 
 
@@ -52,44 +64,35 @@ class _Enough(Exception):  # noqa: N818 - no error: there is a result
 
 
 @dataclass(slots=True)
-class _Shrinker:
+class Shrinker:
+    """The smallest trial so far, and the candidates that have run."""
+
     trial: Trial
-    violates: Callable[[Trial], bool]
-    runs_max: int
-    time_is_up: Callable[[], bool]
+    shows: Callable[[Trial], bool]
+    may_run: Callable[[int], bool]
+    prepared: Callable[[Trial], Trial | None]
     known: dict[Trial, bool] = field(default_factory=dict)
 
     @property
     def runs(self) -> int:
+        """Number of trials that ran."""
         return len(self.known)
 
-    def shrink(self) -> None:
-        """Until nothing more is found."""
-        before = None
-        while before != self.trial:
-            before = self.trial
-            self._delete(("schedule",))
-            self._delete(("clients",))
-            for client in range(len(self.trial.clients)):
-                self._delete(("clients", client, "steps"))
-            self._delete(("topics",), least=1)
-            for topic in range(len(self.trial.topics)):
-                self._delete(("topics", topic, "properties"))
-            self._delete(("cluster", "properties"))
-            self._make_plain()
-
-    def _is_smaller(self, candidate: Trial) -> bool:
-        """Whether this violates, too; then it is what to go on from."""
+    def try_smaller(self, wanted: Trial) -> bool:
+        """Run a candidate, once, and continue from it if it shows the same; return whether it does."""
+        candidate = self.prepared(wanted)
+        if candidate is None or candidate == self.trial:
+            return False
         if candidate not in self.known:
-            if self.runs >= self.runs_max or self.time_is_up():
+            if not self.may_run(self.runs):
                 raise _Enough
-            self.known[candidate] = self.violates(candidate)
+            self.known[candidate] = self.shows(candidate)
         if self.known[candidate]:
             self.trial = candidate
         return self.known[candidate]
 
-    def _delete(self, path: Path, *, least: int = 0) -> None:
-        """Take parts out of a tuple, as many at once as there are, then half of that, and so on; the last first."""
+    def delete(self, path: Path, *, least: int = 0) -> None:
+        """Delete parts of a tuple: as many at once as possible, then half of that, and so on; the last ones first."""
         size = len(_get(self.trial, path)) - least
         while size >= 1:
             end = len(_get(self.trial, path))
@@ -97,20 +100,21 @@ class _Shrinker:
                 begin = max(least, end - size)
                 parts = _get(self.trial, path)
                 if begin < end <= len(parts):
-                    self._is_smaller(_put(self.trial, path, parts[:begin] + parts[end:]))
+                    self.try_smaller(_put(self.trial, path, parts[:begin] + parts[end:]))
                 end = begin
             size //= 2
 
-    def _make_plain(self) -> None:
+    def make_plain(self) -> None:
+        """Set each field to its default, or a number as near to it as possible."""
         for path in list(_paths(self.trial)):
             try:
                 value, plain = _get(self.trial, path), _default(self.trial, path)
             except (AttributeError, IndexError):
                 continue  # what it was part of is gone
-            if value == plain or self._is_smaller(_put(self.trial, path, plain)):
+            if value == plain or self.try_smaller(_put(self.trial, path, plain)):
                 continue
             if path == ("seed",):
-                any(self._is_smaller(replace(self.trial, seed=seed)) for seed in range(1, min(value, _SEEDS)))
+                any(self.try_smaller(replace(self.trial, seed=seed)) for seed in range(1, min(value, _SEEDS)))
             elif isinstance(value, int) and not isinstance(value, bool):
                 self._lower(path, plain if isinstance(plain, int) else 0)
 
@@ -119,7 +123,7 @@ class _Shrinker:
         refused = least
         while (value := _get(self.trial, path)) - refused not in {-1, 0, 1}:
             half = refused + (value - refused) // 2
-            if self._is_smaller(_put(self.trial, path, half)):
+            if self.try_smaller(_put(self.trial, path, half)):
                 continue
             if abs(value - least) > _EXACT:
                 self._round(path, refused)
@@ -130,8 +134,21 @@ class _Shrinker:
         value = _get(self.trial, path)
         for unit in _ROUND:
             rounded = value - value % unit
-            if rounded == value or (rounded > refused and self._is_smaller(_put(self.trial, path, rounded))):
+            if rounded == value or (rounded > refused and self.try_smaller(_put(self.trial, path, rounded))):
                 return
+
+
+def all_parts(shrinker: Shrinker) -> None:
+    """Delete whole parts of every kind, then make the rest plain."""
+    shrinker.delete(("schedule",))
+    shrinker.delete(("clients",))
+    for client in range(len(shrinker.trial.clients)):
+        shrinker.delete(("clients", client, "steps"))
+    shrinker.delete(("topics",), least=1)
+    for topic in range(len(shrinker.trial.topics)):
+        shrinker.delete(("topics", topic, "properties"))
+    shrinker.delete(("cluster", "properties"))
+    shrinker.make_plain()
 
 
 def _paths(value: Any, path: Path = ()) -> Iterator[Path]:
