@@ -1,11 +1,6 @@
 """What a person sees while a session of chaos runs: a line for each fault and round; on a terminal a live one below."""
 
-from typing import Self
-
 from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from chaos.live.events import (
@@ -19,23 +14,19 @@ from chaos.live.events import (
 )
 from conformance.events import Event
 from kafkatrial.chaos_results import ChaosResults
+from kafkatrial.live_line import LiveLine
 from linearizability.judgement import Verdict
 from linearizability.printable import printable
 
 _STYLES = {Verdict.OK: "green", Verdict.UNKNOWN: "yellow", Verdict.VIOLATION: "bold red"}
 
 
-class ChaosProgress:
+class ChaosProgress(LiveLine):
     """A context manager that is told every event, with the results so far."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._watched = console.is_terminal and console.is_interactive
-        self._spinner = Spinner("dots", style="cyan")
-        self._live = Live(self, console=console, refresh_per_second=8, transient=True)
-        self._doing = Text("starting")
+        super().__init__(console)
         self._noted = Text("")
-        self._began_s = console.get_time()
 
     def handle(self, event: Event, results: ChaosResults) -> None:
         """Say it."""
@@ -64,7 +55,7 @@ class ChaosProgress:
 
     def note(self, look: object) -> None:
         """Show what is known of the round that runs, of which there is something new every few seconds."""
-        if self._watched:
+        if self._is_shown:
             self._noted = Text(printable(look), "dim")
         else:
             self._say(Text(printable(f"  live: {look}")))
@@ -72,21 +63,8 @@ class ChaosProgress:
     def _say(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True, highlight=False)
 
-    def __rich__(self) -> Table:
-        line = Table.grid(padding=(0, 1))
-        elapsed_s = int(self._console.get_time() - self._began_s)
-        elapsed = Text(f"{elapsed_s // 60}:{elapsed_s % 60:02d}", "dim")
-        line.add_row(self._spinner, self._doing, elapsed, self._noted)
-        return line
-
-    def __enter__(self) -> Self:
-        if self._watched:
-            self._live.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        if self._watched:
-            self._live.stop()
+    def _parts(self) -> tuple[Text, ...]:
+        return self._doing, self._noted
 
 
 def chaos_progress(console: Console) -> ChaosProgress:

@@ -7,9 +7,6 @@ Both go to standard output; colour follows NO_COLOR, as Rich does.
 from typing import Protocol, Self
 
 from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from conformance.events import (
@@ -21,6 +18,7 @@ from conformance.events import (
     TargetStarted,
     TargetStarting,
 )
+from kafkatrial.live_line import LiveLine
 from linearizability.printable import printable
 from reports.results import Outcome
 from reports.terminal import CELLS
@@ -71,17 +69,14 @@ class PlainProgress:
         pass
 
 
-class LiveProgress:
+class LiveProgress(LiveLine):
     """A spinner line with the current requirement, scripts done and time gone; verdicts scroll above it."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._spinner = Spinner("dots", style="cyan")
-        self._live = Live(self, console=console, refresh_per_second=8, transient=True)
+        super().__init__(console)
         self._doing = Text("")
         self._count = ""
         self._scripts: dict[str, tuple[int, int]] = {}
-        self._started = console.get_time()
 
     def handle(self, event: Event, outcome: Outcome | None) -> None:
         """Change the live line, or print above it."""
@@ -102,25 +97,9 @@ class LiveProgress:
             case _:
                 pass
 
-    def __rich__(self) -> Table:
-        elapsed_s = int(self._console.get_time() - self._started)
+    def _parts(self) -> tuple[Text, ...]:
         scripts = "  ".join(f"{target} {done}/{planned}" for target, (done, planned) in self._scripts.items())
-        line = Table.grid(padding=(0, 1))
-        line.add_row(
-            self._spinner,
-            Text(self._count, "dim"),
-            self._doing,
-            Text(scripts, "dim"),
-            Text(f"{elapsed_s // 60}:{elapsed_s % 60:02d}", "dim"),
-        )
-        return line
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._live.stop()
+        return Text(self._count, "dim"), self._doing, Text(scripts, "dim")
 
 
 def progress_for(console: Console) -> Progress:

@@ -3,13 +3,11 @@
 from typing import Protocol, Self
 
 from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from chaos.sensitivity import CleanRan, DefectTried, SensitivityStarted
 from conformance.events import Event
+from kafkatrial.live_line import LiveLine
 from linearizability.printable import printable
 from reports.sensitivity import Sensitivity
 
@@ -48,15 +46,8 @@ class PlainProgress:
         pass
 
 
-class LiveProgress:
+class LiveProgress(LiveLine):
     """A line that says how far it is; defects scroll above it."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._spinner = Spinner("dots", style="cyan")
-        self._live = Live(self, console=console, refresh_per_second=8, transient=True)
-        self._doing = Text("starting")
-        self._began_s = console.get_time()
 
     def handle(self, event: Event, results: Sensitivity) -> None:
         """Change the live line, and print above it."""
@@ -64,19 +55,6 @@ class LiveProgress:
         line = line_of(event, results)
         if line is not None:
             self._console.print(line, soft_wrap=True)
-
-    def __rich__(self) -> Table:
-        elapsed_s = int(self._console.get_time() - self._began_s)
-        line = Table.grid(padding=(0, 1))
-        line.add_row(self._spinner, self._doing, Text(f"{elapsed_s // 60}:{elapsed_s % 60:02d}", "dim"))
-        return line
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._live.stop()
 
 
 def sensitivity_progress(console: Console) -> SensitivityProgress:

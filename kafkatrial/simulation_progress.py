@@ -3,9 +3,6 @@
 from typing import Protocol, Self
 
 from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from chaos.simulation.campaign_events import (
@@ -18,6 +15,7 @@ from chaos.simulation.campaign_events import (
 from chaos.simulation.seeds import trial_of_seed
 from chaos.trial.source import printed
 from conformance.events import Event
+from kafkatrial.live_line import LiveLine
 from kafkatrial.simulation_results import SimulationResults
 
 _PLAIN_PERIOD_S = 10.0
@@ -73,18 +71,14 @@ class PlainProgress:
         pass
 
 
-class LiveProgress:
+class LiveProgress(LiveLine):
     """A line that says how far it is; failures scroll above it."""
 
     def __init__(self, console: Console, *, digests: bool = False) -> None:
-        self._console = console
+        super().__init__(console)
         self._digests = digests
-        self._spinner = Spinner("dots", style="cyan")
-        self._live = Live(self, console=console, refresh_per_second=8, transient=True)
         self._total: int | None = None
-        self._doing = Text("starting")
         self._results: SimulationResults | None = None
-        self._began_s = console.get_time()
 
     def handle(self, event: Event, results: SimulationResults) -> None:
         """Change the live line, or print above it."""
@@ -104,20 +98,9 @@ class LiveProgress:
             case _:
                 pass
 
-    def __rich__(self) -> Table:
-        line = Table.grid(padding=(0, 1))
-        elapsed_s = self._console.get_time() - self._began_s
-        far = "" if self._results is None else how_far(self._results, self._total, elapsed_s)
-        clock = f"{int(elapsed_s) // 60}:{int(elapsed_s) % 60:02d}"
-        line.add_row(self._spinner, self._doing or Text(far), Text(clock, "dim"))
-        return line
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._live.stop()
+    def _parts(self) -> tuple[Text, ...]:
+        far = "" if self._results is None else how_far(self._results, self._total, self._elapsed_s)
+        return (self._doing or Text(far),)
 
 
 def simulation_progress(console: Console, *, digests: bool) -> SimulationProgress:
