@@ -4,7 +4,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from conformance.requirements import sources
+from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
@@ -28,6 +28,7 @@ from conformance.sequential.steps import (
     OffsetFetch,
     On,
     Operation,
+    RawRequest,
 )
 from conformance.sequential.strategies import many, placed, script
 from fixtures.targets.target import Capability
@@ -80,7 +81,7 @@ REQUIREMENTS: Final = (
         id="metadata/topic-id-names-one-creation",
         level=Level.MUST,
         text="A topic keeps its id while it exists and is found by it; created again it has another, and the old id "
-        "is UNKNOWN_TOPIC_ID, as is one that nobody ever had.",
+        "is UNKNOWN_TOPIC_ID, as is one that nobody ever had; before v12 a request by id is INVALID_REQUEST.",
         sources=(sources.KIP_516,),
         check=sequential(
             script(
@@ -92,8 +93,11 @@ REQUIREMENTS: Final = (
                 Metadata(),
                 MetadataById(0),
                 MetadataById(1),
+                rejections.METADATA_BY_ID_TOO_EARLY,
             ),
-            judges("topic_ids", of=Metadata) | judges("error", "name", of=MetadataById),
+            judges("topic_ids", of=Metadata)
+            | judges("error", "name", of=MetadataById)
+            | judges("errors", of=RawRequest),
         ),
         needs=_TOPICS,
         since="3.1.0",
@@ -163,7 +167,8 @@ REQUIREMENTS: Final = (
         id="metadata/partitions-are-paged",
         level=Level.MUST,
         text="DescribeTopicPartitions lists topics by name and partitions by index, at most the limit, and gives a "
-        "cursor where there are more; from that cursor on it lists the rest, and nothing twice.",
+        "cursor where there are more; from that cursor on it lists the rest, and nothing twice. A cursor of a "
+        "topic that is not requested, or of a negative partition, is INVALID_REQUEST.",
         sources=(sources.KIP_966,),
         check=sequential(
             script(
@@ -181,8 +186,10 @@ REQUIREMENTS: Final = (
                 DescribeTopicPartitions(("trial-b", "trial-a"), 3),
                 DescribeTopicPartitions(("trial-b", "trial-a"), 3, ("trial-b", 1)),
                 DescribeTopicPartitions(("trial-none",)),
+                *rejections.BAD_CURSORS,
             ),
-            judges("topics", "listed", "partitions", "next", of=DescribeTopicPartitions),
+            judges("topics", "listed", "partitions", "next", of=DescribeTopicPartitions)
+            | judges("errors", of=RawRequest),
             cost=3,
         ),
         needs=_TOPICS,

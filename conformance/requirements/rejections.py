@@ -112,6 +112,32 @@ TOO_MANY_PARTITIONS: Final = (
 )
 
 
+# --- metadata
+
+
+METADATA_BY_ID_TOO_EARLY: Final = RawRequest(
+    ApiKey.METADATA,
+    {
+        "topics": ({"topic_id": 0, "name": None},),
+        "allow_auto_topic_creation": False,
+        "include_cluster_authorized_operations": False,
+        "include_topic_authorized_operations": False,
+    },
+    ("INVALID_REQUEST",),
+    version=11,
+)
+"""Versions 10 and 11 have the field, and no broker serves it."""
+BAD_CURSORS: Final = tuple(
+    RawRequest(
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        {"topics": ({"name": "trial-a"},), "cursor": {"topic_name": topic, "partition_index": partition}},
+        ("INVALID_REQUEST",),
+    )
+    for topic, partition in (("trial-b", 0), ("trial-a", -1))
+)
+"""Of a topic that is not requested, and of a partition that there cannot be."""
+
+
 # --- partitions
 
 

@@ -165,8 +165,8 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Answer:
         ),
         "brokers": len(response.brokers) > 0,
         "internal": all(_is_marked_rightly(topic) for topic in response.topics),
-        "operations": _has_operations(response, (topic for _, topic in topics if not topic.error_code)),
     }
+    answer |= _operations(response, (topic for _, topic in topics if not topic.error_code))
     if step.topics is not None:
         answer["strangers"] = len(listed) - len(topics)
     if hasattr(response, "cluster_id"):
@@ -183,12 +183,12 @@ def _is_marked_rightly(topic: Any) -> bool:
     return bool(getattr(topic, "is_internal", is_internal) == is_internal)
 
 
-def _has_operations(response: Any, topics: Iterable[Any]) -> bool | None:
-    """Whether the permitted operations are given; null where some are and some are not, or in versions without them."""
+def _operations(response: Any, topics: Iterable[Any]) -> Answer:
+    """Whether the permitted operations are given, which must be so of all entities or of none."""
     found = [getattr(response, "cluster_authorized_operations", None)]
     found += [getattr(topic, "topic_authorized_operations", None) for topic in topics]
     given = {value != NO_OPERATIONS for value in found if value is not None}
-    return given.pop() if len(given) == 1 else None
+    return {"operations": given.pop() if len(given) == 1 else "some"} if given else {}
 
 
 def _metadata_by_id(_step: MetadataById, response: Any, symbols: Symbols) -> Answer:

@@ -257,7 +257,16 @@ def test_damaged_records_are_malformed():
 
 
 @pytest.mark.parametrize("flaw", Flaw)
-def test_a_flawed_batch_cannot_be_decoded(flaw):
+def test_a_flawed_batch_is_not_the_right_one(flaw):
+    right, flawed = (requests.encode(Batch((Record(b"a"),), flaw=each), ScriptSymbols(UNIQUE)) for each in (None, flaw))
+    assert flawed != right
+
+
+UNREADABLE = (Flaw.WRONG_CRC, Flaw.MAGIC_1, Flaw.MAGIC_3, Flaw.TRUNCATED, Flaw.COUNT_TOO_HIGH, Flaw.COUNT_AND_OFFSETS)
+
+
+@pytest.mark.parametrize("flaw", UNREADABLE)
+def test_a_damaged_batch_cannot_be_decoded(flaw):
     data = requests.encode(Batch((Record(b"a"),), flaw=flaw), ScriptSymbols(UNIQUE))
     try:
         batches = list(decode_batches(data))
