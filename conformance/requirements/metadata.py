@@ -188,7 +188,7 @@ REQUIREMENTS: Final = (
                 DescribeTopicPartitions(("trial-none",)),
                 *rejections.BAD_CURSORS,
             ),
-            judges("topics", "listed", "partitions", "next", of=DescribeTopicPartitions)
+            judges("topics", "topic_ids", "internal", "listed", "partitions", "next", of=DescribeTopicPartitions)
             | judges("errors", of=RawRequest),
             cost=3,
         ),

@@ -131,6 +131,8 @@ def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> 
     cursor = response.next_cursor
     return {
         "topics": tuple((name, error_of(topic.error_code)) for name, topic in topics),
+        "topic_ids": tuple(symbols.saw_topic_id(name, topic.topic_id) for name, topic in topics),
+        "internal": any(topic.is_internal for _, topic in topics),
         "listed": tuple((name, int(part.partition_index)) for name, topic in topics for part in topic.partitions),
         "next": None if cursor is None else (symbols.script_name(cursor.topic_name), int(cursor.partition_index)),
         "partitions": tuple(partition_state(part, symbols) for _, topic in topics for part in topic.partitions),

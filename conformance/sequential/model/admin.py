@@ -143,7 +143,13 @@ def describe_topic_partitions(cluster: Cluster, step: DescribeTopicPartitions) -
             following = found[room]
             break
     partitions = [cluster.topics[name].partitions[index] for name, index in listed]
-    due: Expectation = {"topics": tuple(topics), "listed": tuple(listed), "next": following}
+    due: Expectation = {
+        "topics": tuple(topics),
+        "topic_ids": tuple(cluster.topics[name].id if name in cluster.topics else None for name, _ in topics),
+        "internal": False,
+        "listed": tuple(listed),
+        "next": following,
+    }
     return due if _chosen_by_cluster(partitions) else {**due, "partitions": _listed_states(cluster, listed)}
 
 
