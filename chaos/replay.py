@@ -94,6 +94,7 @@ def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
     for timed in trial.schedule:
         if not timed.fault.is_simulated:
             raise TrialNotApplicableError(f"the simulation has no fault {timed.fault!r}; name a target of processes")
+    _check_properties(trial)
     known, unknown = _known_properties(trial)
     try:
         with seeded(defect), bounded(COMPUTING_MAX_S):
@@ -118,6 +119,28 @@ def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
             *(f"property without effect: the reference broker has no {name}" for name in unknown),
         ),
     )
+
+
+def _check_properties(trial: Trial) -> None:
+    """Raise `TrialNotApplicableError` for a property that the reference broker rejects."""
+    from reference_broker.core.configuration.key import InvalidConfigError
+    from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, TOPIC_CONFIG_KEYS
+
+    properties = (
+        (TOPIC_CONFIG_KEYS.get(name), name, value) for topic in trial.topics for name, value in topic.properties
+    )
+    of_brokers = (
+        (BROKER_CONFIG_KEYS[name], name, value)
+        for name, value in trial.cluster.properties
+        if name in BROKER_CONFIG_KEYS
+    )
+    for key, name, value in (*properties, *of_brokers):
+        if key is None:
+            raise TrialNotApplicableError(f"the reference broker has no topic property {name}")
+        try:
+            key.parse(value)
+        except InvalidConfigError as error:
+            raise TrialNotApplicableError(f"the reference broker rejects {name}={value}: {error}") from None
 
 
 def _known_properties(trial: Trial) -> tuple[Trial, tuple[str, ...]]:

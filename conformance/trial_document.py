@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from conformance.value_json import NotAValueError, from_json, to_json
+from conformance.value_json import NotAValueError, from_json, printed, to_json
 
 VERSION: Final = 1
 """Of the values that a trial consists of. A change that makes an older document mean something else raises it."""
@@ -30,5 +30,5 @@ def trial_of(found: object, wanted: Any) -> Any:
         raise NotAValueError("not a saved trial: an object with the field trial is expected")
     version = found.get(_VERSION)
     if version != VERSION or type(version) is not int:
-        raise NotAValueError(f"a trial of version {version!r}; this kafkatrial reads version {VERSION}")
+        raise NotAValueError(f"{_VERSION}: {printed(version)}; this kafkatrial reads version {VERSION}")
     return from_json(wanted, found[_TRIAL])

@@ -4,8 +4,10 @@ A dataclass is an object with the name of its class as `type` and those fields t
 of an enum is its name. Reading follows the type hints of the fields and accepts nothing else.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from contextlib import suppress
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -49,19 +51,27 @@ def from_json(wanted: Any, given: Json, at: str = "trial") -> Any:
         return wanted[given]
     if type(given) is wanted:
         return given
-    raise _unexpected(given, at, getattr(wanted, "__name__", str(wanted)))
+    raise _unexpected(given, at, _name(wanted))
 
 
 def _alternative(types: tuple[Any, ...], given: Json, at: str) -> Any:
-    """Return a value of one of several types; a dataclass is found by its name."""
-    if isinstance(given, Mapping):
-        return _dataclass(tuple(filter(is_dataclass, types)), given, at)
+    """Return a value of one of several types. Where an object or array fits only one, the error inside is raised."""
+    dataclasses = tuple(filter(is_dataclass, types))
+    if dataclasses and isinstance(given, Mapping):
+        return _dataclass(dataclasses, given, at)
+    tuples = [each for each in types if get_origin(each) is tuple]
+    if len(tuples) == 1 and isinstance(given, list):
+        return from_json(tuples[0], given, at)
     for each in types:
-        try:
+        with suppress(NotAValueError):
             return from_json(each, given, at)
-        except NotAValueError:
-            continue
-    raise _unexpected(given, at, " or ".join("null" if each is NoneType else each.__name__ for each in types))
+    raise _unexpected(given, at, " or ".join(map(_name, types)))
+
+
+def _name(wanted: Any) -> str:
+    if wanted is NoneType:
+        return "null"
+    return "array" if get_origin(wanted) is tuple else getattr(wanted, "__name__", str(wanted))
 
 
 def _tuple(types: tuple[Any, ...], given: Json, at: str) -> tuple[Any, ...]:
@@ -82,18 +92,18 @@ def _dataclass(types: tuple[Any, ...], given: Json, at: str) -> Any:
         raise _unexpected(given, at, " or ".join(named))
     wanted = named.get(str(given.get(_TYPE)))
     if wanted is None:
-        raise NotAValueError(f"{at}: type {_printed(given.get(_TYPE))} is not one of {', '.join(named)}")
+        raise NotAValueError(f"{at}: type {printed(given.get(_TYPE))} is not one of {', '.join(named)}")
     hints = _hints(wanted)
     values: dict[str, Any] = {}
     for name, part in given.items():
         if name in hints:
             values[name] = from_json(hints[name], part, f"{at}.{name}")
         elif name != _TYPE:
-            raise NotAValueError(f"{at}: {wanted.__name__} has no field {_printed(name)}")
-    try:
-        return wanted(**values)
-    except TypeError as error:
-        raise NotAValueError(f"{at}: {error}") from None
+            raise NotAValueError(f"{at}: {wanted.__name__} has no field {printed(name)}")
+    for field in fields(wanted):
+        if field.init and field.name not in values and field.default is field.default_factory is MISSING:
+            raise NotAValueError(f"{at}: {wanted.__name__} needs the field {field.name}")
+    return wanted(**values)
 
 
 @cache
@@ -103,9 +113,10 @@ def _hints(wanted: type) -> Mapping[str, Any]:
 
 
 def _unexpected(given: Json, at: str, wanted: str) -> NotAValueError:
-    return NotAValueError(f"{at}: {_printed(given)} is not of type {wanted}")
+    return NotAValueError(f"{at}: {printed(given)} is not of type {wanted}")
 
 
-def _printed(given: Json) -> str:
-    text = repr(given)
+def printed(given: Json) -> str:
+    """Return JSON as text for a message, shortened."""
+    text = json.dumps(given)
     return text if len(text) <= _PRINTED_MAX else f"{text[:_PRINTED_MAX]}…"

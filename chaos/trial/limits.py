@@ -1,32 +1,97 @@
-"""Limits of a saved trial's numbers: a file with others would fail in the middle of a run, or take unbounded work."""
+"""Limits of a saved trial's values: a file with others would fail in the middle of a run, or take unbounded work."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Final
 
+from chaos.faults import RestartWith
 from chaos.trial.trial import Trial
-from conformance.value_json import NotAValueError
+from conformance.concurrent.saved import RequirementTrial
+from conformance.value_json import NotAValueError, printed
 
 NUMBER_MAX: Final = 2**31 - 1
 DURATION_MAX_MS: Final = 3_600_000
 """Of one field, and of all phases together: workloads become one step for each of their pauses."""
 STEPS_MAX: Final = 100_000
 """Clients' steps, each as often as it is repeated."""
+PARTITIONS_MAX: Final = 1_000
+"""Of all topics together."""
 _SIGNED: Final = frozenset({"acks", "api_key", "api_version", "before", "by_ms", "epoch_ahead", "epochs_ago", "offset"})
 _SIGNED_64: Final = frozenset({"seed", "timestamp", "rate_ppm"})
 _LEAST: Final[Mapping[str, int]] = {"nodes": 1, "partitions": 1, "replication_factor": 1, "records": 1, "total": 1}
-_MOST: Final[Mapping[str, int]] = {"nodes": 9, "partitions": 1_000, "replication_factor": 9, "records": 100_000}
+_BYTES_MAX: Final = 64 << 20
+_MOST: Final[Mapping[str, int]] = {
+    "nodes": 9,
+    "partitions": PARTITIONS_MAX,
+    "replication_factor": 9,
+    "records": 100_000,
+    "records_max": 100_000,
+    "topics_max": 1_000,
+    "size": _BYTES_MAX,
+    "value_bytes": _BYTES_MAX,
+}
+_LENGTH_MAX: Final[Mapping[str, int]] = {"clients": 1_000, "schedule": 10_000, "nemesis": 10_000}
 _REPEATED: Final = ("times", "batches", "copies")
+_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+"""As in Kafka's `org.apache.kafka.common.internals.Topic`."""
+_CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def check_limits(trial: Trial) -> None:
-    """Raise `NotAValueError` for the first number that no run can use."""
-    for at, name, number in _numbers(trial, "trial"):
+def check_limits(trial: Trial | RequirementTrial) -> None:
+    """Raise `NotAValueError` for the first value that no run can use."""
+    for at, name, value in _values(trial, "trial"):
+        _check_value(at, name, value)
+    if isinstance(trial, Trial):
+        _check_topics(trial)
+        _check_properties(trial)
+        _check_work(trial)
+
+
+def _check_value(at: str, name: str, value: object) -> None:
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise NotAValueError(f"{at}: {printed(value)} is not valid Unicode") from None
+    if isinstance(value, int) and not isinstance(value, bool):
         least, most = _range(at, name)
-        if not least <= number <= most:
-            raise NotAValueError(f"{at} is {number}; it lies between {least} and {most}")
+        if not least <= value <= most:
+            raise NotAValueError(f"{at} is {printed(value)}; it lies between {least} and {most}")
+    if isinstance(value, tuple) and len(value) > _LENGTH_MAX.get(name, STEPS_MAX):
+        raise NotAValueError(f"{at} has {len(value)} elements, at most {_LENGTH_MAX.get(name, STEPS_MAX)} are accepted")
+
+
+def _check_topics(trial: Trial) -> None:
+    if not trial.topics:
+        raise NotAValueError("trial.topics: a trial has at least one topic")
+    names = Counter(topic.name for topic in trial.topics)
+    roles = dict.fromkeys(range(1, trial.cluster.nodes + 1), "broker") | dict(trial.cluster.roles)
+    brokers = sum("broker" in role for role in roles.values())
+    for number, topic in enumerate(trial.topics):
+        at = f"trial.topics[{number}]"
+        if not _TOPIC.fullmatch(topic.name):
+            raise NotAValueError(f"{at}.name: {printed(topic.name)} is not a topic name")
+        if names[topic.name] > 1:
+            raise NotAValueError(f"{at}.name: {printed(topic.name)} is the name of another topic, too")
+        if topic.replication_factor > brokers:
+            raise NotAValueError(f"{at}.replication_factor is {topic.replication_factor}; there are {brokers} brokers")
+
+
+def _check_properties(trial: Trial) -> None:
+    """Broker properties are lines of a file."""
+    restarts = (timed.fault for timed in trial.schedule if isinstance(timed.fault, RestartWith))
+    for name, value in (*trial.cluster.properties, *((fault.name, fault.value) for fault in restarts)):
+        if _CONTROL_CHARACTER.search(name + value):
+            raise NotAValueError(f"broker property {printed(name)}: {printed(value)} has a control character")
+
+
+def _check_work(trial: Trial) -> None:
     if trial.steady_ms + trial.end_ms + trial.healed_ms > DURATION_MAX_MS:
         raise NotAValueError(f"the phases of a trial last at most {DURATION_MAX_MS} ms together")
+    if (partitions := sum(topic.partitions for topic in trial.topics)) > PARTITIONS_MAX:
+        raise NotAValueError(f"the topics of a trial have at most {PARTITIONS_MAX} partitions, not {partitions}")
     steps = sum(_repetitions(step) for client in trial.stepping for step in client.steps)
     if steps > STEPS_MAX:
         raise NotAValueError(
@@ -37,24 +102,23 @@ def check_limits(trial: Trial) -> None:
 def _range(at: str, name: str) -> tuple[int, int]:
     if name in _SIGNED_64:
         return -(2**63), 2**63 - 1
+    if name == "acks" and ".steps" not in at:
+        return -1, 1
     if name in _SIGNED:
         return -NUMBER_MAX - 1, 2**63 - 1
     least = 1 if name == "pause_ms" and ".steps" not in at else _LEAST.get(name, 0)
     return least, DURATION_MAX_MS if name.endswith("_ms") else _MOST.get(name, NUMBER_MAX)
 
 
-def _numbers(value: object, at: str) -> Iterator[tuple[str, str, int]]:
-    """Return the path, the name and the value of each number in a field."""
+def _values(value: object, at: str, name: str = "") -> Iterator[tuple[str, str, object]]:
+    """Yield the path, the name of the field, and the value, of everything in a value."""
+    yield at, name, value
     if isinstance(value, tuple):
         for place, part in enumerate(value):
-            yield from _numbers(part, f"{at}[{place}]")
+            yield from _values(part, f"{at}[{place}]")
     elif is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
-            part = getattr(value, field.name)
-            if isinstance(part, int) and not isinstance(part, bool):
-                yield f"{at}.{field.name}", field.name, part
-            else:
-                yield from _numbers(part, f"{at}.{field.name}")
+            yield from _values(getattr(value, field.name), f"{at}.{field.name}", field.name)
 
 
 def _repetitions(step: object) -> int:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from chaos.trial.limits import check_limits
 from chaos.trial.trial import Trial
@@ -12,6 +12,9 @@ from conformance.trial_document import trial_of
 from conformance.value_json import NotAValueError
 from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
+
+_DIGITS_MAX: Final = 100
+"""Of an integer: more than any field accepts."""
 
 
 class NotATrialError(Exception):
@@ -39,22 +42,26 @@ class SavedTrial:
         return self.file.parent
 
 
+def _integer(text: str) -> int | float:
+    """Return an integer of JSON; a float, which no field accepts, for more digits than Python converts."""
+    return int(text) if len(text) <= _DIGITS_MAX else float(text)
+
+
 def load_trial(file: Path) -> SavedTrial:
     """Read a saved trial. Raises `NotATrialError`."""
     try:
-        found: Any = json.loads(read_bounded(file))
+        found: Any = json.loads(read_bounded(file), parse_int=_integer)
         trial = trial_of(found, Trial | RequirementTrial)
         name, defect, target = facts = [found.get(field) or "" for field in ("name", "defect", "target")]
         if not all(isinstance(fact, str) for fact in facts):
             raise NotAValueError("name, defect and target of a saved trial are strings")
-        if isinstance(trial, Trial) and not trial.topics:
-            raise NotAValueError("a trial has at least one topic")
-        if isinstance(trial, Trial):
-            check_limits(trial)
+        check_limits(trial)
     except HistoryError as error:  # with the file's name
         raise NotATrialError(str(error)) from None
     except (UnicodeDecodeError, json.JSONDecodeError):
         raise NotATrialError(f"{file}: not a saved trial: it is not JSON") from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise NotATrialError(f"{file}: not a saved trial: its arrays or objects are nested too deeply") from None
+    except ValueError as error:
         raise NotATrialError(f"{file}: {error}") from None
     return SavedTrial(trial, name, defect, target, file)

@@ -1,11 +1,13 @@
 """`kafkatrial replay`: the result of a saved trial, and one line with exit code 4 for what is not one."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 from chaos.defects.saved import COUNTEREXAMPLES
-from chaos.trial import Producer, SendBatches, Trial
+from chaos.trial import Cluster, Producer, SendBatches, Topic, Trial
 from conformance.trial_document import document
 from fixtures.faults import Role, StaleCopy, Timed
 from kafkatrial.__main__ import exit_code
@@ -42,12 +44,32 @@ def test_a_counterexample_exits_1_and_names_what_it_violates(saved, capsys):
     assert f"seeded defect: {WITH_DEFECT.stem}" in out
 
 
+def test_a_file_that_cannot_be_read_is_one_line_with_exit_code_4(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("fifo")
+    Path("directory").mkdir()
+    Path("utf-8").write_bytes(b'{"trial": "\xff"}')
+    for name, reason in (("fifo", "a FIFO"), ("directory", "a directory"), ("utf-8", "not JSON"), ("none", "No such")):
+        assert exit_code(["replay", name]) == ExitCode.USAGE
+        error = capsys.readouterr().err
+        assert f"{name}: " in error
+        assert reason in error
+        assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("text", "target", "reason"),
     [
         ("no json", "simulation", "not a saved trial"),
         ("{}", "simulation", "not a saved trial"),
-        (document(Trial(), {}).replace('"trial_version": 1', '"trial_version": 9'), "simulation", "version 9"),
+        (document(Trial(), {}).replace('"trial_version": 1', '"trial_version": 9'), "simulation", "trial_version: 9"),
+        (
+            document(Trial(topics=(Topic(properties=(("no.such", "1"),)),)), {}),
+            "simulation",
+            "no topic property no.such",
+        ),
+        (document(Trial(topics=(Topic(properties=(("segment.ms", "x"),)),)), {}), "simulation", "rejects segment.ms=x"),
+        (document(Trial(cluster=Cluster(properties=(("node.id", "x"),))), {}), "simulation", "rejects node.id=x"),
         (document(Trial(schedule=(Timed(0, StaleCopy(Role.LEADER), 9),)), {}), "simulation", "StaleCopy"),
         (document(Trial(), {}), "nonsense", "nonsense"),
         (document(Trial(), {}), "bootstrap:127.0.0.1:9092", "bootstrap"),

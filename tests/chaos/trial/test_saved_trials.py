@@ -62,6 +62,10 @@ def of(**fields):
     return changed(trial={"type": "Trial", **fields})
 
 
+def moves(replicas):
+    return of(clients=[{"type": "RawClient", "steps": [{"type": "MovePartition", "replicas": replicas}]}])
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -69,21 +73,26 @@ def of(**fields):
         ("\x00", "it is not JSON"),
         ("[]", "not a saved trial"),
         ("{}", "not a saved trial"),
-        ("[" * 100_000, "recursion"),
-        (changed(trial_version=2), "version 2; this kafkatrial reads version 1"),
-        (changed(trial_version=True), "version True"),
+        ("[" * 100_000, "nested too deeply"),
+        (changed(trial_version=2), "trial_version: 2; this kafkatrial reads version 1"),
+        (changed(trial_version=True), "trial_version: true"),
         (changed(trial=[]), "is not of type Trial"),
-        (changed(trial={"type": "Topic"}), "type 'Topic' is not one of Trial, RequirementTrial"),
+        (changed(trial={"type": "Topic"}), 'type "Topic" is not one of Trial, RequirementTrial'),
         (changed(defect=7), "name, defect and target"),
         (of(topics=[]), "at least one topic"),
-        (of(nope=1), "Trial has no field 'nope'"),
-        (of(seed="1"), "trial.seed: '1' is not of type int"),
-        (of(seed=True), "trial.seed: True is not of type int"),
+        (of(nope=1), 'Trial has no field "nope"'),
+        (of(seed="1"), 'trial.seed: "1" is not of type int'),
+        (of(seed=True), "trial.seed: true is not of type int"),
         (of(clients={}), "trial.clients: {} is not of type array"),
-        (of(clients=[{"type": "Cut"}]), "trial.clients[0]: type 'Cut' is not one of Producer"),
-        (of(schedule=[{"type": "Timed", "at_ms": 1}]), "missing 1 required positional argument"),
+        (of(clients=[{"type": "Cut"}]), 'trial.clients[0]: type "Cut" is not one of Producer'),
+        (of(schedule=[{"type": "Timed", "at_ms": 1}]), "trial.schedule[0]: Timed needs the field fault"),
         (of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": "NOBODY"}}]), "int or Role"),
         (of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": []}}]), "int or Role"),
+        (moves([1, "x"]), 'trial.clients[0].steps[0].replicas[1]: "x" is not of type int'),
+        (moves({"a": 1}), 'trial.clients[0].steps[0].replicas: {"a": 1} is not of type array or null'),
+        (of(steady_ms="_").replace('"_"', "NaN"), "trial.steady_ms: NaN is not of type int"),
+        (of(steady_ms="_").replace('"_"', "9" * 5_000), "trial.steady_ms: Infinity is not of type int"),
+        (changed(trial_version=10**9), "trial_version: 1000000000"),
     ],
 )
 def test_what_is_not_a_trial_is_rejected_in_one_line(text, reason, tmp_path):
@@ -92,6 +101,12 @@ def test_what_is_not_a_trial_is_rejected_in_one_line(text, reason, tmp_path):
     assert reason in str(rejected.value)
     assert "trial.json" in str(rejected.value)
     assert "\n" not in str(rejected.value)
+
+
+def test_numbers_of_a_requirements_trial_have_limits_too(tmp_path):
+    text = document(RequirementTrial("durability/acknowledged-writes-survive", 3, SCRIPT), {})
+    with pytest.raises(NotATrialError, match="records is -1; it lies between 1 and"):
+        loaded(tmp_path, text.replace('"records": 3', '"records": -1'))
 
 
 def test_a_file_that_does_not_exist_is_rejected_in_one_line(tmp_path):
@@ -115,6 +130,15 @@ def test_a_file_that_does_not_exist_is_rejected_in_one_line(tmp_path):
             {"clients": [{"type": "Producer", "steps": [{"type": "SendBatches", "batches": 10**6}]}]},
             "the clients of a trial have at most 100000 steps",
         ),
+        ({"topics": [{"type": "Topic", "name": "../x"}]}, 'trial.topics[0].name: "../x" is not a topic name'),
+        ({"topics": [{"type": "Topic", "name": ".."}]}, "trial.topics[0].name"),
+        ({"topics": [{"type": "Topic"}, {"type": "Topic"}]}, "is the name of another topic"),
+        ({"topics": [{"type": "Topic", "replication_factor": 4}]}, "trial.topics[0].replication_factor is 4"),
+        ({"topics": [{"type": "Topic", "properties": [["a", "\ud800"]]}]}, "is not valid Unicode"),
+        ({"topics": [{"type": "Topic", "name": str(each), "partitions": 900} for each in "ab"]}, "1000 partitions"),
+        ({"cluster": {"type": "Cluster", "properties": [["a", "b\nc=d"]]}}, 'broker property "a"'),
+        ({"clients": [{"type": "Pipelined", "acks": 7}]}, "trial.clients[0].acks is 7"),
+        ({"clients": [{"type": "Tail"}] * 2_000}, "trial.clients has 2000 elements"),
         ({"steady_ms": 3_000_000, "healed_ms": 3_000_000}, "the phases of a trial last at most 3600000 ms together"),
     ],
 )
