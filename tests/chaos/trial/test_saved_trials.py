@@ -63,7 +63,7 @@ def of(**fields):
 
 
 def moves(replicas):
-    return of(clients=[{"type": "RawClient", "steps": [{"type": "MovePartition", "replicas": replicas}]}])
+    return of(clients=[{"type": "RawClient", "steps": [{"type": "ReassignPartition", "replicas": replicas}]}])
 
 
 @pytest.mark.parametrize(
