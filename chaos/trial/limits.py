@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Final
 
-from chaos.faults import RestartWith
 from chaos.trial.trial import Trial
 from conformance.concurrent.saved import RequirementTrial
 from conformance.value_json import NotAValueError, printed
+from fixtures.faults import RestartWith
 
 NUMBER_MAX: Final = 2**31 - 1
 DURATION_MAX_MS: Final = 3_600_000

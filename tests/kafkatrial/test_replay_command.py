@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chaos.defects.saved import COUNTEREXAMPLES
-from chaos.trial import Cluster, Producer, SendBatches, Topic, Trial
+from chaos.trial import ClusterSettings, Producer, SendBatches, Topic, Trial
 from conformance.trial_document import document
 from fixtures.faults import Role, StaleCopy, Timed
 from kafkatrial.__main__ import exit_code
@@ -69,7 +69,11 @@ def test_a_file_that_cannot_be_read_is_one_line_with_exit_code_4(tmp_path, capsy
             "no topic property no.such",
         ),
         (document(Trial(topics=(Topic(properties=(("segment.ms", "x"),)),)), {}), "simulation", "rejects segment.ms=x"),
-        (document(Trial(cluster=Cluster(properties=(("node.id", "x"),))), {}), "simulation", "rejects node.id=x"),
+        (
+            document(Trial(cluster=ClusterSettings(properties=(("node.id", "x"),))), {}),
+            "simulation",
+            "rejects node.id=x",
+        ),
         (document(Trial(schedule=(Timed(0, StaleCopy(Role.LEADER), 9),)), {}), "simulation", "StaleCopy"),
         (document(Trial(), {}), "nonsense", "nonsense"),
         (document(Trial(), {}), "bootstrap:127.0.0.1:9092", "bootstrap"),

@@ -63,7 +63,7 @@ def of(**fields):
 
 
 def moves(replicas):
-    return of(clients=[{"type": "RawClient", "steps": [{"type": "ReassignPartition", "replicas": replicas}]}])
+    return of(clients=[{"type": "RequestClient", "steps": [{"type": "ReassignPartition", "replicas": replicas}]}])
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_file_that_does_not_exist_is_rejected_in_one_line(tmp_path):
         ({"topics": [{"type": "Topic", "replication_factor": 4}]}, "trial.topics[0].replication_factor is 4"),
         ({"topics": [{"type": "Topic", "properties": [["a", "\ud800"]]}]}, "is not valid Unicode"),
         ({"topics": [{"type": "Topic", "name": str(each), "partitions": 900} for each in "ab"]}, "1000 partitions"),
-        ({"cluster": {"type": "Cluster", "properties": [["a", "b\nc=d"]]}}, 'broker property "a"'),
+        ({"cluster": {"type": "ClusterSettings", "properties": [["a", "b\nc=d"]]}}, 'broker property "a"'),
         ({"clients": [{"type": "Pipelined", "acks": 7}]}, "trial.clients[0].acks is 7"),
         ({"clients": [{"type": "Tail"}] * 2_000}, "trial.clients has 2000 elements"),
         ({"steady_ms": 3_000_000, "healed_ms": 3_000_000}, "the phases of a trial last at most 3600000 ms together"),
