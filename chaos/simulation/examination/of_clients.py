@@ -168,7 +168,6 @@ def _ends_of_one_partition_twice(facts: Facts) -> Any:
 
 EXAMS: Final = (
     Exam("ends of one partition, twice", Whom.LEADER, _ends_of_one_partition_twice, always("INVALID_REQUEST")),
-    Exam("metadata after a long while", Whom.BROKER, _after_a_long_while, anything, unsettles=True),
     *(
         Exam(name, whom, _created_by_metadata, _created_by_metadata_errors, unsettles=True)
         for name, whom in (
@@ -187,4 +186,5 @@ EXAMS: Final = (
         _fetches_of_unknown_replica,
         always(NONE, "NOT_LEADER_OR_FOLLOWER", NONE, "UNKNOWN_LEADER_EPOCH"),
     ),
+    Exam("metadata after a long while", Whom.BROKER, _after_a_long_while, anything, unsettles=True),
 )
