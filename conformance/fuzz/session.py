@@ -43,6 +43,8 @@ REMEMBERED: Final = 2_000
 SUSPECTED_S: Final = 3.0
 """Time before a symptom in which its cause was probably sent."""
 SUSPECTED_MIN: Final = 20
+SETTLE_S: Final = 2.0
+"""Time without the end of a node, after which the requests that nodes still had are processed."""
 CONTROLLER_TIMEOUT_S: Final = 60.0
 _OBSERVE_PERIOD_S: Final = 0.1
 _PROGRESS_PERIOD_S: Final = 1.0
@@ -158,6 +160,7 @@ class Fuzzing:
         finally:
             connections.close()
             self.cancel()
+        self._restart_until_settled()
 
     def _send_all(self, connections: FuzzConnections, probing: Probing) -> None:
         began_s = observed_s = reported_s = time.monotonic()
@@ -210,6 +213,16 @@ class Fuzzing:
         self.progress.findings.append(
             FuzzFinding(self._target.name, self._plan.seed, observed.symptom, observed.text, requests, self._world)
         )
+
+    def _restart_until_settled(self) -> None:
+        """Restart nodes that the last requests end, so that the clients can flush."""
+        settled_s = time.monotonic() + SETTLE_S
+        while time.monotonic() < settled_s:
+            time.sleep(_OBSERVE_PERIOD_S)
+            observed = list(self._health.observe())
+            self._record(iter(observed))
+            if any(each.symptom is Symptom.NODE_ENDED for each in observed):
+                settled_s = time.monotonic() + SETTLE_S
 
     def await_controller(self) -> None:
         """Add a finding with the last requests to the controllers if no topic is created before the time-out."""

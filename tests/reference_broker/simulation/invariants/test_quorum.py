@@ -5,9 +5,12 @@ from unittest.mock import patch
 
 import pytest
 
+from reference_broker.core.clock import Now
+from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.messages import OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.quorum_state import Leader
+from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 from reference_broker.simulation.invariants import InvariantViolation
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from tests.reference_broker.quorum.simulation.scenario import Scenario
@@ -34,7 +37,11 @@ def test_a_leader_that_lacks_committed_records():
 def test_a_snapshot_of_what_is_not_committed_or_loaded_by_a_leader(is_leader):
     invariants = QuorumInvariants((1, 2, 3), 1_000)
     invariants.high_watermark = 10 if is_leader else 4
-    state = Leader(1, 1, None, None) if is_leader else SimpleNamespace(epoch=1)
+    key = ReplicaKey(1)
+    leader = Leader(
+        key, epoch=1, epoch_start_offset=0, voters=VoterSet([Voter(key)]), config=QuorumConfig(), now=Now(0, 0)
+    )
+    state = leader if is_leader else SimpleNamespace(epoch=1)
     snapshots = SimpleNamespace(earliest=OffsetAndEpoch(5, 1))
     node = SimpleNamespace(state=state, log=SimpleNamespace(snapshots=snapshots))
     with pytest.raises(InvariantViolation, match="quorum-leader-no-snapshot"):
