@@ -36,6 +36,11 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (try: {self.prog} --help)")
 
+    def print_help(self, _file: object = None) -> None:
+        """Print the help on standard output. Raises `OSError`, unlike `argparse`, which ignores a full disk."""
+        sys.stdout.write(self.format_help())
+        sys.stdout.flush()
+
 
 def run_broker(words: Sequence[str]) -> ExitCode:
     """Run `kafkatrial broker` with these words."""

@@ -241,8 +241,11 @@ def test_a_picture_is_not_written_to_a_fifo(tmp_path, capsys):
     assert "a FIFO, not a regular file" in capsys.readouterr().err
 
 
-def test_a_full_disk_under_standard_output_is_one_line():
-    command = [*COMMAND, "check", "--json", str(EXAMPLES / "clean")]
+@pytest.mark.parametrize(
+    "arguments", [["check", "--json", str(EXAMPLES / "clean")], ["broker", "--help"], ["--version"]]
+)
+def test_a_full_disk_under_standard_output_is_one_line(arguments):
+    command = [*COMMAND, *arguments]
     with open("/dev/full", "wb") as full:
         found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=300)
     assert found.returncode == ExitCode.INTERNAL
