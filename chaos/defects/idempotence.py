@@ -49,7 +49,14 @@ def append_duplicates(self: Producers, header: BatchHeader) -> AppendedBatch | N
     return None
 
 
-@_seeds(Producers, "check_sequence", "idempotence/gap-is-refused", "producer-order", "duplicate", source=_REDPANDA_3039)
+@_seeds(
+    Producers,
+    "check_sequence",
+    "idempotence/sequence-gap-is-rejected",
+    "producer-order",
+    "duplicate",
+    source=_REDPANDA_3039,
+)
 def accept_any_sequence(self: Producers, header: BatchHeader) -> None:
     """Sequences need not follow each other.
 
@@ -57,7 +64,7 @@ def accept_any_sequence(self: Producers, header: BatchHeader) -> None:
     """
 
 
-@_seeds(Producers, "check_sequence", "idempotence/gap-is-refused", "producer-order")
+@_seeds(Producers, "check_sequence", "idempotence/sequence-gap-is-rejected", "producer-order")
 def accept_gaps(self: Producers, header: BatchHeader) -> None:
     """A sequence may be higher than the next one; only a lower one is refused.
 
@@ -178,7 +185,7 @@ def give_an_id_to_all_who_wait(self: ProducerIds, now: Now) -> None:
             self._waiting.popleft()(producer_id, now)
 
 
-@_seeds(producers, "next_sequence", "idempotence/sequences-begin-again-at-zero", "exception", "duplicate")
+@_seeds(producers, "next_sequence", "idempotence/sequences-wrap-to-zero", "exception", "duplicate")
 def count_sequences_without_end(sequence: int) -> int:
     """After sequence 2147483647 comes 2147483648, which no client can send.
 
@@ -190,7 +197,7 @@ def count_sequences_without_end(sequence: int) -> int:
 @_seeds(
     BatchHeader,
     "last_sequence",
-    "idempotence/sequences-begin-again-at-zero",
+    "idempotence/sequences-wrap-to-zero",
     "recovery-keeps",
     "exception",
     "duplicate",

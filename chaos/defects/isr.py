@@ -18,7 +18,7 @@ _check = proposals_of_leaders._check
 _shrunk = IsrState.shrunk
 
 
-@_seeds(Partition, "maybe_shrink_isr", "replication/isr-shrinks-and-heals", "unavailable", "not-converged")
+@_seeds(Partition, "maybe_shrink_isr", "replication/isr-shrinks-and-expands", "unavailable", "not-converged")
 def never_shrink(self: Partition, now: Now) -> None:
     """A follower that lags stays in the ISR until its broker is fenced.
 

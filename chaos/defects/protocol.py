@@ -98,7 +98,7 @@ def tell_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any, 
     )
 
 
-@_seeds(PartitionReader, "check", "fetch/out-of-range-offset-is-refused", "not-converged", "exception")
+@_seeds(PartitionReader, "check", "fetch/out-of-range-offset-is-rejected", "not-converged", "exception")
 def wait_where_nothing_will_come(self: PartitionReader, partition: Partition, asked: Any) -> ErrorCode:
     """A fetch above the log's end is not OFFSET_OUT_OF_RANGE: it waits until the log has grown so far.
 
@@ -119,7 +119,7 @@ def tell_the_log_end_in_fetch(partition: Partition, asked: Any, reader: Partitio
     return look if look.high_watermark < 0 else look._replace(high_watermark=partition.log.log_end_offset)
 
 
-@_seeds(produce, "_check", "produce/unknown-acks-are-refused")
+@_seeds(produce, "_check", "produce/invalid-acks-are-rejected")
 def take_any_acks(request: Request, partition: Any) -> Any:
     """acks=2 is taken, and answered as acks=1.
 

@@ -95,7 +95,7 @@ _ALL: Final = _LINKS | _DISKS
 PROMISES: Final = (
     # --- the ISR
     Promise(
-        id="replication/isr-shrinks-and-heals",
+        id="replication/isr-shrinks-and-expands",
         text="A follower that does not fetch while records come in leaves the ISR after replica.lag.time.max.ms, and "
         "comes back to it once it has caught up.",
         sources=(_REPLICATION, _LAG_TIME),
@@ -165,7 +165,7 @@ PROMISES: Final = (
         nodes_min=3,
     ),
     Promise(
-        id="leadership/preferred-election-is-answered",
+        id="leadership/preferred-election-requires-an-isr-member",
         text="ElectLeaders for the preferred leader answers PREFERRED_LEADER_NOT_AVAILABLE while that node is down, "
         "makes it the leader once it is in the ISR, and answers ELECTION_NOT_NEEDED where it leads.",
         sources=(KIP_460,),
@@ -175,7 +175,7 @@ PROMISES: Final = (
         nodes_min=3,
     ),
     Promise(
-        id="epochs/replicas-truncate-where-epochs-part",
+        id="epochs/replicas-truncate-where-epochs-diverge",
         text="A leader that comes back gives up the records that the next leader did not have, by comparing leader "
         "epochs and not high watermarks, also after two failovers in a row. All replicas then hold the same.",
         sources=(KIP_101, KIP_279),
@@ -185,7 +185,7 @@ PROMISES: Final = (
         nodes_min=3,
     ),
     Promise(
-        id="epochs/end-of-an-old-epoch-is-told",
+        id="epochs/end-offset-of-an-old-epoch-is-returned",
         text="After failovers OffsetForLeaderEpoch answers the offset at which an older epoch's records end in the "
         "leader's log, so that a client finds where its own truth ended.",
         sources=(KIP_101, KIP_320),
@@ -195,7 +195,7 @@ PROMISES: Final = (
         nodes_min=3,
     ),
     Promise(
-        id="epochs/truncation-is-told-in-fetch",
+        id="epochs/fetch-returns-diverging-epoch",
         text="A Fetch by a client that has read beyond the end of an older epoch, and says which epoch it read last, "
         "is answered with the epoch and the offset at which its log and the leader's part.",
         sources=(KIP_320, KIP_595),
@@ -235,7 +235,7 @@ PROMISES: Final = (
         nodes_min=3,
     ),
     Promise(
-        id="quorum/data-goes-on-without-the-controller",
+        id="quorum/partitions-are-served-without-the-controller",
         text="While the active controller is dead, the other brokers go on leading their partitions and acknowledge.",
         sources=(_KIP_631,),
         scripts=_LEADERS_FAIL_OVER,
@@ -255,7 +255,7 @@ PROMISES: Final = (
     ),
     # --- leaders that leave
     Promise(
-        id="leadership/shutdown-hands-over-first",
+        id="leadership/controlled-shutdown-moves-leaders-first",
         text="A broker that is told to end hands its partitions to other leaders before it does, so that nobody waits "
         "for its session to end, nothing acknowledged is lost, and an idempotent producer meets no error.",
         sources=(_SHUTDOWN, _KIP_631),
@@ -265,7 +265,7 @@ PROMISES: Final = (
         nodes_min=3,
     ),
     Promise(
-        id="metadata/rolling-bounce-never-goes-back",
+        id="metadata/rolling-restart-never-lowers-leader-epochs",
         text="While brokers are restarted one after the other, no broker answers Metadata with a leader epoch below "
         "one that it answered before.",
         sources=(KIP_320,),

@@ -206,7 +206,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="admin/added-partitions-lie-where-asked",
+        id="admin/added-partitions-use-the-assignment",
         level=Level.MUST,
         text="CreatePartitions with assignments puts each new partition on the brokers given, the first leading; "
         "assignments that are not one for each new partition, or not as many different brokers as the others have, "

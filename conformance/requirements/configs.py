@@ -189,7 +189,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="configs/description-says-who-set-it",
+        id="configs/description-includes-sources",
         level=Level.MUST,
         text="DescribeConfigs gives the settings asked for that there are, each with where its value comes from, and "
         "its synonyms from the nearest to the default; an unknown topic is UNKNOWN_TOPIC_OR_PARTITION.",

@@ -63,7 +63,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="epochs/client-ahead-of-leader-is-told",
+        id="epochs/unknown-leader-epoch-is-rejected",
         level=Level.MUST,
         text="Fetch, ListOffsets and OffsetForLeaderEpoch with a current leader epoch above the leader's are answered "
         "UNKNOWN_LEADER_EPOCH, without records and offsets; with the leader's own epoch, or -1, they are served.",
@@ -88,7 +88,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="epochs/answers-carry-the-epoch",
+        id="epochs/responses-carry-the-epoch",
         level=Level.MUST,
         text="Each batch that is read, and each offset that ListOffsets finds, carries the leader epoch in which its "
         "record was appended.",
@@ -172,7 +172,7 @@ REQUIREMENTS: Final = (
         nodes_min=3,
     ),
     Requirement(
-        id="epochs/every-leader-has-a-new-one",
+        id="epochs/every-leader-has-a-new-epoch",
         level=Level.MUST,
         text="Each change of leader raises the partition's leader epoch, in every broker's metadata; without one it "
         "stays.",

@@ -46,7 +46,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="fetch/out-of-range-offset-is-refused",
+        id="fetch/out-of-range-offset-is-rejected",
         level=Level.MUST,
         text="A fetch below the log start or above the log end is answered OFFSET_OUT_OF_RANGE without records, with "
         "high watermark, last stable offset and log start -1; one at the log end is answered NONE without records.",
@@ -123,7 +123,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="fetch/unknown-topic-is-refused",
+        id="fetch/unknown-topic-is-rejected",
         level=Level.MUST,
         text="A fetch from a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION "
         "(UNKNOWN_TOPIC_ID in the versions that name topics by id) without records.",
@@ -158,7 +158,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="fetch/waiting-fetch-wakes-when-data-comes",
+        id="fetch/waiting-fetch-completes-when-data-arrives",
         level=Level.MUST,
         text="A fetch that finds fewer than min_bytes waits, and is answered as soon as others have produced so many, "
         "long before max_wait_ms is over.",

@@ -75,7 +75,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="groups/oversize-metadata-is-refused",
+        id="groups/oversize-metadata-is-rejected",
         level=Level.MUST,
         text="A commit with more metadata than offset.metadata.max.bytes (4096 unless set) is answered "
         "OFFSET_METADATA_TOO_LARGE, and the offset before it stays.",
@@ -101,7 +101,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="groups/commit-of-a-stranger-is-refused",
+        id="groups/commit-from-unknown-member-is-rejected",
         level=Level.MUST,
         text="In a group without members only a commit without member and generation is taken; one that claims to be "
         "a member's is answered UNKNOWN_MEMBER_ID, and nothing is stored.",
@@ -123,7 +123,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="groups/commit-for-unknown-topic-is-refused",
+        id="groups/commit-for-unknown-topic-is-rejected",
         level=Level.MUST,
         text="A commit for a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION "
         "(UNKNOWN_TOPIC_ID in the versions that name topics by id).",

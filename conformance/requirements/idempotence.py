@@ -53,7 +53,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="idempotence/forgotten-duplicate-is-refused",
+        id="idempotence/evicted-duplicate-is-rejected",
         level=Level.MUST,
         text="A batch that came again after more than five others is answered OUT_OF_ORDER_SEQUENCE_NUMBER, and is "
         "not appended.",
@@ -70,7 +70,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="idempotence/gap-is-refused",
+        id="idempotence/sequence-gap-is-rejected",
         level=Level.MUST,
         text="Once a producer has a batch in the partition, a batch whose first sequence number is not the one after "
         "its last is answered OUT_OF_ORDER_SEQUENCE_NUMBER, nothing is appended, and the batch that was due is taken "
@@ -140,7 +140,7 @@ REQUIREMENTS: Final = (
         ),
     ),
     Requirement(
-        id="idempotence/sequences-begin-again-at-zero",
+        id="idempotence/sequences-wrap-to-zero",
         level=Level.MUST,
         text="Behind sequence number 2147483647 comes 0, between two batches as inside one.",
         sources=(sources.KIP_98,),
@@ -168,7 +168,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="idempotence/half-known-producer-is-rejected",
+        id="idempotence/incomplete-producer-id-is-rejected",
         level=Level.MUST,
         text="Since v3 an InitProducerId with a producer id and no epoch, or with an epoch and no id, is "
         "INVALID_REQUEST.",

@@ -83,7 +83,7 @@ REQUIREMENTS: Final = (
         nodes_min=3,
     ),
     Requirement(
-        id="leadership/current-leader-is-told",
+        id="leadership/current-leader-is-returned",
         level=Level.SHOULD,
         text="With NOT_LEADER_OR_FOLLOWER a Produce since v10 and a Fetch since v16 are told the leader, its epoch and "
         "its address, so that the client need not ask for metadata.",

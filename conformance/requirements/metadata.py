@@ -60,7 +60,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="metadata/null-asks-for-all-and-empty-for-none",
+        id="metadata/null-lists-all-topics-and-empty-none",
         level=Level.MUST,
         text="Since Metadata v1 a null list of topics requests all topics and an empty one none; both name the "
         "brokers, and only the topics of Kafka's coordinators are internal.",
@@ -103,7 +103,7 @@ REQUIREMENTS: Final = (
         since="3.1.0",
     ),
     Requirement(
-        id="metadata/every-broker-tells-the-same",
+        id="metadata/every-broker-returns-the-same",
         level=Level.MUST,
         text="A topic that was created through any broker is described alike by all of them in the end: its id, its "
         "partitions with leader, replicas and in-sync replicas. Each finds it by name and by id.",
@@ -127,7 +127,7 @@ REQUIREMENTS: Final = (
         since="3.1.0",
     ),
     Requirement(
-        id="metadata/any-broker-administers",
+        id="metadata/any-broker-serves-admin-requests",
         level=Level.MUST,
         text="A request that changes the cluster may be sent to any broker, whichever node the controller is.",
         sources=(sources.KIP_590,),

@@ -127,7 +127,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="negotiation/unknown-api-versions-is-answered",
+        id="negotiation/api-versions-falls-back-to-version-0",
         level=Level.MUST,
         text="ApiVersions of a version above the broker's is answered in version 0 with UNSUPPORTED_VERSION and the "
         "list of ranges, so that any client can go on from there.",
@@ -141,7 +141,7 @@ REQUIREMENTS: Final = (
         ),
     ),
     Requirement(
-        id="negotiation/malformed-client-name-is-refused",
+        id="negotiation/malformed-client-name-is-rejected",
         level=Level.MUST,
         text="ApiVersions v3 with a client name or version that is not letters, digits, dots and dashes, beginning "
         "and ending with a letter or digit, is answered INVALID_REQUEST.",
@@ -162,7 +162,7 @@ REQUIREMENTS: Final = (
         ),
     ),
     Requirement(
-        id="negotiation/answers-come-in-order",
+        id="negotiation/responses-are-in-request-order",
         level=Level.MUST,
         text="Requests sent on one connection without waiting are processed and answered in the order in which they "
         "were sent.",

@@ -108,7 +108,7 @@ REQUIREMENTS: Final = (
         since="3.9.0",
     ),
     Requirement(
-        id="offsets/unknown-partition-is-refused",
+        id="offsets/unknown-partition-is-rejected",
         level=Level.MUST,
         text="ListOffsets of a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION, with "
         "offset -1.",

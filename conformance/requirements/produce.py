@@ -46,7 +46,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="produce/corrupt-batch-is-refused",
+        id="produce/corrupt-batch-is-rejected",
         level=Level.MUST,
         text="A batch whose CRC does not match its bytes is answered CORRUPT_MESSAGE with base offset -1, and nothing "
         "of it is appended.",
@@ -63,7 +63,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="produce/malformed-batch-is-refused",
+        id="produce/malformed-batch-is-rejected",
         level=Level.MUST,
         text="In Produce v3 and later a partition's records are exactly one whole batch of magic 2: several batches, "
         "none, an older magic, a control batch, a batch cut short, a wrong number of records or offsets, or a producer "
@@ -86,7 +86,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="produce/unknown-acks-are-refused",
+        id="produce/invalid-acks-are-rejected",
         level=Level.MUST,
         text="acks other than -1, 0 and 1 is answered INVALID_REQUIRED_ACKS with base offset -1, and nothing is "
         "appended.",
@@ -103,7 +103,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="produce/acks-zero-has-no-answer",
+        id="produce/acks-zero-has-no-response",
         level=Level.MUST,
         text="A Produce with acks=0 is never answered: the next answer on the connection is the one to the next "
         "request. Its records are appended all the same.",
@@ -115,7 +115,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="produce/oversize-batch-is-refused",
+        id="produce/oversize-batch-is-rejected",
         level=Level.MUST,
         text="A batch larger than the topic's max.message.bytes, compressed as it came, is answered MESSAGE_TOO_LARGE, "
         "and nothing is appended; one of exactly that size is taken.",
@@ -159,7 +159,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="produce/culprits-are-named",
+        id="produce/invalid-records-are-named",
         level=Level.SHOULD,
         text="Since Produce v8 the answer to a batch that is refused for some of its records names them by their "
         "place in the batch.",
@@ -173,7 +173,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="produce/unknown-topic-is-refused",
+        id="produce/unknown-topic-is-rejected",
         level=Level.MUST,
         text="Produce to a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION with base "
         "offset -1 (UNKNOWN_TOPIC_ID in the versions that name topics by id); the partitions there are stay as they "
@@ -191,7 +191,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="produce/late-timestamp-is-refused",
+        id="produce/late-timestamp-is-rejected",
         level=Level.MUST,
         text="A record whose timestamp lies further ahead of the broker's clock than message.timestamp.after.max.ms "
         "has its batch answered INVALID_TIMESTAMP, and nothing is appended.",
@@ -209,7 +209,7 @@ REQUIREMENTS: Final = (
         since="3.6.0",
     ),
     Requirement(
-        id="produce/early-timestamp-is-refused",
+        id="produce/early-timestamp-is-rejected",
         level=Level.MUST,
         text="A record whose timestamp lies further before the broker's clock than message.timestamp.before.max.ms has "
         "its batch answered INVALID_TIMESTAMP, and nothing is appended.",
@@ -228,7 +228,7 @@ REQUIREMENTS: Final = (
         since="3.6.0",
     ),
     Requirement(
-        id="produce/log-append-time-is-the-brokers",
+        id="produce/log-append-time-is-set-by-the-broker",
         level=Level.MUST,
         text="Under message.timestamp.type=LogAppendTime the broker puts its own time over the producer's, marks the "
         "batch so, and says in the answer that it did; under CreateTime the producer's time stays.",
@@ -280,7 +280,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="produce/topic-prescribes-the-codec",
+        id="produce/topic-compression-type-is-applied",
         level=Level.MUST,
         text="Under compression.type=producer batches keep the codec they came with; under any other value the broker "
         "stores them with that one, whatever the producer chose, and the records stay the same.",
@@ -322,7 +322,7 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
-        id="produce/id-of-a-deleted-topic-is-refused",
+        id="produce/deleted-topic-id-is-rejected",
         level=Level.MUST,
         text="Produce (since v13) and Fetch with the id of a topic that was deleted, or that never was, are answered "
         "UNKNOWN_TOPIC_ID, though there is a topic of that name again; with the new one's id they are served.",

@@ -86,7 +86,7 @@ REQUIREMENTS: Final = (
         nodes_min=3,
     ),
     Requirement(
-        id="reassignment/bad-reassignment-is-refused",
+        id="reassignment/invalid-reassignment-is-rejected",
         level=Level.MUST,
         text="Replicas that are empty, repeated or on a broker that is not there are answered "
         "INVALID_REPLICA_ASSIGNMENT, an unknown partition UNKNOWN_TOPIC_OR_PARTITION, and cancelling where nothing is "
@@ -101,7 +101,7 @@ REQUIREMENTS: Final = (
         nodes_min=3,
     ),
     Requirement(
-        id="reassignment/factor-is-kept-if-asked",
+        id="reassignment/replication-factor-change-can-be-disallowed",
         level=Level.MUST,
         text="Since v1 a reassignment that does not allow another replication factor, and asks for more or fewer "
         "replicas than there are, is answered INVALID_REPLICATION_FACTOR, and moves nothing.",

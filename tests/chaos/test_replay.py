@@ -173,7 +173,7 @@ def test_the_result_names_a_fault_that_found_nothing_to_break(tmp_path):
             "the topic a, which the trial deletes",
         ),
         (replace(OF_REQUIREMENT, requirement="produce/nothing"), "simulation", "no concurrent requirement"),
-        (replace(OF_REQUIREMENT, requirement="replication/isr-shrinks-and-heals", nodes=1), "simulation", "needs"),
+        (replace(OF_REQUIREMENT, requirement="replication/isr-shrinks-and-expands", nodes=1), "simulation", "needs"),
     ],
 )
 def test_a_target_that_cannot_run_a_trial_is_named_before_anything_starts(trial, target, reason, tmp_path):

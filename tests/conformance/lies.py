@@ -234,52 +234,52 @@ _REFUSALS_DENIED = Planted(denies_errors("Produce", base_offset=0))
 
 LIES: dict[str, Planted] = {
     "produce/offsets-are-dense": Planted(_plus_one("Produce", "base_offset")),
-    "produce/corrupt-batch-is-refused": _REFUSALS_DENIED,
-    "produce/malformed-batch-is-refused": _REFUSALS_DENIED,
-    "produce/unknown-acks-are-refused": Planted(
+    "produce/corrupt-batch-is-rejected": _REFUSALS_DENIED,
+    "produce/malformed-batch-is-rejected": _REFUSALS_DENIED,
+    "produce/invalid-acks-are-rejected": Planted(
         asks("Produce", lambda request: request if request.acks in {-1, 0, 1} else replace(request, acks=1))
     ),
-    "produce/acks-zero-has-no-answer": Planted(_answers_acks_zero),
-    "produce/oversize-batch-is-refused": _REFUSALS_DENIED,
+    "produce/acks-zero-has-no-response": Planted(_answers_acks_zero),
+    "produce/oversize-batch-is-rejected": _REFUSALS_DENIED,
     "produce/compacted-topic-needs-keys": _REFUSALS_DENIED,
-    "produce/culprits-are-named": Planted(answers("Produce", lambda _, part: replace(part, record_errors=()))),
-    "produce/unknown-topic-is-refused": _REFUSALS_DENIED,
-    "produce/late-timestamp-is-refused": _REFUSALS_DENIED,
-    "produce/early-timestamp-is-refused": _REFUSALS_DENIED,
-    "produce/topic-prescribes-the-codec": Planted(_records(_compresses_not)),
+    "produce/invalid-records-are-named": Planted(answers("Produce", lambda _, part: replace(part, record_errors=()))),
+    "produce/unknown-topic-is-rejected": _REFUSALS_DENIED,
+    "produce/late-timestamp-is-rejected": _REFUSALS_DENIED,
+    "produce/early-timestamp-is-rejected": _REFUSALS_DENIED,
+    "produce/topic-compression-type-is-applied": Planted(_records(_compresses_not)),
     "produce/zstd-needs-a-new-version": _REFUSALS_DENIED,
-    "produce/log-append-time-is-the-brokers": Planted(answers("Produce", _denies_append_time)),
+    "produce/log-append-time-is-set-by-the-broker": Planted(answers("Produce", _denies_append_time)),
     "produce/every-codec-round-trips": Planted(_records(_loses_headers)),
-    "produce/id-of-a-deleted-topic-is-refused": _REFUSALS_DENIED,
+    "produce/deleted-topic-id-is-rejected": _REFUSALS_DENIED,
     "fetch/log-is-read-in-append-order": Planted(_records(_reverses)),
-    "fetch/out-of-range-offset-is-refused": Planted(denies_errors("Fetch", high_watermark=0)),
+    "fetch/out-of-range-offset-is-rejected": Planted(denies_errors("Fetch", high_watermark=0)),
     "fetch/watermarks-are-those-of-the-log": Planted(_plus_one("Fetch", "high_watermark")),
     "fetch/mid-batch-offset-returns-its-batch": Planted(_records(_filters)),
     "fetch/size-limits-are-soft": Planted(answers("Fetch", _hard_limit)),
-    "fetch/unknown-topic-is-refused": Planted(denies_errors("Fetch", high_watermark=0)),
+    "fetch/unknown-topic-is-rejected": Planted(denies_errors("Fetch", high_watermark=0)),
     "fetch/unknown-session-is-rejected": Planted(
         asks("Fetch", lambda request: replace(request, session_id=0, session_epoch=-1))
     ),
-    "fetch/waiting-fetch-wakes-when-data-comes": Planted(asks("Fetch", _answers_at_once)),
+    "fetch/waiting-fetch-completes-when-data-arrives": Planted(asks("Fetch", _answers_at_once)),
     "idempotence/duplicate-is-acknowledged-once": Planted(asks("Produce", _forgets_producers)),
-    "idempotence/forgotten-duplicate-is-refused": Planted(asks("Produce", _forgets_producers)),
-    "idempotence/gap-is-refused": Planted(asks("Produce", _forgets_producers)),
+    "idempotence/evicted-duplicate-is-rejected": Planted(asks("Produce", _forgets_producers)),
+    "idempotence/sequence-gap-is-rejected": Planted(asks("Produce", _forgets_producers)),
     "idempotence/new-epoch-begins-at-zero": Planted(asks("Produce", _forgets_producers)),
     "idempotence/older-epoch-is-fenced": Planted(asks("Produce", _forgets_producers)),
-    "idempotence/sequences-begin-again-at-zero": Planted(asks("Produce", _forgets_producers)),
-    "idempotence/half-known-producer-is-rejected": Planted(denies_errors("InitProducerId")),
+    "idempotence/sequences-wrap-to-zero": Planted(asks("Produce", _forgets_producers)),
+    "idempotence/incomplete-producer-id-is-rejected": Planted(denies_errors("InitProducerId")),
     "idempotence/producer-ids-are-unique": Planted(answers("InitProducerId", _same_producer_id)),
     "offsets/earliest-and-latest-are-the-logs-ends": Planted(_plus_one("ListOffsets", "offset")),
     "offsets/by-timestamp-is-the-first-not-earlier": Planted(_plus_one("ListOffsets", "timestamp")),
     "offsets/max-timestamp-is-the-newest-record": Planted(_plus_one("ListOffsets", "timestamp")),
     "offsets/untiered-log-is-local": Planted(_plus_one("ListOffsets", "offset")),
     "offsets/unknown-timestamp-is-rejected": Planted(denies_errors("ListOffsets", offset=0)),
-    "offsets/unknown-partition-is-refused": Planted(denies_errors("ListOffsets", offset=0)),
+    "offsets/unknown-partition-is-rejected": Planted(denies_errors("ListOffsets", offset=0)),
     "offsets/delete-records-moves-log-start": Planted(_keeps_records),
     "offsets/delete-records-stops-at-high-watermark": Planted(denies_errors("DeleteRecords", low_watermark=0)),
     "epochs/end-offset-of-an-epoch": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
-    "epochs/client-ahead-of-leader-is-told": Planted(_ignores_epoch),
-    "epochs/answers-carry-the-epoch": Planted(
+    "epochs/unknown-leader-epoch-is-rejected": Planted(_ignores_epoch),
+    "epochs/responses-carry-the-epoch": Planted(
         answers(
             "ListOffsets", lambda _, part: replace(part, leader_epoch=-1) if hasattr(part, "leader_epoch") else part
         )
@@ -287,21 +287,21 @@ LIES: dict[str, Planted] = {
     "epochs/old-epoch-is-fenced": Planted(_ignores_epoch),
     "epochs/past-epochs-ended-where-the-next-began": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
     "epochs/records-keep-their-epoch": Planted(_records(_restamps_epochs)),
-    "epochs/every-leader-has-a-new-one": Planted(_metadata_of_partitions(_in_the_first_epoch)),
+    "epochs/every-leader-has-a-new-epoch": Planted(_metadata_of_partitions(_in_the_first_epoch)),
     "epochs/commits-carry-the-epoch": Planted(
         asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_no_epoch))
     ),
     "leadership/only-the-leader-serves": Planted(denies_errors("ListOffsets", offset=0)),
-    "leadership/current-leader-is-told": Planted(answers("Produce", _names_no_leader)),
+    "leadership/current-leader-is-returned": Planted(answers("Produce", _names_no_leader)),
     "leadership/preferred-leader-is-elected": Planted(
         asks("ElectLeaders", lambda request: replace(request, election_type=1))
     ),
     "leadership/records-outlive-a-leader": Planted(_records(_forgets_past_epochs)),
     "metadata/topics-are-described": Planted(answers("Metadata", _hides_errors_of_topics)),
-    "metadata/null-asks-for-all-and-empty-for-none": Planted(asks("Metadata", _reads_empty_as_all)),
+    "metadata/null-lists-all-topics-and-empty-none": Planted(asks("Metadata", _reads_empty_as_all)),
     "metadata/topic-id-names-one-creation": Planted(answers("Metadata", _same_topic_id)),
-    "metadata/every-broker-tells-the-same": Planted(_metadata_of_partitions(_without_isr)),
-    "metadata/any-broker-administers": Planted(answers("CreatePartitions", _sends_to_the_controller)),
+    "metadata/every-broker-returns-the-same": Planted(_metadata_of_partitions(_without_isr)),
+    "metadata/any-broker-serves-admin-requests": Planted(answers("CreatePartitions", _sends_to_the_controller)),
     "metadata/partitions-are-paged": Planted(
         asks("DescribeTopicPartitions", lambda request: replace(request, response_partition_limit=2000))
     ),
@@ -315,9 +315,9 @@ LIES: dict[str, Planted] = {
     "groups/null-topics-fetch-all-offsets": Planted(
         asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
     ),
-    "groups/oversize-metadata-is-refused": Planted(denies_errors("OffsetCommit")),
-    "groups/commit-of-a-stranger-is-refused": Planted(asks("OffsetCommit", _commits_as_nobody)),
-    "groups/commit-for-unknown-topic-is-refused": Planted(denies_errors("OffsetCommit")),
+    "groups/oversize-metadata-is-rejected": Planted(denies_errors("OffsetCommit")),
+    "groups/commit-from-unknown-member-is-rejected": Planted(asks("OffsetCommit", _commits_as_nobody)),
+    "groups/commit-for-unknown-topic-is-rejected": Planted(denies_errors("OffsetCommit")),
     "groups/unknown-coordinator-type-is-rejected": Planted(
         asks("FindCoordinator", lambda request: replace(request, key_type=0))
     ),
@@ -329,7 +329,7 @@ LIES: dict[str, Planted] = {
     "admin/deleted-topic-is-gone": Planted(denies_errors("DeleteTopics")),
     "admin/topics-are-deleted-by-id": Planted(denies_errors("DeleteTopics")),
     "admin/partitions-are-added": Planted(denies_errors("CreatePartitions")),
-    "admin/added-partitions-lie-where-asked": Planted(
+    "admin/added-partitions-use-the-assignment": Planted(
         asks(
             "CreatePartitions",
             lambda request: altered(request, "topics", lambda topic: replace(topic, assignments=None)),
@@ -343,22 +343,22 @@ LIES: dict[str, Planted] = {
     "configs/bad-broker-change-is-rejected": Planted(denies_errors("AlterConfigs")),
     "configs/validate-only-changes-nothing": Planted(asks("IncrementalAlterConfigs", _creates_in_earnest)),
     "configs/alter-configs-replaces-all": Planted(asks("AlterConfigs", _only_validates)),
-    "configs/description-says-who-set-it": Planted(answers("DescribeConfigs", _inherits_all)),
+    "configs/description-includes-sources": Planted(answers("DescribeConfigs", _inherits_all)),
     "reassignment/replicas-are-moved": Planted(
         asks("AlterPartitionReassignments", lambda request: altered(request, "topics.partitions", _reverses_replicas))
     ),
     "reassignment/records-move-along": Planted(_records(_forgets_past_epochs)),
-    "reassignment/bad-reassignment-is-refused": Planted(denies_errors("AlterPartitionReassignments")),
-    "reassignment/factor-is-kept-if-asked": Planted(
+    "reassignment/invalid-reassignment-is-rejected": Planted(denies_errors("AlterPartitionReassignments")),
+    "reassignment/replication-factor-change-can-be-disallowed": Planted(
         asks("AlterPartitionReassignments", lambda request: replace(request, allow_replication_factor_change=True))
     ),
     "reassignment/brokers-hold-their-own-replicas": Planted(
         answers("DescribeLogDirs", lambda _, part: replace(part, results=()))
     ),
     "negotiation/every-version-is-served": Planted(answers("Fetch", _old_fetches_are_empty)),
-    "negotiation/unknown-api-versions-is-answered": Planted(honest, Manners(refuses_unreadable=True)),
-    "negotiation/malformed-client-name-is-refused": Planted(asks("ApiVersions", _politely_named)),
-    "negotiation/answers-come-in-order": Planted(honest, Manners(reverses=True)),
+    "negotiation/api-versions-falls-back-to-version-0": Planted(honest, Manners(refuses_unreadable=True)),
+    "negotiation/malformed-client-name-is-rejected": Planted(asks("ApiVersions", _politely_named)),
+    "negotiation/responses-are-in-request-order": Planted(honest, Manners(reverses=True)),
     "negotiation/unknown-tagged-fields-are-ignored": Planted(honest, Manners(refuses_unreadable=True)),
     "negotiation/malformed-bytes-close-one-connection": Planted(honest, Manners(keeps_garbage_open=True)),
 }

@@ -46,7 +46,9 @@ def sample_results() -> Results:
     requirements = (
         RequirementInfo("produce/offsets-are-dense", "MUST", "Each record takes exactly one offset.", (KIP_98,)),
         RequirementInfo("produce/acks-all-survives", "MUST", "What acks=all acknowledged is read.", (KIP_98, GUIDE)),
-        RequirementInfo("produce/culprits-are-named", "SHOULD", "Broken records are named <by index>.", (GUIDE,)),
+        RequirementInfo(
+            "produce/invalid-records-are-named", "SHOULD", "Broken records are named <by index>.", (GUIDE,)
+        ),
         RequirementInfo("fetch/size-limits-are-soft", "MUST", "The first batch comes whole.", (GUIDE,)),
         RequirementInfo("fetch/isr-heals", "MUST", "A follower comes back into the ISR.", (GUIDE,)),
         RequirementInfo("metadata/last", "MAY", "", ()),
@@ -84,8 +86,12 @@ def sample_results() -> Results:
             Outcome("produce/offsets-are-dense", kafka, "ok", expected_violation=True, reason="take it out"),
             violation,
             Outcome("produce/acks-all-survives", kafka, "ok", scripts=15, seconds=3.0, differences=mirrored),
-            Outcome("produce/culprits-are-named", reference, "violation", expected_violation=True, reason="not yet"),
-            Outcome("produce/culprits-are-named", kafka, "violation", flaky=True, reason="seen once", actual="\x00"),
+            Outcome(
+                "produce/invalid-records-are-named", reference, "violation", expected_violation=True, reason="not yet"
+            ),
+            Outcome(
+                "produce/invalid-records-are-named", kafka, "violation", flaky=True, reason="seen once", actual="\x00"
+            ),
             Outcome("fetch/size-limits-are-soft", reference, "unknown", reason="nothing was read"),
             Outcome("fetch/size-limits-are-soft", kafka, "ok", scripts=15, seconds=1.25),
             Outcome("fetch/isr-heals", reference, "not-applicable", reason="needs replication"),

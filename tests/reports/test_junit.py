@@ -46,11 +46,11 @@ def test_a_violation_is_a_failure_with_the_whole_finding(suites):
     ("target", "requirement", "element"),
     [
         ("reference", "produce/offsets-are-dense", None),
-        ("reference", "produce/culprits-are-named", None),
+        ("reference", "produce/invalid-records-are-named", None),
         ("reference", "fetch/size-limits-are-soft", "error"),
         ("reference", "fetch/isr-heals", "skipped"),
         ("apache-kafka:4.3.1", "produce/offsets-are-dense", "failure"),
-        ("apache-kafka:4.3.1", "produce/culprits-are-named", "failure"),
+        ("apache-kafka:4.3.1", "produce/invalid-records-are-named", "failure"),
     ],
 )
 def test_each_standing_has_its_element(suites, target, requirement, element):
@@ -60,9 +60,9 @@ def test_each_standing_has_its_element(suites, target, requirement, element):
 
 def test_notes_on_expected_and_flaky_violations(suites):
     assert ("expected-violation", "not yet") in facts(
-        case(suites["kafkatrial.reference"], "produce/culprits-are-named")
+        case(suites["kafkatrial.reference"], "produce/invalid-records-are-named")
     )
-    flaky = case(suites["kafkatrial.apache-kafka:4.3.1"], "produce/culprits-are-named")
+    flaky = case(suites["kafkatrial.apache-kafka:4.3.1"], "produce/invalid-records-are-named")
     assert ("flaky", "true") in facts(flaky)
 
 

@@ -21,7 +21,7 @@ from reports.terminal import as_text, render_finding
 STEPS = Script((CreateTopic(), *(Fetch(offset) for offset in range(30)),
                Produce((Batch((Record(bytes(range(256))),), flaw=Flaw.WRONG_CRC),))))  # fmt: skip
 PROGRAMS = [
-    program(STEPS, requirement="produce/corrupt-batch-is-refused", target="reference", nodes=3),
+    program(STEPS, requirement="produce/corrupt-batch-is-rejected", target="reference", nodes=3),
     concurrent.program_of(
         ConcurrentScript(TopicSettings(), tuple(OneShotProducer(steady=(SendRecords(n),) * 9) for n in range(9))),
         "a/b",

@@ -53,7 +53,7 @@ def test_a_requirement_is_tried_before_any_script(monkeypatch):
 
     monkeypatch.setattr(sensitivity, "violation_of", no_script)
     tried = try_defect(DEFECTS["take-any-acks"], range(9), seconds=60.0)
-    assert (tried.name, tried.seed, tried.trials) == ("produce/unknown-acks-are-refused", None, 0)
+    assert (tried.name, tried.seed, tried.trials) == ("produce/invalid-acks-are-rejected", None, 0)
 
 
 def test_a_script_that_does_not_end_is_left(monkeypatch):

@@ -39,7 +39,7 @@ def lawful(promise):
 # --- what is planted
 
 PLANTS = {
-    "replication/isr-shrinks-and-heals": [
+    "replication/isr-shrinks-and-expands": [
         (lambda s: s.change("states", {"partition": 0}, isr=[1, 2, 3]), "node 2 was in every ISR while it was cut"),
         (lambda s: s.change("states", {"asked_ns": ns(14)}, isr=[1, 3]), "node 2 is not in the ISR"),
     ],
@@ -80,7 +80,7 @@ PLANTS = {
     "leadership/one-leader-per-epoch": [
         (lambda s: s.change("states", {"asked_ns": ns(11.5)}, leader_epoch=1), "nodes 2 and 3 both led t-0 in epoch 1"),
     ],
-    "leadership/preferred-election-is-answered": [
+    "leadership/preferred-election-requires-an-isr-member": [
         (
             lambda s: s.change("operations", {"invoke_ns": ns(7.2)}, error=None),
             "was answered no error, not PREFERRED_LEADER_NOT_AVAILABLE",
@@ -94,12 +94,12 @@ PLANTS = {
             "was answered no error, not ELECTION_NOT_NEEDED",
         ),
     ],
-    "epochs/replicas-truncate-where-epochs-part": [
+    "epochs/replicas-truncate-where-epochs-diverge": [
         (lambda s: s.change("records", {"op_id": _replica(s, 2), "offset": 1}, value=1), "differ at offset 1"),
         (lambda s: s.change("records", {"op_id": _replica(s, 2), "offset": 1}, leader_epoch=0), "differ at offset 1"),
         (lambda s: s.drop("records", op_id=_replica(s, 3), offset=1), "replicas of t-0 end at [0, 1]"),
     ],
-    "epochs/end-of-an-old-epoch-is-told": [
+    "epochs/end-offset-of-an-old-epoch-is-returned": [
         (
             lambda s: s.change("states", {"source": "offset_for_leader_epoch"}, log_end_offset=2),
             "epoch 0 was said to end at 2, and offset 1 is of epoch 1",
@@ -109,7 +109,7 @@ PLANTS = {
             "epoch 0 was said to end at 0, and offset 0 is of epoch 0",
         ),
     ],
-    "epochs/truncation-is-told-in-fetch": [
+    "epochs/fetch-returns-diverging-epoch": [
         (
             lambda s: s.change("states", {"source": "diverging_epoch"}, leader_epoch=None, log_end_offset=None),
             "was told of (None, None)",
@@ -134,7 +134,7 @@ PLANTS = {
     "quorum/created-topics-outlive-the-controller": [
         (lambda s: s.change("states", {"topic": "t-1", "node": 3}, topic="t-2"), "node 3 does not know it"),
     ],
-    "quorum/data-goes-on-without-the-controller": [
+    "quorum/partitions-are-served-without-the-controller": [
         (
             lambda s: s.change("states", {"asked_ns": ns(6.5), "partition": 1}, leader=3),
             "t-1 was led by 3 and not by 2 any more, when node 1, the controller, was dead",
@@ -149,7 +149,7 @@ PLANTS = {
         (lambda s: s.change("states", {"high_watermark": 80}, high_watermark=55), "high watermark fell from 60 to 55"),
         (lambda s: s.change("states", {"high_watermark": 80}, leader_epoch=0), "epoch fell from 2 to 0"),
     ],
-    "leadership/shutdown-hands-over-first": [
+    "leadership/controlled-shutdown-moves-leaders-first": [
         (
             lambda s: s.change("states", {"asked_ns": ns(5.5)}, leader=1, leader_epoch=0),
             "node 1 was still the leader 3.0 s after its shutdown",
@@ -163,7 +163,7 @@ PLANTS = {
             "of an idempotent producer: NETWORK_EXCEPTION",
         ),
     ],
-    "metadata/rolling-bounce-never-goes-back": [
+    "metadata/rolling-restart-never-lowers-leader-epochs": [
         (
             lambda s: s.change("states", {"asked_ns": ns(10)}, leader_epoch=0),
             "node 2 answered epoch 0 of t-0 after epoch 1",

@@ -14,7 +14,7 @@ from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
 from linearizability.judgement import Verdict
 
-SHRINKS = "replication/isr-shrinks-and-heals"
+SHRINKS = "replication/isr-shrinks-and-expands"
 HOLDS = "produce/acks-all-holds-for-isr"
 SECOND_NS = 1_000_000_000
 FULL, SHRUNK = [1, 2, 3], [1, 3]

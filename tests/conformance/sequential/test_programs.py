@@ -78,7 +78,7 @@ HONEST = Script((CreateTopic(), Produce((Batch((Record(b"a"),), flaw=Flaw.WRONG_
 def test_a_program_runs_its_script_again(broker, tmp_path):
     """On an honest broker it ends with 0; a script of which the model says something else would end with 1."""
     path = tmp_path / "repro.py"
-    path.write_text(program(HONEST, requirement="produce/corrupt-batch-is-refused", target="reference", nodes=1))
+    path.write_text(program(HONEST, requirement="produce/corrupt-batch-is-rejected", target="reference", nodes=1))
     address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
     ran = subprocess.run([sys.executable, path, address], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -89,7 +89,7 @@ def test_a_program_runs_its_script_again(broker, tmp_path):
 @pytest.mark.parametrize("target", ["simulation", "defective:flush-no-directory"])
 def test_a_program_runs_on_every_kind_of_target(tmp_path, target):
     path = tmp_path / "repro.py"
-    path.write_text(program(HONEST, requirement="produce/corrupt-batch-is-refused", target=target, nodes=1))
+    path.write_text(program(HONEST, requirement="produce/corrupt-batch-is-rejected", target=target, nodes=1))
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert f"on {target}" in ran.stdout
