@@ -256,8 +256,8 @@ def _breach(requirement: str) -> str | None:
         )
         try:
             for event in events:
-                if isinstance(event, RequirementJudged) and event.verdict == Verdict.VIOLATION:
-                    return event.reason
+                if isinstance(event, RequirementJudged) and event.finding.verdict is Verdict.VIOLATION:
+                    return event.finding.reason
         except TargetError as error:
             return str(error)
     return None

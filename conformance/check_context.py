@@ -5,33 +5,11 @@ targets, and returns one `Finding` per target. It opens connections through the 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.events import Difference
 from fixtures.targets.target import Target
-from linearizability.judgement import Judgement, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a check found on one target. An `ok` has no reason; any other verdict has one."""
-
-    verdict: Verdict
-    reason: str = ""
-    scripts: int = 0
-    expected: str = ""
-    actual: str = ""
-    program: str = ""
-    trial: str = ""
-    """The document of the script as a saved trial (`conformance.trial_document`), for a script that can be replayed."""
-    flaky: bool = False
-    judgement: Judgement | None = None
-    differences: tuple[Difference, ...] = field(default=())
-    beside: str = ""
-    """The target whose answers decided, where the promise alone did not: it takes both to show a violation again."""
-    applicable: bool = True
-    """False where the target, once asked, does not offer what the requirement is about; the reason names it."""
+from linearizability.finding import Finding
 
 
 @dataclass(frozen=True, slots=True)

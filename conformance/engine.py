@@ -15,13 +15,13 @@ import shlex
 import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
 from conformance.applicability import missing
-from conformance.check_context import CheckContext, Finding
+from conformance.check_context import CheckContext
 from conformance.events import (
     Event,
     RequirementJudged,
@@ -40,9 +40,8 @@ from conformance.reproducible import draw_from_the_seed_alone
 from conformance.requirements.requirement import Requirement
 from conformance.targets import starts_nodes
 from fixtures.targets.target import Target, TargetError
+from linearizability.finding import Finding
 from linearizability.judgement import Verdict
-
-NOT_APPLICABLE: Final = "not-applicable"
 
 Expectations = Mapping[str, Mapping[str, ExpectedViolation]]
 """By target name, then by requirement id."""
@@ -238,44 +237,29 @@ class _Run:
     # --- verdicts
 
     def _not_run(self, requirement: Requirement, target: Target, lacks: str) -> RequirementJudged:
-        verdict = str(Verdict.UNKNOWN) if target.name in self.down else NOT_APPLICABLE
-        return RequirementJudged(
-            requirement=requirement.id,
-            level=str(requirement.level),
-            target=target.name,
-            verdict=verdict,
-            expected_violation=False,
-            reason=lacks,
-            scripts=0,
-            seconds=0.0,
-        )
+        verdict = Verdict.UNKNOWN if target.name in self.down else Verdict.NOT_APPLICABLE
+        level = str(requirement.level)
+        return RequirementJudged(Finding(verdict, lacks, requirement=requirement.id, level=level, target=target.name))
 
     def _judged(self, requirement: Requirement, target: Target, finding: Finding, seconds: float) -> RequirementJudged:
         known = self.expectations.get(target.name, {}).get(requirement.id)
         failure_dir = self.run_dir / "failures" / str(self.failures + 1)
         violated = finding.verdict is Verdict.VIOLATION
-        judged = RequirementJudged(
+        finding = replace(
+            finding,
             requirement=requirement.id,
             level=str(requirement.level),
             target=target.name,
-            verdict=str(finding.verdict) if finding.applicable else NOT_APPLICABLE,
             expected_violation=known is not None,
             reason=reason_of(finding, known),
-            scripts=finding.scripts,
             seconds=seconds,
-            expected=finding.expected,
-            actual=finding.actual,
-            program=finding.program,
-            flaky=finding.flaky,
-            judgement=None if finding.judgement is None else finding.judgement.as_json(),
-            differences=finding.differences,
             reproduce=self._reproduce(requirement, finding, target),
             failure_dir=str(failure_dir) if violated else "",
         )
         if violated:
             self.failures += 1
-            save_failure(failure_dir, requirement, judged, finding.trial)
-        return judged
+            save_failure(failure_dir, requirement, finding)
+        return RequirementJudged(finding)
 
     def _reproduce(self, requirement: Requirement, finding: Finding, tried: Target) -> str:
         if finding.verdict is Verdict.OK:

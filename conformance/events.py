@@ -4,8 +4,10 @@ Every event is a frozen value of JSON-able fields, so that another process (the 
 line: `as_json` adds the event's name under `event`.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import ClassVar
+
+from linearizability.finding import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,45 +75,15 @@ class ScriptRan(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """Where two targets answered one script differently."""
-
-    other_target: str
-    severity: str
-    """wire-cosmetic, error-code or semantic."""
-    step: int
-    here: str
-    there: str
-
-
-@dataclass(frozen=True, slots=True)
 class RequirementJudged(Event):
     """The verdict on one requirement for one target."""
 
     event: ClassVar[str] = "requirement-judged"
-    requirement: str
-    level: str
-    target: str
-    verdict: str
-    """ok, violation, unknown, not-applicable."""
-    expected_violation: bool
-    """True where the expectations file names this violation."""
-    reason: str
-    """One line: what was seen, why unknown, what was missing. Empty when ok."""
-    scripts: int
-    seconds: float
-    expected: str = ""
-    actual: str = ""
-    program: str = ""
-    """The shrunk script as a runnable Python program; empty when ok."""
-    flaky: bool = False
-    """The violation did not come back when the script was run again."""
-    judgement: dict[str, object] | None = None
-    """The checkers' JSON, for a requirement that judges a history."""
-    differences: tuple[Difference, ...] = field(default=())
-    reproduce: str = ""
-    """One command line that shows the violation again."""
-    failure_dir: str = ""
+    finding: Finding
+
+    def as_json(self) -> dict[str, object]:
+        """Return the finding as one flat JSON object."""
+        return {"event": self.event, **self.finding.as_json()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from pydantic import TypeAdapter
-
 from conformance.events import Event, RequirementJudged, RunEnded, TargetStarted, TargetStarting
 from conformance.requirements.requirement import Requirement
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.versions import own_version
-from reports.results import Outcome, RequirementInfo, Results, Source, Standing, TargetInfo
-
-_OUTCOME = TypeAdapter(Outcome)
+from linearizability.finding import Standing
+from reports.results import RequirementInfo, Results, Source, TargetInfo
 
 
 class Collector:
@@ -30,22 +27,19 @@ class Collector:
             requirements=tuple(map(_info, requirements)),
         )
 
-    def handle(self, event: Event) -> Outcome | None:
-        """Take one event in; returns the outcome that a verdict became."""
+    def handle(self, event: Event) -> None:
+        """Add one event to the results."""
         match event:
             case TargetStarting():
                 self._know_target(event.target, nodes=event.nodes)
             case TargetStarted():
                 self._know_target(event.target, nodes=event.nodes, versions=event.versions, ready_s=event.seconds)
             case RequirementJudged():
-                outcome = outcome_of(event)
-                self.results = replace(self.results, outcomes=(*self.results.outcomes, outcome))
-                return outcome
+                self.results = replace(self.results, outcomes=(*self.results.outcomes, event.finding))
             case RunEnded():
                 self.results = replace(self.results, complete=event.complete, seconds=event.seconds)
             case _:
                 pass
-        return None
 
     def _know_target(self, name: str, **facts: object) -> None:
         targets = (replace(t, **facts) if t.name == name else t for t in self.results.targets)  # type: ignore[arg-type]
@@ -62,13 +56,6 @@ def exit_code_of_results(results: Results) -> ExitCode:
     if Standing.UNKNOWN in standings:
         return ExitCode.INCONCLUSIVE
     return ExitCode.OK if standings.keys() - {Standing.NOT_APPLICABLE} else ExitCode.NOTHING_RAN
-
-
-def outcome_of(event: RequirementJudged) -> Outcome:
-    """The event's part that results.json keeps, checked against the public types."""
-    fields = event.as_json()
-    del fields["event"], fields["level"]
-    return _OUTCOME.validate_python(fields)
 
 
 def _info(requirement: Requirement) -> RequirementInfo:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from kafkatrial.errors import UsageError
 from linearizability.check_file import FileJudgement
+from linearizability.finding import Finding
 from linearizability.history.reader import History, open_history
 from linearizability.history.run import RUN_FILE, RunInfo
 from linearizability.judgement import Anomaly, Judgement, Verdict
 from reports.picture.page import anomaly_page, verification_page
-from reports.results import Outcome, Results
+from reports.results import Results
 
 FILE_NAME = "picture.html"
 
@@ -41,12 +42,12 @@ def picture_file(file: Path, found: FileJudgement) -> list[Path]:
 
 def picture_failures(results: Results, run_dir: Path) -> None:
     """Put the pages of every failure that has a history into its directory. Raises as `picture_histories` does."""
-    for outcome in results.outcomes:
-        if outcome.failure_dir and outcome.judgement is not None:
-            anomalies = outcome.judgement.anomalies
-            history = _history_of(outcome, run_dir)
+    for finding in results.outcomes:
+        if finding.failure_dir and finding.judgement is not None:
+            anomalies = finding.judgement.anomalies
+            history = _history_of(finding, run_dir)
             if history is not None:
-                _write(run_dir / "failures" / Path(outcome.failure_dir).name / FILE_NAME, _pages(history, anomalies))
+                _write(run_dir / "failures" / Path(finding.failure_dir).name / FILE_NAME, _pages(history, anomalies))
 
 
 def _pages(history: History, anomalies: Iterable[Anomaly]) -> Iterator[str]:
@@ -69,12 +70,12 @@ def _write(file: Path, pages: Iterable[str]) -> list[Path]:
     return written
 
 
-def _history_of(outcome: Outcome, run_dir: Path) -> History | None:
+def _history_of(finding: Finding, run_dir: Path) -> History | None:
     """The history that a failure was found in: the requirement's own, or that of another of its family."""
-    of_target = run_dir / "histories" / outcome.target.replace(":", "-")
-    own = of_target / outcome.requirement.replace("/", "-")
-    assert outcome.judgement is not None
-    topics = {row.topic for anomaly in outcome.judgement.anomalies for row in anomaly.evidence if row.topic is not None}
+    of_target = run_dir / "histories" / finding.target.replace(":", "-")
+    own = of_target / finding.requirement.replace("/", "-")
+    assert finding.judgement is not None
+    topics = {row.topic for anomaly in finding.judgement.anomalies for row in anomaly.evidence if row.topic is not None}
     for directory in (own, *sorted(of_target.glob("*"))):
         if (directory / RUN_FILE).exists() and topics <= RunInfo.read(directory).topics.keys():
             return open_history(directory)

@@ -19,15 +19,15 @@ from conformance.events import (
     TargetStarting,
 )
 from kafkatrial.live_line import LiveLine
+from linearizability.finding import Finding
 from linearizability.printable import printable
-from reports.results import Outcome
 from reports.terminal import CELLS
 
 
 class Progress(Protocol):
-    """A context manager that is told every event, with the outcome that a verdict became."""
+    """A context manager that handles every event."""
 
-    def handle(self, event: Event, outcome: Outcome | None) -> None:
+    def handle(self, event: Event) -> None:
         """Show it."""
         ...
 
@@ -43,7 +43,7 @@ class PlainProgress:
         self._total = 0
         self._index = 0
 
-    def handle(self, event: Event, outcome: Outcome | None) -> None:
+    def handle(self, event: Event) -> None:
         """Print a line, if the event is worth one."""
         match event:
             case RunStarted():
@@ -54,8 +54,8 @@ class PlainProgress:
                 self._print(ready_line(event))
             case RequirementStarted():
                 self._index, self._total = event.index, event.total
-            case RequirementJudged() if outcome is not None:
-                self._print(Text(f"[{self._index}/{self._total}] ").append_text(verdict_line(event, outcome)))
+            case RequirementJudged(finding):
+                self._print(Text(f"[{self._index}/{self._total}] ").append_text(verdict_line(finding)))
             case _:
                 pass
 
@@ -78,7 +78,7 @@ class LiveProgress(LiveLine):
         self._count = ""
         self._scripts: dict[str, tuple[int, int]] = {}
 
-    def handle(self, event: Event, outcome: Outcome | None) -> None:
+    def handle(self, event: Event) -> None:
         """Change the live line, or print above it."""
         match event:
             case RunStarted():
@@ -92,8 +92,8 @@ class LiveProgress(LiveLine):
                 self._count = f"[{event.index}/{event.total}]"
             case ScriptRan():
                 self._scripts[event.target] = (event.done, event.planned)
-            case RequirementJudged() if outcome is not None:
-                self._console.print(verdict_line(event, outcome), soft_wrap=True)
+            case RequirementJudged(finding):
+                self._console.print(verdict_line(finding), soft_wrap=True)
             case _:
                 pass
 
@@ -121,12 +121,12 @@ def ready_line(event: TargetStarted) -> Text:
     return Text(f"{event.target} is ready after {event.seconds:.1f} s ({_nodes(event.nodes)}; {versions})")
 
 
-def verdict_line(event: RequirementJudged, outcome: Outcome) -> Text:
+def verdict_line(finding: Finding) -> Text:
     """One verdict, with its reason."""
-    sign, style = CELLS[outcome.standing]
-    line = Text.assemble((f"{sign:<11} ", style), f"{event.requirement}  on {event.target}")
-    if outcome.reason:
-        line.append(f": {printable(outcome.reason)}", "dim")
+    sign, style = CELLS[finding.standing]
+    line = Text.assemble((f"{sign:<11} ", style), f"{finding.requirement}  on {finding.target}")
+    if finding.reason:
+        line.append(f": {printable(finding.reason)}", "dim")
     return line
 
 

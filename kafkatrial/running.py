@@ -36,7 +36,7 @@ from kafkatrial.settings import RunSettings
 from linearizability.history.errors import HistoryError
 from reports.html import write_html
 from reports.junit import write_junit
-from reports.results import Outcome, Results, write_results
+from reports.results import Results, write_results
 from reports.terminal import as_text, render_finding, render_results
 
 _SEED_BITS = 32
@@ -137,26 +137,26 @@ class Running:
         write_results(self._collector.results, self._run_dir)  # a run that is killed before a verdict is unfinished
         with progress_for(self._console) as progress, closing(events):
             for event in events:
-                outcome = self._collector.handle(event)
-                if outcome is not None:
+                self._collector.handle(event)
+                if isinstance(event, RequirementJudged):
                     write_results(self._collector.results, self._run_dir)
-                progress.handle(event, outcome)
-                self._pass_on(event, outcome)
+                progress.handle(event)
+                self._pass_on(event)
 
     def _keep_broker_logs(self) -> None:
         for target in self._plan.targets:
             with suppress(OSError):  # logs are a help, their loss is no error of the run
                 target.collect_logs(self._run_dir / "brokers" / target.name.replace(":", "-"))
 
-    def _pass_on(self, event: Event, outcome: Outcome | None) -> None:
+    def _pass_on(self, event: Event) -> None:
         """Write the event as a line of JSON; a verdict carries its finding as text for a person."""
         if self._events is None:
             return
         line = event.as_json()
-        if isinstance(event, RequirementJudged) and outcome is not None:
-            requirement = self._collector.results.requirement(outcome.requirement)
-            line["standing"] = str(outcome.standing)
-            line["text"] = as_text(render_finding(outcome, requirement))
+        if isinstance(event, RequirementJudged):
+            finding = event.finding
+            line["standing"] = str(finding.standing)
+            line["text"] = as_text(render_finding(finding, self._collector.results.requirement(finding.requirement)))
         self._events.write(json.dumps(line).encode() + b"\n")
         self._events.flush()
 

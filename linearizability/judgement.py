@@ -15,12 +15,16 @@ EVIDENCE_MAX = 10
 
 
 class Verdict(StrEnum):
-    """Three values, because an unknown is never an ok; `PERMITTED` is an anomaly's, never a history's."""
+    """Three values, because an unknown is never an ok.
+
+    `PERMITTED` is only for an anomaly, `NOT_APPLICABLE` only for a requirement; a history has neither.
+    """
 
     OK = "ok"
     VIOLATION = "violation"
     UNKNOWN = "unknown"
     PERMITTED = "permitted"
+    NOT_APPLICABLE = "not-applicable"
 
 
 @dataclass(frozen=True, slots=True)

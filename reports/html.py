@@ -14,9 +14,10 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from linearizability.finding import Finding, Standing
 from linearizability.printable import PROGRAM_MAX, printable
 from reports.rendering import render
-from reports.results import Outcome, RequirementInfo, Results, Standing
+from reports.results import RequirementInfo, Results
 from reports.terminal import place
 
 FILE_NAME = "report.html"
@@ -46,13 +47,13 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class FindingView:
-    """An outcome that has a section of its own."""
+class FindingSection:
+    """The section of one finding."""
 
     anchor: str
     css: str
     sign: str
-    outcome: Outcome
+    finding: Finding
     requirement: RequirementInfo
     program: Markup
     pictures: tuple[str, ...]
@@ -89,45 +90,45 @@ def _areas(results: Results) -> Iterator[tuple[str, list[tuple[RequirementInfo, 
     for area, requirements in groupby(results.requirements, key=lambda requirement: requirement.area):
         yield (
             area,
-            [(r, [_cell(results.outcome(r.id, target.name)) for target in results.targets]) for r in requirements],
+            [(r, [_cell(results.finding(r.id, target.name)) for target in results.targets]) for r in requirements],
         )
 
 
-def _cell(outcome: Outcome | None) -> Cell:
-    if outcome is None:
+def _cell(finding: Finding | None) -> Cell:
+    if finding is None:
         return Cell("not-run", "·", "not run", "the run ended before it", "")
-    standing = outcome.standing
-    word = "flaky" if outcome.flaky else _WORDS.get(standing, str(standing))
-    anchor = _anchor(outcome) if standing in _TOLD else ""
-    title = outcome.reason or f"{outcome.scripts} scripts in {outcome.seconds:.1f} s"
+    standing = finding.standing
+    word = "flaky" if finding.flaky else _WORDS.get(standing, str(standing))
+    anchor = _anchor(finding) if standing in _TOLD else ""
+    title = finding.reason or f"{finding.scripts} scripts in {finding.seconds:.1f} s"
     return Cell(css_class(standing), SIGNS[standing], word, title, anchor)
 
 
-def _findings(results: Results, run_dir: Path | None) -> Iterator[FindingView]:
+def _findings(results: Results, run_dir: Path | None) -> Iterator[FindingSection]:
     """Worst first."""
     for standing in _TOLD:
-        for outcome in results.with_standing(standing):
-            requirement = results.requirement(outcome.requirement)
-            yield FindingView(
-                _anchor(outcome),
+        for finding in results.with_standing(standing):
+            requirement = results.requirement(finding.requirement)
+            yield FindingSection(
+                _anchor(finding),
                 css_class(standing),
                 SIGNS[standing],
-                outcome,
+                finding,
                 requirement,
-                _code(outcome.program),
-                _pictures(outcome, run_dir),
+                _code(finding.program),
+                _pictures(finding, run_dir),
             )
 
 
-def _pictures(outcome: Outcome, run_dir: Path | None) -> tuple[str, ...]:
-    if run_dir is None or not outcome.failure_dir:
+def _pictures(finding: Finding, run_dir: Path | None) -> tuple[str, ...]:
+    if run_dir is None or not finding.failure_dir:
         return ()
-    failure = run_dir / "failures" / Path(outcome.failure_dir).name
+    failure = run_dir / "failures" / Path(finding.failure_dir).name
     return tuple(path.relative_to(run_dir).as_posix() for path in sorted(failure.glob("picture*.html")))
 
 
-def _anchor(outcome: Outcome) -> str:
-    return "finding-" + "".join(c if c.isalnum() else "-" for c in f"{outcome.requirement} {outcome.target}")
+def _anchor(finding: Finding) -> str:
+    return "finding-" + "".join(c if c.isalnum() else "-" for c in f"{finding.requirement} {finding.target}")
 
 
 def _code(program: str) -> Markup:

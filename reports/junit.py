@@ -9,8 +9,9 @@ would show an unfinished run as passed.
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from linearizability.finding import Finding, Standing
 from linearizability.printable import printable
-from reports.results import Outcome, RequirementInfo, Results, Standing, TargetInfo
+from reports.results import RequirementInfo, Results, TargetInfo
 from reports.terminal import as_text, render_finding
 
 FILE_NAME = "junit.xml"
@@ -35,9 +36,9 @@ def write_junit(results: Results, run_dir: Path) -> Path:
 
 
 def _suite(results: Results, target: TargetInfo) -> ET.Element:
-    outcomes = [outcome for outcome in results.outcomes if outcome.target == target.name]
+    findings = [finding for finding in results.outcomes if finding.target == target.name]
     unjudged = [requirement for requirement, other in results.unjudged if other is target]
-    elements = [_RESULT_ELEMENTS.get(outcome.standing) for outcome in outcomes] + ["error"] * len(unjudged)
+    elements = [_RESULT_ELEMENTS.get(finding.standing) for finding in findings] + ["error"] * len(unjudged)
     suite = ET.Element(
         "testsuite",
         name=f"kafkatrial.{target.name}",
@@ -46,12 +47,12 @@ def _suite(results: Results, target: TargetInfo) -> ET.Element:
         failures=str(elements.count("failure")),
         errors=str(elements.count("error")),
         skipped=str(elements.count("skipped")),
-        time=f"{sum(outcome.seconds for outcome in outcomes):.3f}",
+        time=f"{sum(finding.seconds for finding in findings):.3f}",
     )
     facts = {"seed": str(results.seed), "target": target.name, "profile": results.profile}
     _properties(suite, [*facts.items(), *((f"version.{name}", value) for name, value in target.versions.items())])
-    for outcome in outcomes:
-        suite.append(_case(outcome, results.requirement(outcome.requirement), results.seed))
+    for finding in findings:
+        suite.append(_case(finding, results.requirement(finding.requirement), results.seed))
     for requirement in unjudged:
         case = _test_case(requirement, target.name, seconds=0.0)
         ET.SubElement(case, "error", message=f"not run; {results.unfinished}", type=str(Standing.UNKNOWN))
@@ -59,20 +60,20 @@ def _suite(results: Results, target: TargetInfo) -> ET.Element:
     return suite
 
 
-def _case(outcome: Outcome, requirement: RequirementInfo, seed: int) -> ET.Element:
-    case = _test_case(requirement, outcome.target, outcome.seconds)
-    facts = [("seed", str(seed)), ("target", outcome.target), ("level", requirement.level)]
+def _case(finding: Finding, requirement: RequirementInfo, seed: int) -> ET.Element:
+    case = _test_case(requirement, finding.target, finding.seconds)
+    facts = [("seed", str(seed)), ("target", finding.target), ("level", requirement.level)]
     facts += [("source", " ".join(filter(None, (source.title, source.url)))) for source in requirement.sources]
-    if outcome.standing is Standing.EXPECTED:
-        facts.append(("expected-violation", outcome.reason))
-    if outcome.flaky:
+    if finding.standing is Standing.EXPECTED:
+        facts.append(("expected-violation", finding.reason))
+    if finding.flaky:
         facts.append(("flaky", "true"))
     _properties(case, facts)
-    if element := _RESULT_ELEMENTS.get(outcome.standing):
-        result = ET.SubElement(case, element, message=printable(outcome.reason or str(outcome.standing)))
+    if element := _RESULT_ELEMENTS.get(finding.standing):
+        result = ET.SubElement(case, element, message=printable(finding.reason or str(finding.standing)))
         if element != "skipped":
-            result.set("type", str(outcome.standing))
-            result.text = as_text(render_finding(outcome, requirement))
+            result.set("type", str(finding.standing))
+            result.text = as_text(render_finding(finding, requirement))
     return case
 
 

@@ -1,37 +1,24 @@
 """results.json: what a run found, as a public format (version 1) that every report is drawn from.
 
-A run is a matrix: each `Outcome` is the verdict on one requirement for one target. Reading a file checks it against
-these types, so that a file from a newer kafkatrial, or a damaged one, is refused in one line.
+A run is a matrix with one `Finding` for each requirement and target. Reading a file checks it against these types, so
+that a file from a newer kafkatrial, or a damaged one, is refused in one line.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, PlainSerializer, TypeAdapter, ValidationError
 
+from linearizability.finding import Difference, Finding, Standing
 from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
-from linearizability.judgement import Anomaly, Verdict
+from linearizability.judgement import Verdict
 
 FORMAT: Final = 1
 FILE_NAME = "results.json"
-
-
-class Standing(StrEnum):
-    """How an outcome counts, once the expectations file has had its say."""
-
-    OK = "ok"
-    VIOLATION = "violation"
-    EXPECTED = "expected violation"
-    """A violation that the expectations file names."""
-    FIXED = "unexpectedly ok"
-    """A violation was expected and did not happen. A failure, so that the stale expectation is taken out."""
-    UNKNOWN = "unknown"
-    NOT_APPLICABLE = "not applicable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,55 +54,22 @@ class TargetInfo:
     ready_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DifferenceFound:
-    """One script, two targets, two answers at one step."""
-
-    other_target: str
-    severity: str
-    step: int
-    here: str
-    there: str
+def _complete(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Check what a finding of a whole run has, beside its types."""
+    for finding in findings:
+        if not finding.requirement or not finding.target or finding.verdict is Verdict.PERMITTED:
+            raise ValueError("a requirement, a target and the verdict on them are needed")
+    return findings
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedHistory:
-    """The checkers' object, as `kafkatrial check --json` prints it."""
-
-    verdict: Verdict
-    operations: int
-    records: int
-    anomalies: tuple[Anomaly, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The verdict on one requirement for one target. What is empty was not found or does not apply."""
-
-    requirement: str
-    target: str
-    verdict: Literal["ok", "violation", "unknown", "not-applicable"]
-    expected_violation: bool = False
-    reason: str = ""
-    scripts: int = 0
-    seconds: float = 0.0
-    expected: str = ""
-    actual: str = ""
-    program: str = ""
-    flaky: bool = False
-    judgement: JudgedHistory | None = None
-    differences: tuple[DifferenceFound, ...] = ()
-    reproduce: str = ""
-    failure_dir: str = ""
-
-    @property
-    def standing(self) -> Standing:
-        """The verdict, weighed with the expectation."""
-        if self.verdict == "violation":
-            return Standing.EXPECTED if self.expected_violation else Standing.VIOLATION
-        if self.verdict == "ok":
-            return Standing.FIXED if self.expected_violation else Standing.OK
-        return Standing.UNKNOWN if self.verdict == "unknown" else Standing.NOT_APPLICABLE
+def _outcomes_json(findings: tuple[Finding, ...]) -> list[dict[str, object]]:
+    """Return the findings as format 1 has them: `requirements` has the level, and reasons are in the finding's own."""
+    documents = [finding.as_json() for finding in findings]
+    for document in documents:
+        del document["level"]
+        if isinstance(judgement := document["judgement"], dict):
+            del judgement["reasons"]
+    return documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +84,7 @@ class Results:
     profile: str
     targets: tuple[TargetInfo, ...]
     requirements: tuple[RequirementInfo, ...]
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: Annotated[tuple[Finding, ...], AfterValidator(_complete), PlainSerializer(_outcomes_json)] = ()
     complete: bool = False
     seconds: float = 0.0
     exit_code: int | None = None
@@ -139,7 +93,7 @@ class Results:
     """The meaning of the exit code, in a sentence."""
     format: Literal[1] = FORMAT
 
-    def outcome(self, requirement: str, target: str) -> Outcome | None:
+    def finding(self, requirement: str, target: str) -> Finding | None:
         """The cell of the matrix; None if it was not judged before the run ended."""
         found = (o for o in self.outcomes if (o.requirement, o.target) == (requirement, target))
         return next(found, None)
@@ -148,29 +102,29 @@ class Results:
         """What was selected under that id."""
         return next(r for r in self.requirements if r.id == requirement_id)
 
-    def with_standing(self, *standings: Standing) -> tuple[Outcome, ...]:
-        """The outcomes that stand so, in the order in which they were judged."""
-        return tuple(outcome for outcome in self.outcomes if outcome.standing in standings)
+    def with_standing(self, *standings: Standing) -> tuple[Finding, ...]:
+        """Return the findings of a standing, in the order in which they were judged."""
+        return tuple(finding for finding in self.outcomes if finding.standing in standings)
 
     def counts(self) -> dict[Standing, int]:
-        """Outcomes by standing, in the order of the enum, without zeros."""
-        counted = Counter(outcome.standing for outcome in self.outcomes)
+        """Findings by standing, in the order of the enum, without zeros."""
+        counted = Counter(finding.standing for finding in self.outcomes)
         return {standing: counted[standing] for standing in Standing if counted[standing]}
 
-    def differences(self) -> Iterator[tuple[Outcome, DifferenceFound]]:
+    def differences(self) -> Iterator[tuple[Finding, Difference]]:
         """Each difference between two targets once: the side that comes first in the run tells it."""
         order = {target.name: number for number, target in enumerate(self.targets)}
-        for outcome in self.outcomes:
-            for difference in outcome.differences:
-                if order[outcome.target] < order.get(difference.other_target, len(order)):
-                    yield outcome, difference
+        for finding in self.outcomes:
+            for difference in finding.differences:
+                if order[finding.target] < order.get(difference.other_target, len(order)):
+                    yield finding, difference
 
     @property
     def unjudged(self) -> tuple[tuple[RequirementInfo, TargetInfo], ...]:
         """The requirements and targets without a verdict, if the run was ended early; empty if it is complete."""
         if self.complete:
             return ()
-        judged = {(outcome.requirement, outcome.target) for outcome in self.outcomes}
+        judged = {(finding.requirement, finding.target) for finding in self.outcomes}
         return tuple((r, t) for t in self.targets for r in self.requirements if (r.id, t.name) not in judged)
 
     @property

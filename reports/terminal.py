@@ -16,11 +16,12 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from linearizability.finding import Difference, Finding, Standing
 from linearizability.judgement import Anomaly, Judgement, Verdict, in_report_order
 from linearizability.printable import printable
 from reports.console import DataConsole
 from reports.program import render_command, render_program
-from reports.results import DifferenceFound, Outcome, RequirementInfo, Results, Standing
+from reports.results import RequirementInfo, Results
 
 CELLS = {
     Standing.OK: ("✔ ok", "green"),
@@ -44,19 +45,19 @@ def render_results(results: Results, run_dir: Path) -> RenderableType:
     parts: list[RenderableType] = []
     if results.outcomes:
         parts.append(_matrix(results))
-    parts += [render_finding(outcome, results.requirement(outcome.requirement)) for outcome in _told(results)]
-    differences = [_difference(outcome, difference) for outcome, difference in results.differences()]
+    parts += [render_finding(finding, results.requirement(finding.requirement)) for finding in _told(results)]
+    differences = [_difference(finding, difference) for finding, difference in results.differences()]
     if differences:
         parts += [Rule("Differences between targets", align="left", style="dim"), *differences]
     parts.append(_footer(results, run_dir))
     return Group(*(line for part in parts for line in (Text(), part)))
 
 
-def render_finding(outcome: Outcome, requirement: RequirementInfo) -> RenderableType:
-    """Everything about one outcome that is not ok."""
-    sign, style = CELLS[outcome.standing]
-    title = Text.assemble((f"{sign} ", style), (outcome.requirement, "bold"), f"  on {outcome.target}")
-    if outcome.flaky:
+def render_finding(finding: Finding, requirement: RequirementInfo) -> RenderableType:
+    """Everything about one finding that is not ok."""
+    sign, style = CELLS[finding.standing]
+    title = Text.assemble((f"{sign} ", style), (finding.requirement, "bold"), f"  on {finding.target}")
+    if finding.flaky:
         title.append("  flaky: it did not come back when the script was run again", "yellow")
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
@@ -64,21 +65,21 @@ def render_finding(outcome: Outcome, requirement: RequirementInfo) -> Renderable
     facts.add_row("Level", f"{requirement.level}  {requirement.text}".rstrip())
     for source in requirement.sources:
         facts.add_row("Source", Text(f"{source.title}  {source.url or ''}".rstrip()))
-    for name, value in (("Reason", outcome.reason), ("Expected", outcome.expected), ("Actual", outcome.actual)):
+    for name, value in (("Reason", finding.reason), ("Expected", finding.expected), ("Actual", finding.actual)):
         if value:
             facts.add_row(name, Text(printable(value)))
     parts: list[RenderableType] = [title, Padding(facts, (0, 0, 0, 2))]
-    if outcome.judgement and outcome.judgement.anomalies:
-        parts.append(Padding(_anomalies(outcome.judgement.anomalies), (0, 0, 0, 2)))
-    if outcome.program:
+    if finding.judgement and finding.judgement.anomalies:
+        parts.append(Padding(_anomalies(finding.judgement.anomalies), (0, 0, 0, 2)))
+    if finding.program:
         parts += [
             Padding(Text("The shortest script that shows it:", "dim"), (0, 0, 0, 2)),
-            render_program(outcome.program),
+            render_program(finding.program),
         ]
-    if outcome.failure_dir:
-        parts.append(Text(f"  Kept in    {outcome.failure_dir}"))
-    if outcome.reproduce:
-        parts.append(render_command("  Reproduce: ", outcome.reproduce))
+    if finding.failure_dir:
+        parts.append(Text(f"  Kept in    {finding.failure_dir}"))
+    if finding.reproduce:
+        parts.append(render_command("  Reproduce: ", finding.reproduce))
     return Group(*parts)
 
 
@@ -102,8 +103,8 @@ def as_text(renderable: RenderableType, width: int = 110) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines()).strip("\n")
 
 
-def _told(results: Results) -> Iterator[Outcome]:
-    """The outcomes worth a paragraph: violations first, then stale expectations, then unknown."""
+def _told(results: Results) -> Iterator[Finding]:
+    """Return the findings that get a paragraph: violations first, then stale expectations, then unknown."""
     for standing in (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN):
         yield from results.with_standing(standing)
 
@@ -116,17 +117,17 @@ def _matrix(results: Results) -> Table:
         table.add_column(target.name, no_wrap=True)
     for _, requirements in groupby(results.requirements, key=lambda requirement: requirement.area):
         for requirement in requirements:
-            cells = (_cell(results.outcome(requirement.id, target.name)) for target in results.targets)
+            cells = (_cell(results.finding(requirement.id, target.name)) for target in results.targets)
             table.add_row(requirement.id, Text(requirement.level, "dim"), *cells)
         table.add_section()
     return table
 
 
-def _cell(outcome: Outcome | None) -> Text:
-    if outcome is None:
+def _cell(finding: Finding | None) -> Text:
+    if finding is None:
         return Text("· not run", "dim")
-    sign, style = CELLS[outcome.standing]
-    return Text(f"{sign} (flaky)" if outcome.flaky else sign, style)
+    sign, style = CELLS[finding.standing]
+    return Text(f"{sign} (flaky)" if finding.flaky else sign, style)
 
 
 def _anomalies(anomalies: Sequence[Anomaly]) -> Table:
@@ -150,13 +151,13 @@ def place(topic: str | None, partition: int | None, offset: int | None) -> str:
     return where if offset is None else f"{where}@{offset}"
 
 
-def _difference(outcome: Outcome, difference: DifferenceFound) -> RenderableType:
+def _difference(finding: Finding, difference: Difference) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row(outcome.target, Text(printable(difference.here)))
+    table.add_row(finding.target, Text(printable(difference.here)))
     table.add_row(difference.other_target, Text(printable(difference.there)))
-    head = Text.assemble((outcome.requirement, "bold"), f"  step {difference.step}, {difference.severity}")
+    head = Text.assemble((finding.requirement, "bold"), f"  step {difference.step}, {difference.severity}")
     return Group(head, Padding(table, (0, 0, 0, 2)))
 
 

@@ -44,9 +44,9 @@ def attempt(name: str) -> str:
     with TemporaryFolder() as directory:
         requirement = _requirements()[name]
         events = run_requirements([Simulation()], [requirement], seed=_SEED, profile=_PROFILE, run_dir=Path(directory))
-        judged = [event for event in events if isinstance(event, RequirementJudged)]
-    broken = [event for event in judged if event.verdict == Verdict.VIOLATION]
-    return "; ".join(f"{event.requirement} {event.verdict}" for event in broken)
+        judged = [event.finding for event in events if isinstance(event, RequirementJudged)]
+    broken = [finding for finding in judged if finding.verdict is Verdict.VIOLATION]
+    return "; ".join(f"{finding.requirement} {finding.verdict}" for finding in broken)
 
 
 def _script(name: str) -> Trial:

@@ -18,7 +18,7 @@ from hypothesis import Phase, given
 from hypothesis import seed as with_seed
 from hypothesis.strategies import SearchStrategy
 
-from conformance.check_context import Check, CheckContext, Finding
+from conformance.check_context import Check, CheckContext
 from conformance.concurrent.examinations import Examination, Shortcoming
 from conformance.concurrent.program import program_of
 from conformance.concurrent.run import HistoryRun
@@ -29,6 +29,7 @@ from conformance.reproducible import search_settings
 from conformance.trial_document import document
 from fixtures.targets.target import Target
 from linearizability.check import judge
+from linearizability.finding import Finding
 from linearizability.history.reader import open_history
 from linearizability.judgement import Judgement, Verdict
 

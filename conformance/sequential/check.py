@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 
 from hypothesis.strategies import SearchStrategy
 
-from conformance.check_context import Check, CheckContext, Finding
-from conformance.events import Difference
+from conformance.check_context import Check, CheckContext
 from conformance.sequential.answer import Answer
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.differences import Severity, differences
@@ -26,6 +25,7 @@ from conformance.sequential.session import NO_LEADER, NotReady, Session
 from conformance.sequential.steps import CreateTopic, Eventually, On, Script, Step, WithUnknownTags
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target
+from linearizability.finding import Difference, Finding
 from linearizability.judgement import Verdict
 
 Judges: TypeAlias = dict[type[Step], frozenset[str]]
@@ -40,17 +40,7 @@ def judges(*fields: str, of: type[Step]) -> Judges:
     return {of: frozenset(fields)}
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """One script's outcome on one target."""
-
-    verdict: Verdict
-    reason: str = ""
-    expected: str = ""
-    actual: str = ""
-
-
-def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Judged:
+def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Finding:
     """Pure: hold the answers against the model. The first judged field that is wrong decides.
 
     A topic that was not created, or got no leader, leaves the script unknown, unless creation is what is judged.
@@ -60,17 +50,17 @@ def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Judged
         if (fields := judged.get(kind_of(step))) is not None:
             if wrong := mismatches(expectation, answer, fields):
                 first = wrong[0]
-                return Judged(
+                return Finding(
                     Verdict.VIOLATION,
                     f"{where}: {first.field} was {_short(first.actual)}, not {_short(first.expected)}",
-                    f"{where}: {first.field} {first.expected}",
-                    f"{where}: {first.field} {first.actual}",
+                    expected=f"{where}: {first.field} {first.expected}",
+                    actual=f"{where}: {first.field} {first.actual}",
                 )
         elif isinstance(step, CreateTopic) and (wrong := mismatches(expectation, answer, frozenset({"error"}))):
-            return Judged(Verdict.UNKNOWN, f"{where}: the topic was not created: {wrong[0].actual}")
+            return Finding(Verdict.UNKNOWN, f"{where}: the topic was not created: {wrong[0].actual}")
         if NO_LEADER in answer:
-            return Judged(Verdict.UNKNOWN, f"{where}: a partition had no leader, {answer[NO_LEADER]}")
-    return Judged(Verdict.OK)
+            return Finding(Verdict.UNKNOWN, f"{where}: a partition had no leader, {answer[NO_LEADER]}")
+    return Finding(Verdict.OK)
 
 
 def kind_of(step: Step) -> type[Step]:
@@ -122,7 +112,7 @@ class _TargetRun:
     @property
     def decided(self) -> bool:
         """No further script is of use: violated, down, or without the API."""
-        return self.finding.verdict is not Verdict.OK or not self.finding.applicable
+        return self.finding.verdict is not Verdict.OK
 
 
 @dataclass(slots=True)
@@ -160,34 +150,29 @@ class _Experiment:
         try:
             answers[name] = run.session.run(script)
         except UnsupportedApi as error:
-            run.finding = Finding(Verdict.UNKNOWN, str(error), done, applicable=False)
+            run.finding = Finding(Verdict.NOT_APPLICABLE, str(error), scripts=done)
         except TargetDown as error:
-            run.finding = Finding(
-                Verdict.UNKNOWN, f"went down while script {done} ran: {error}", done, program=self._program(run, script)
-            )
+            run.finding = self._unknown(run, script, f"went down while script {done} ran: {error}")
         except NotReady as error:
-            run.finding = Finding(Verdict.UNKNOWN, str(error), done, program=self._program(run, script))
+            run.finding = self._unknown(run, script, str(error))
         else:
-            outcome = judge(script, answers[name], self.judged)
-            run.finding = self._finding(run, script, outcome, done)
-            if outcome.verdict is Verdict.VIOLATION:
+            found = judge(script, answers[name], self.judged)
+            run.finding = self._finding(run, script, found, done)
+            if found.verdict is Verdict.VIOLATION:
                 run.violating = script
             else:
                 run.passed.add(script)
         self.context.script_ran(name, done, self.context.scripts_max)
 
-    def _finding(self, run: _TargetRun, script: Script, outcome: Judged, done: int) -> Finding:
-        if outcome.verdict is Verdict.OK:
+    def _unknown(self, run: _TargetRun, script: Script, reason: str) -> Finding:
+        scripts = run.finding.scripts + 1
+        return Finding(Verdict.UNKNOWN, reason, scripts=scripts, program=self._program(run, script))
+
+    def _finding(self, run: _TargetRun, script: Script, found: Finding, done: int) -> Finding:
+        if found.verdict is Verdict.OK:
             return replace(run.finding, scripts=done)
-        return Finding(
-            outcome.verdict,
-            outcome.reason,
-            done,
-            outcome.expected,
-            outcome.actual,
-            self._program(run, script),
-            differences=run.finding.differences,
-        )
+        program = self._program(run, script)
+        return replace(found, scripts=done, program=program, differences=run.finding.differences)
 
     def _program(self, run: _TargetRun, script: Script) -> str:
         return program(
@@ -208,11 +193,11 @@ class _Experiment:
             found = differences(baseline.target.name, answers[run.target.name], answers[baseline.target.name])
             self._note(run, found)
             authority = baseline.target.kind == _AUTHORITY and run.target.kind != _AUTHORITY
-            outcome = self._held_against(script, found)
-            if authority and outcome.verdict is Verdict.VIOLATION and not run.decided:
+            finding = self._held_against(script, found)
+            if authority and finding.verdict is Verdict.VIOLATION and not run.decided:
                 run.violating, run.baseline = script, baseline
                 run.passed.discard(script)
-                finding = self._finding(run, script, outcome, run.finding.scripts)
+                finding = self._finding(run, script, finding, run.finding.scripts)
                 run.finding = replace(finding, beside=baseline.target.name)
 
     def _note(self, run: _TargetRun, found: list[Difference]) -> None:
@@ -232,17 +217,17 @@ class _Experiment:
             and expectation is None
         )
 
-    def _held_against(self, script: Script, found: list[Difference]) -> Judged:
+    def _held_against(self, script: Script, found: list[Difference]) -> Finding:
         """The script's outcome by its differences from the baseline: the first that decides is a violation."""
         difference = next((one for one in found if self._decides(script, one)), None)
         if difference is None:
-            return Judged(Verdict.OK)
+            return Finding(Verdict.OK)
         where = _where(difference.step, script.steps[difference.step - 1])
-        return Judged(
+        return Finding(
             Verdict.VIOLATION,
             f"{where}: {difference.here}, but {difference.there} on {difference.other_target}",
-            f"{where}: {difference.there}",
-            f"{where}: {difference.here}",
+            expected=f"{where}: {difference.there}",
+            actual=f"{where}: {difference.here}",
         )
 
     # --- phase 2: one target, one violation
@@ -274,7 +259,7 @@ class _Experiment:
         else:
             run.finding = replace(run.finding, flaky=True)
 
-    def _again(self, run: _TargetRun, script: Script) -> Judged:
+    def _again(self, run: _TargetRun, script: Script) -> Finding:
         """Run a script again and judge it as it was judged: by the model, or beside the baseline."""
         try:
             answers = run.session.run(script)
@@ -283,4 +268,4 @@ class _Experiment:
             theirs = run.baseline.session.run(script)
             return self._held_against(script, differences(run.baseline.target.name, answers, theirs))
         except (TargetDown, NotReady) as error:
-            return Judged(Verdict.UNKNOWN, str(error))
+            return Finding(Verdict.UNKNOWN, str(error))

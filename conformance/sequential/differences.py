@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from conformance.events import Difference
 from conformance.sequential.answer import NO_ANSWER_FIELDS, Answer
+from linearizability.finding import Difference
 
 COSMETIC_FIELDS: Final[Mapping[str, str]] = {
     "size": "bytes of a fetch answer: batching and compression are the broker's",

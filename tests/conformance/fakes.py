@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.check_context import CheckContext, Finding
+from conformance.check_context import CheckContext
 from conformance.requirements.requirement import Level, Requirement, Source
 from fixtures.clients.transport import SOCKETS, Transport
 from fixtures.targets.target import Capability, Node, TargetError
+from linearizability.finding import Finding
 
 
 @dataclass

@@ -10,20 +10,28 @@ import threading
 
 import pytest
 
-from conformance.check_context import Finding
-from conformance.engine import NOT_APPLICABLE, reproduce_command, run_requirements, seed_of
+from conformance.engine import reproduce_command, run_requirements, seed_of
 from conformance.events import RequirementJudged, RequirementStarted, RunEnded, RunStarted, ScriptRan, TargetStarted
 from conformance.expectations import ExpectedViolation
 from conformance.profiles import Profile
 from conformance.registry import select
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import Capability, Node, TargetError
+from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 from tests.conformance.fakes import FakeTarget, finds, requirement
 
 PROFILE = Profile("ci", scripts_max=3, shrink_seconds=1)
 OK = Finding(Verdict.OK, scripts=3)
-VIOLATION = Finding(Verdict.VIOLATION, "it was 1, not 2", 2, "2", "1", "print('again')\n", '{"trial": 1}\n')
+VIOLATION = Finding(
+    Verdict.VIOLATION,
+    "it was 1, not 2",
+    scripts=2,
+    expected="2",
+    actual="1",
+    program="print('again')\n",
+    trial='{"trial": 1}\n',
+)
 
 
 def run(requirements, tmp_path, targets=None, **options):
@@ -32,7 +40,7 @@ def run(requirements, tmp_path, targets=None, **options):
 
 
 def judged(events):
-    return [event for event in events if isinstance(event, RequirementJudged)]
+    return [event.finding for event in events if isinstance(event, RequirementJudged)]
 
 
 def test_events_tell_the_run_from_start_to_end(tmp_path):
@@ -71,7 +79,12 @@ def test_a_violation_is_saved_with_all_that_shows_it_again(tmp_path):
     failure = tmp_path / "failures" / "1"
     assert event.failure_dir == str(failure)
     assert event.reproduce == "kafkatrial run --target fake:4.3.1 --nodes 0 --seed 7 area/words"
-    assert json.loads((failure / "finding.json").read_text())["actual"] == "1"
+    document = json.loads((failure / "finding.json").read_text())
+    assert document["actual"] == "1"
+    assert list(document) == [
+        "event", "requirement", "level", "target", "verdict", "expected_violation", "reason", "scripts", "seconds",
+        "expected", "actual", "program", "flaky", "judgement", "differences", "reproduce", "failure_dir",
+    ]  # fmt: skip
     readme = (failure / "README.md").read_text()
     assert event.reproduce in readme
     assert "kafkatrial replay trial.json" in readme
@@ -113,7 +126,7 @@ def test_what_does_not_apply_is_not_run(fields, reason, tmp_path):
         raise AssertionError("ran")
 
     (event,) = judged(run([requirement(check, **fields)], tmp_path, [FakeTarget(nodes=())]))
-    assert (event.verdict, event.reason) == (NOT_APPLICABLE, reason)
+    assert (event.verdict, event.reason) == (Verdict.NOT_APPLICABLE, reason)
 
 
 @pytest.mark.parametrize("fields", [{"since": "4.3.1"}, {"until": "4.3"}, {"until": "4.3.1"}, {"since": "3.10"}])
@@ -151,9 +164,9 @@ def test_an_expected_violation_that_does_not_happen_is_said(tmp_path):
 
 
 def test_what_is_not_offered_is_not_applicable(tmp_path):
-    finding = Finding(Verdict.UNKNOWN, "does not offer DeleteRecords", applicable=False)
+    finding = Finding(Verdict.NOT_APPLICABLE, "does not offer DeleteRecords")
     (event,) = judged(run([requirement(finds(finding))], tmp_path))
-    assert (event.verdict, event.reason) == (NOT_APPLICABLE, "does not offer DeleteRecords")
+    assert (event.verdict, event.reason) == (Verdict.NOT_APPLICABLE, "does not offer DeleteRecords")
 
 
 def test_a_target_that_does_not_start_stops_all_and_raises(tmp_path):

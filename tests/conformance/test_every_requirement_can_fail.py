@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance.check_context import CheckContext, Finding
+from conformance.check_context import CheckContext
 from conformance.concurrent import requirements as concurrent_requirements
 from conformance.engine import seed_of
 from conformance.registry import REQUIREMENTS
 from conformance.requirements.requirement import Requirement
 from conformance.sequential import session
+from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 from tests.conformance.liar import Liar
 from tests.conformance.lies import LIES

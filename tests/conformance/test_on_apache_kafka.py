@@ -39,7 +39,7 @@ def assert_alike(requirements, tmp_path):
     ]
     few = Profile("few", scripts_max=3, shrink_seconds=5.0)
     events = list(run_requirements(targets, requirements, seed=4, profile=few, run_dir=tmp_path / "run"))
-    judged = [event for event in events if isinstance(event, RequirementJudged)]
+    judged = [event.finding for event in events if isinstance(event, RequirementJudged)]
     assert isinstance(events[-1], RunEnded)
     assert [(e.requirement, e.target, e.reason) for e in judged if e.verdict != "ok"] == []
     assert len(judged) == 2 * len(requirements)

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import pytest
 
 from conformance.events import (
-    Difference,
     RequirementJudged,
     RunEnded,
     RunStarted,
@@ -14,14 +13,16 @@ from conformance.events import (
 )
 from kafkatrial.collector import Collector, exit_code_of_results
 from kafkatrial.exit_codes import ExitCode
-from reports.results import Standing
+from linearizability.finding import Difference, Finding, Standing
+from linearizability.judgement import Anomaly, Evidence, Judgement, Verdict
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def judged(verdict, **fields):
-    values = {"requirement": "a/b", "level": "MUST", "target": "t", "expected_violation": False, "reason": ""}
-    return RequirementJudged(**{**values, "scripts": 1, "seconds": 0.5, "verdict": verdict, **fields})
+    return RequirementJudged(
+        Finding(Verdict(verdict), requirement="a/b", level="MUST", target="t", scripts=1, **fields)
+    )
 
 
 def collect(*events):
@@ -38,25 +39,13 @@ def test_a_target_is_known_step_by_step():
     assert (started.nodes, started.ready_s, started.versions) == (3, 1.5, {"broker": "4.3.1"})
 
 
-def test_a_verdict_keeps_everything_but_its_level():
-    judgement = {
-        "verdict": "violation",
-        "operations": 5,
-        "records": 6,
-        "anomalies": [
-            {
-                "name": "lost-write",
-                "verdict": "violation",
-                "count": 2,
-                "evidence": [{"op_ids": [1], "topic": "t", "partition": 0, "offset": 1, "value": 2, "text": "gone"}],
-            }
-        ],
-    }
+def test_a_finding_is_kept_whole():
+    evidence = Evidence((1,), "t", 0, 1, 2, "gone")
+    judgement = Judgement(5, 6, (Anomaly("lost-write", Verdict.VIOLATION, 2, (evidence,)),))
     difference = Difference("u", "semantic", 1, "x", "y")
-    (outcome,) = collect(judged("violation", judgement=judgement, differences=(difference,), program="p")).outcomes
-    assert outcome.standing is Standing.VIOLATION
-    assert outcome.judgement.anomalies[0].evidence[0].text == "gone"
-    assert (outcome.differences[0].other_target, outcome.program) == ("u", "p")
+    event = judged("violation", judgement=judgement, differences=(difference,), program="p")
+    assert collect(event).outcomes == (event.finding,)
+    assert event.finding.standing is Standing.VIOLATION
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from conformance.events import (
-    Difference,
     RequirementJudged,
     RequirementStarted,
     RunEnded,
@@ -30,6 +29,7 @@ from kafkatrial import commands
 from kafkatrial.__main__ import exit_code
 from kafkatrial.app import run_command
 from kafkatrial.commands.broker import run_broker
+from linearizability.finding import Difference, Finding
 from linearizability.judgement import Anomaly, Evidence, Judgement, Verdict
 from reports.results import read_results
 
@@ -58,8 +58,8 @@ class ScriptedTarget:
 
 
 def judged(requirement, target, verdict, **fields):
-    values = {"expected_violation": False, "reason": "", "scripts": 15, "seconds": 0.5, **fields}
-    return RequirementJudged(requirement=requirement, level="MUST", target=target, verdict=verdict, **values)
+    values = {"requirement": requirement, "level": "MUST", "target": target, "scripts": 15, "seconds": 0.5, **fields}
+    return RequirementJudged(Finding(Verdict(verdict), **values))
 
 
 def events_of(targets, requirements, seed, run_dir, verdicts):
@@ -128,21 +128,8 @@ def test_run_ok(command):
 
 
 def test_run_with_everything(command, verdicts):
-    lost = {
-        "verdict": "violation",
-        "operations": 300,
-        "records": 2400,
-        "anomalies": [
-            {
-                "name": "lost-write",
-                "verdict": "violation",
-                "count": 12,
-                "evidence": [
-                    {"op_ids": [4], "topic": "orders", "partition": 0, "offset": 40, "value": 1, "text": "gone"}
-                ],
-            }
-        ],
-    }
+    evidence = Evidence((4,), "orders", 0, 40, 1, "gone")
+    lost = Judgement(300, 2400, (Anomaly("lost-write", Verdict.VIOLATION, 12, (evidence,)),))
     verdicts["produce/first", "a"] = judged(
         "produce/first",
         "a",
@@ -220,7 +207,7 @@ def test_an_unforeseen_error_is_one_line_and_a_file(command, verdicts):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_keeps_the_verdicts_so_far(command, verdicts, monkeypatch, number):
-    def interrupt(event, outcome):
+    def interrupt():
         os.kill(os.getpid(), number)
 
     monkeypatch.setattr("kafkatrial.running.progress_for", lambda console: Interrupting(interrupt))
@@ -238,9 +225,9 @@ class Interrupting:
     def __init__(self, interrupt):
         self._interrupt = interrupt
 
-    def handle(self, event, outcome):
-        if outcome is not None:
-            self._interrupt(event, outcome)
+    def handle(self, event):
+        if isinstance(event, RequirementJudged):
+            self._interrupt()
 
     def __enter__(self):
         return self

@@ -11,8 +11,10 @@ from kafkatrial.__main__ import exit_code
 from kafkatrial.errors import UsageError
 from kafkatrial.pictures import picture_failures, picture_histories
 from linearizability.check import judge
+from linearizability.finding import Finding
+from linearizability.judgement import Verdict
 from reports.html import render_html, write_html
-from reports.results import JudgedHistory, Outcome, RequirementInfo, Results, TargetInfo
+from reports.results import RequirementInfo, Results, TargetInfo
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "histories"
 NAME = "produce/acks-all-survives"
@@ -24,17 +26,16 @@ def failed_run(run_dir, example="lost-write", kept_as="produce-acks-all-survives
     shutil.copytree(EXAMPLES / example, history)
     failure = run_dir / "failures" / "1"
     failure.mkdir(parents=True)
-    found = judge(history)
-    outcome = Outcome(
-        NAME,
-        "apache-kafka:4.3.1",
-        "violation",
-        judgement=JudgedHistory(found.verdict, found.operations, found.records, found.anomalies),
+    finding = Finding(
+        Verdict.VIOLATION,
+        requirement=NAME,
+        target="apache-kafka:4.3.1",
+        judgement=judge(history),
         failure_dir=f"elsewhere/{failure}",
     )
     requirement = RequirementInfo(NAME, "MUST", "What acks=all acknowledged is read.", ())
     target = TargetInfo("apache-kafka:4.3.1", 3, {}, 1.0)
-    return Results("0", "2026-01-02T03:04:05+00:00", 1, "ci", (target,), (requirement,), (outcome,))
+    return Results("0", "2026-01-02T03:04:05+00:00", 1, "ci", (target,), (requirement,), (finding,))
 
 
 @pytest.mark.parametrize("kept_as", ["produce-acks-all-survives", "another-of-its-family"])

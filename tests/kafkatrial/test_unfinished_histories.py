@@ -11,6 +11,7 @@ import pytest
 from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode
 from linearizability.check import judge, judge_history
+from linearizability.finding import Finding
 from linearizability.history.reader import open_history
 from linearizability.history.run import RunInfo
 from linearizability.judgement import Verdict
@@ -18,7 +19,7 @@ from linearizability.shards.engine import judge_in_shards
 from linearizability.shards.running import run_here
 from reports.html import render_html
 from reports.junit import write_junit
-from reports.results import Outcome, RequirementInfo, Results, TargetInfo, write_results
+from reports.results import RequirementInfo, Results, TargetInfo, write_results
 from reports.terminal import as_text, render_results
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "histories"
@@ -32,7 +33,7 @@ def example(path, name="clean", **run):
 
 def results_of(judged, planned, *, complete=False):
     requirements = tuple(RequirementInfo(f"area/requirement-{number}", "MUST") for number in range(planned))
-    outcomes = tuple(Outcome(one.id, "reference", "ok") for one in requirements[:judged])
+    outcomes = tuple(Finding(Verdict.OK, requirement=one.id, target="reference") for one in requirements[:judged])
     targets = (TargetInfo("reference"),)
     return Results("1", "2026-01-01T00:00:00+00:00", 7, "quick", targets, requirements, outcomes, complete=complete)
 

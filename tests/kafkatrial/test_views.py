@@ -16,13 +16,14 @@ from conformance.events import (
 from fixtures.targets.probe import BrokerFacts
 from fixtures.targets.target import Node
 from kafkatrial import target_tables
-from kafkatrial.collector import outcome_of
 from kafkatrial.installing import shown
 from kafkatrial.progress import LiveProgress, PlainProgress, progress_for
 from kafkatrial.target_tables import render_kinds, render_probe
+from linearizability.finding import Finding
+from linearizability.judgement import Verdict
 from reports.terminal import as_text
 
-JUDGED = RequirementJudged("a/b", "MUST", "t", "unknown", False, "nothing was read", 3, 0.5)
+JUDGED = RequirementJudged(Finding(Verdict.UNKNOWN, "nothing was read", requirement="a/b", target="t"))
 EVENTS = (
     RunStarted("the-run", 7, "ci", ("t", "u"), ("a/b", "a/c")),
     TargetStarting("t", 3),
@@ -39,7 +40,7 @@ def test_a_log_has_a_line_per_event_that_matters():
     with progress_for(console) as progress:
         assert isinstance(progress, PlainProgress)
         for event in EVENTS:
-            progress.handle(event, outcome_of(event) if event is JUDGED else None)
+            progress.handle(event)
     assert console.file.getvalue().splitlines() == [
         "seed 7, profile ci, 2 requirements on t, u",
         "run the-run",
@@ -54,14 +55,14 @@ def test_a_terminal_has_a_live_line():
     progress = progress_for(console)
     assert isinstance(progress, LiveProgress)
     for event in EVENTS[:-1]:
-        progress.handle(event, None)
+        progress.handle(event)
     assert as_text(progress).split("[1/2]")[1].split() == ["a/b", "t", "3/15", "u", "2/15", "0:00"]
 
 
 def test_no_color_is_honoured(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     console = Console(file=io.StringIO(), width=80, force_terminal=True)
-    LiveProgress(console).handle(JUDGED, outcome_of(JUDGED))
+    LiveProgress(console).handle(JUDGED)
     assert "\x1b[3" not in console.file.getvalue()
     assert "? unknown" in console.file.getvalue()
 

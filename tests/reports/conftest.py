@@ -1,12 +1,12 @@
 """One run with everything in it that a report can show."""
 
+from typing import Any
+
 import pytest
 
-from linearizability.judgement import Anomaly, Evidence, Verdict
+from linearizability.finding import Difference, Finding
+from linearizability.judgement import Anomaly, Evidence, Judgement, Verdict
 from reports.results import (
-    DifferenceFound,
-    JudgedHistory,
-    Outcome,
     RequirementInfo,
     Results,
     Source,
@@ -42,6 +42,10 @@ UNSEEN = Anomaly("unseen", Verdict.UNKNOWN, 1, (Evidence((9,), "orders", 1, None
 PERMITTED = Anomaly("duplicate", Verdict.PERMITTED, 1, ())
 
 
+def found(requirement: str, target: str, verdict: Verdict, reason: str = "", **fields: Any) -> Finding:
+    return Finding(verdict, reason, requirement=requirement, target=target, **fields)
+
+
 def sample_results() -> Results:
     requirements = (
         RequirementInfo("produce/offsets-are-dense", "MUST", "Each record takes exactly one offset.", (KIP_98,)),
@@ -58,22 +62,22 @@ def sample_results() -> Results:
         TargetInfo("apache-kafka:4.3.1", 3, {"broker": "4.3.1", "java": "17.0.15"}, 9.31),
     )
     reference, kafka = (target.name for target in targets)
-    violation = Outcome(
+    violation = found(
         "produce/acks-all-survives",
         reference,
-        "violation",
+        Verdict.VIOLATION,
         reason="12 acknowledged records were lost",
         scripts=15,
         seconds=2.5,
         expected="every acknowledged record is read",
         actual="offsets 40 to 51 of orders-0 are gone",
         program=PROGRAM,
-        judgement=JudgedHistory(Verdict.VIOLATION, 300, 2400, (LOST, UNSEEN, PERMITTED)),
-        differences=(DifferenceFound(kafka, "semantic", 2, "base_offset=3", "base_offset=4"),),
+        judgement=Judgement(300, 2400, (LOST, UNSEEN, PERMITTED)),
+        differences=(Difference(kafka, "semantic", 2, "base_offset=3", "base_offset=4"),),
         reproduce="kafkatrial run --target reference --nodes 1 --seed 42 produce/acks-all-survives",
         failure_dir="RUN/failures/1",
     )
-    mirrored = (DifferenceFound(reference, "semantic", 2, "base_offset=4", "base_offset=3"),)
+    mirrored = (Difference(reference, "semantic", 2, "base_offset=4", "base_offset=3"),)
     return Results(
         kafkatrial="0.1.0",
         started_at="2026-01-02T03:04:05+00:00",
@@ -82,20 +86,29 @@ def sample_results() -> Results:
         targets=targets,
         requirements=requirements,
         outcomes=(
-            Outcome("produce/offsets-are-dense", reference, "ok", scripts=15, seconds=0.5),
-            Outcome("produce/offsets-are-dense", kafka, "ok", expected_violation=True, reason="take it out"),
+            found("produce/offsets-are-dense", reference, Verdict.OK, scripts=15, seconds=0.5),
+            found("produce/offsets-are-dense", kafka, Verdict.OK, expected_violation=True, reason="take it out"),
             violation,
-            Outcome("produce/acks-all-survives", kafka, "ok", scripts=15, seconds=3.0, differences=mirrored),
-            Outcome(
-                "produce/invalid-records-are-named", reference, "violation", expected_violation=True, reason="not yet"
+            found("produce/acks-all-survives", kafka, Verdict.OK, scripts=15, seconds=3.0, differences=mirrored),
+            found(
+                "produce/invalid-records-are-named",
+                reference,
+                Verdict.VIOLATION,
+                expected_violation=True,
+                reason="not yet",
             ),
-            Outcome(
-                "produce/invalid-records-are-named", kafka, "violation", flaky=True, reason="seen once", actual="\x00"
+            found(
+                "produce/invalid-records-are-named",
+                kafka,
+                Verdict.VIOLATION,
+                flaky=True,
+                reason="seen once",
+                actual="\x00",
             ),
-            Outcome("fetch/size-limits-are-soft", reference, "unknown", reason="nothing was read"),
-            Outcome("fetch/size-limits-are-soft", kafka, "ok", scripts=15, seconds=1.25),
-            Outcome("fetch/isr-heals", reference, "not-applicable", reason="needs replication"),
-            Outcome("fetch/isr-heals", kafka, "ok", scripts=1, seconds=12.0),
+            found("fetch/size-limits-are-soft", reference, Verdict.UNKNOWN, "nothing was read"),
+            found("fetch/size-limits-are-soft", kafka, Verdict.OK, scripts=15, seconds=1.25),
+            found("fetch/isr-heals", reference, Verdict.NOT_APPLICABLE, "needs replication"),
+            found("fetch/isr-heals", kafka, Verdict.OK, scripts=1, seconds=12.0),
         ),
         complete=True,
         seconds=31.75,

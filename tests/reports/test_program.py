@@ -13,9 +13,9 @@ from conformance.concurrent.script import ConcurrentScript, OneShotProducer, Sen
 from conformance.sequential.program import program
 from conformance.sequential.steps import Batch, CreateTopic, Fetch, Flaw, Produce, Record, Script
 from kafkatrial.console import show
+from linearizability.finding import Standing
 from reports.junit import write_junit
 from reports.program import render_command, render_program
-from reports.results import Standing
 from reports.terminal import as_text, render_finding
 
 STEPS = Script((CreateTopic(), *(Fetch(offset) for offset in range(30)),

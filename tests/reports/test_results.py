@@ -1,18 +1,27 @@
 """results.json: written, read again, refused when it is not one."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.results import Outcome, ResultsError, Standing, read_results, write_results
+from linearizability.finding import Finding, Standing
+from linearizability.judgement import Verdict
+from reports.results import ResultsError, read_results, write_results
+
+GOLDEN = Path(__file__).parent / "golden"
 
 
 def test_what_is_written_is_read_again(results, tmp_path):
     write_results(results, tmp_path)
     assert read_results(tmp_path) == results
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_format_1_stays_the_same_to_the_byte(results, tmp_path):
+    assert write_results(results, tmp_path).read_bytes() == (GOLDEN / "results.json").read_bytes()
 
 
 def test_the_format_is_the_public_one(results, tmp_path):
@@ -37,7 +46,8 @@ def test_the_format_is_the_public_one(results, tmp_path):
     [
         ({"format": 2}, "format: Input should be 1"),
         ({"seed": "many"}, "seed: Input should be a valid integer"),
-        ({"outcomes": [{"verdict": "fine"}]}, "outcomes.0.requirement: Field required"),
+        ({"outcomes": [{"verdict": "fine"}]}, "outcomes.0.verdict: Input should be 'ok'"),
+        ({"outcomes": [{"verdict": "ok", "target": "t"}]}, "outcomes: Value error, a requirement, a target and"),
     ],
 )
 def test_another_format_is_refused_in_one_line(results, tmp_path, change, line):
@@ -57,12 +67,12 @@ def test_damaged_and_missing_files_are_refused(tmp_path):
         read_results(tmp_path)
 
 
-VERDICTS = st.sampled_from(["ok", "violation", "unknown", "not-applicable"])
+VERDICTS = st.sampled_from([verdict for verdict in Verdict if verdict is not Verdict.PERMITTED])
 
 
 @given(VERDICTS, st.booleans())
 def test_only_ok_and_an_expected_violation_stand_well(verdict, expected):
-    standing = Outcome("a/b", "t", verdict, expected).standing
+    standing = Finding(verdict, expected_violation=expected).standing
     assert (standing in {Standing.OK, Standing.EXPECTED}) == (
         (verdict, expected) in {("ok", False), ("violation", True)}
     )

@@ -120,5 +120,5 @@ def test_a_defect_is_detected(tmp_path, requirement, owner, attribute, replaceme
         events = run_requirements(
             [Simulation()], select([requirement], Level.MAY), seed=1, profile=PROFILE, run_dir=tmp_path
         )
-        (judged,) = [event for event in events if isinstance(event, RequirementJudged)]
+        (judged,) = [event.finding for event in events if isinstance(event, RequirementJudged)]
     assert judged.verdict == Verdict.VIOLATION, judged.reason

@@ -35,7 +35,7 @@ def judged(run_dir, *names, profile=SHORT):
     """Verdicts by requirement; of all where none is named."""
     chosen = [requirement for requirement in REQUIREMENTS if not names or requirement.id in names]
     events = run_requirements([parse_target("simulation")], chosen, seed=6, profile=profile, run_dir=run_dir)
-    return {event.requirement: event for event in events if isinstance(event, RequirementJudged)}
+    return {event.finding.requirement: event.finding for event in events if isinstance(event, RequirementJudged)}
 
 
 SAMPLE = 40

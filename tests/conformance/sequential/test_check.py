@@ -176,7 +176,7 @@ def test_an_api_that_is_not_offered_is_not_applicable(broker):
 
     with Liar(broker, without_fetch) as liar:
         finding = check(READ_BACK, [liar])[liar.name]
-    assert not finding.applicable
+    assert finding.verdict is Verdict.NOT_APPLICABLE
     assert "does not offer Fetch" in finding.reason
 
 

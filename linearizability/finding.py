@@ -1,0 +1,87 @@
+"""Finding: the verdict on one requirement for one target, with its cause, its shortest trial and its evidence.
+
+A check creates it, the engine of a run completes it, and every report shows it: terminal, JUnit, HTML, results.json.
+"""
+
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from linearizability.judgement import Judgement, Verdict
+
+_ONLY_IN_A_SAVED_FAILURE: Final = frozenset({"trial", "beside"})
+
+
+class Standing(StrEnum):
+    """How a finding counts in its run: the verdict, weighed with the expectations file."""
+
+    OK = "ok"
+    VIOLATION = "violation"
+    EXPECTED = "expected violation"
+    """A violation that the expectations file names."""
+    FIXED = "unexpectedly ok"
+    """A violation was expected and did not happen. A failure, so that the stale expectation is removed."""
+    UNKNOWN = "unknown"
+    NOT_APPLICABLE = "not applicable"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One script, two targets, and their different responses to one step."""
+
+    other_target: str
+    severity: str
+    """wire-cosmetic, error-code or semantic."""
+    step: int
+    here: str
+    there: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The verdict and its reasons. A field that is empty was not found or does not apply.
+
+    A check sets the fields from `reason` on; the engine adds the requirement, the target and the reproduction.
+    """
+
+    requirement: str = ""
+    level: str = ""
+    target: str = ""
+    verdict: Verdict = field(kw_only=False)
+    expected_violation: bool = False
+    """Whether the expectations file names this violation."""
+    reason: str = field(default="", kw_only=False)
+    """One line: the cause of a violation, why the verdict is unknown, or what the target lacks."""
+    scripts: int = 0
+    seconds: float = 0.0
+    expected: str = ""
+    actual: str = ""
+    program: str = ""
+    """The shrunk script as a runnable Python program."""
+    flaky: bool = False
+    """The violation did not recur when the script ran again."""
+    judgement: Judgement | None = None
+    """The judgement of the history, for a requirement that is judged by one."""
+    differences: tuple[Difference, ...] = ()
+    reproduce: str = ""
+    """The command line that shows the violation again."""
+    failure_dir: str = ""
+    trial: str = ""
+    """The document of the script as a saved trial (`conformance.trial_document`), for a script that can be replayed."""
+    beside: str = ""
+    """The target whose responses decided, if the requirement alone did not: both are needed to reproduce it."""
+
+    @property
+    def standing(self) -> Standing:
+        """The verdict, weighed with the expectation."""
+        if self.verdict is Verdict.VIOLATION:
+            return Standing.EXPECTED if self.expected_violation else Standing.VIOLATION
+        if self.verdict is Verdict.OK:
+            return Standing.FIXED if self.expected_violation else Standing.OK
+        return Standing.UNKNOWN if self.verdict is Verdict.UNKNOWN else Standing.NOT_APPLICABLE
+
+    def as_json(self) -> dict[str, object]:
+        """Return the JSON object of `finding.json` and of the events of a run."""
+        judgement = None if self.judgement is None else self.judgement.as_json()
+        document = asdict(replace(self, judgement=None)) | {"judgement": judgement}
+        return {name: value for name, value in document.items() if name not in _ONLY_IN_A_SAVED_FAILURE}
