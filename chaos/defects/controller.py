@@ -38,7 +38,7 @@ def stay_active_when_deposed(self: Node, now: Now) -> None:
     self._epoch_start_offset = None
 
 
-@_seeds(allocate_producer_ids, "next_block", "ids-unique", "duplicate", "lost-write", "answer-of-controller")
+@_seeds(allocate_producer_ids, "next_block", "ids-unique", "duplicate", "lost-write", "controller-response")
 def give_one_block_to_everybody(image: MetadataImage, broker_id: int) -> tuple[range, ProducerIdsRecord]:
     """Every broker is given the same block of producer ids: how far they are given is not written down.
 
@@ -50,7 +50,7 @@ def give_one_block_to_everybody(image: MetadataImage, broker_id: int) -> tuple[r
     )
 
 
-@_seeds(_Racks, "place", "leader-in-isr", "not-converged", "exception", "answer-of-controller", source="KAFKA-1653")
+@_seeds(_Racks, "place", "leader-in-isr", "not-converged", "exception", "controller-response", source="KAFKA-1653")
 def place_the_leader_twice(self: _Racks, replication_factor: int) -> tuple[int, ...]:
     """The broker that is to lead a new partition gets its last replica, too.
 

@@ -59,7 +59,7 @@ def elect_without_looking_at_the_isr(
     "leader-in-isr",
     "clean-election",
     "lost-write",
-    "answer-of-controller",
+    "controller-response",
     source="KIP-460",
 )
 def prefer_a_replica_that_lags(
@@ -77,7 +77,7 @@ def prefer_a_replica_that_lags(
     return _elect(partition, target, election, is_acceptable)
 
 
-@_seeds(image, "changed", "partition-epochs-grow", "one-leader-per-epoch", "two-leaders", "exception", "record-says")
+@_seeds(image, "changed", "partition-epochs-grow", "one-leader-per-epoch", "two-leaders", "exception", "record-effect")
 def lead_in_the_same_epoch(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
     """A change of leader does not begin a new leader epoch.
 

@@ -78,7 +78,7 @@ def count_a_shrink_before_it_is_agreed(self: IsrState, replicas: frozenset[int])
     return IsrState(IsrPhase.PENDING_SHRINK, pending.isr, pending.proposed, pending.proposed)
 
 
-@_seeds(Partition, "is_under_min_isr", "answer-of-isr", "unavailable")
+@_seeds(Partition, "is_under_min_isr", "isr-response", "unavailable")
 def demand_one_replica_too_many(self: Partition) -> bool:
     """An ISR of exactly `min.insync.replicas` is found too small.
 
@@ -88,7 +88,7 @@ def demand_one_replica_too_many(self: Partition) -> bool:
     return len(self.isr.isr) < self._effective_min_isr + has_spare
 
 
-@_seeds(proposals_of_leaders, "_check_eligible", "fenced-in-isr", "answer-of-controller", source="KIP-841, KAFKA-13916")
+@_seeds(proposals_of_leaders, "_check_eligible", "fenced-in-isr", "controller-response", source="KIP-841, KAFKA-13916")
 def let_a_fenced_broker_into_the_isr(proposal: Proposal, image: MetadataImage) -> ErrorCode | None:
     """The controller takes a proposed ISR without looking whether its members are alive.
 

@@ -75,7 +75,7 @@ def cut_off_whole_segments_only(self: PartitionLog, offset: int, now_ms: int) ->
     "watermark-on-isr",
     "log-matching",
     "lost-write",
-    "answer-of-quorum",
+    "quorum-response",
 )
 def answer_the_start_of_an_epoch(self: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
     """Asked where an older epoch ended, a log says where it began.

@@ -99,7 +99,7 @@ def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: C
     "one-leader-per-epoch",
     "phantom-read",
     "metadata/topic-id-names-one-creation",
-    "record-says",
+    "record-effect",
     source="KIP-516, KAFKA-12257",
 )
 def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataRecord) -> None:
@@ -113,7 +113,7 @@ def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataReco
         self.topics_by_id[removed.topic_id] = TopicImage(removed.name, removed.topic_id, removed.partitions)
 
 
-@_seeds(Replicas, "_open", "watermark-on-min-isr", "lost-write", "settings-follow")
+@_seeds(Replicas, "_open", "watermark-on-min-isr", "lost-write", "configs-applied")
 def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, now: Now) -> Partition:
     """A replica that is opened has the broker's default for `min.insync.replicas`, not the topic's.
 

@@ -153,7 +153,7 @@ def delete_above_the_high_watermark(partition: Partition, before_offset: int) ->
     "commit-lost",
     "unavailable",
     "groups/only-the-coordinator-serves",
-    "answer-of-metadata",
+    "metadata-response",
 )
 def name_the_first_replica_as_coordinator(broker: Any, brokers: Any, group: str) -> Any:
     """FindCoordinator returns the first replica of the group's partition, not the leader.
@@ -170,7 +170,7 @@ def name_the_first_replica_as_coordinator(broker: Any, brokers: Any, group: str)
     "not-converged",
     "unavailable",
     "leadership/preferred-leader-is-elected",
-    "answer-of-metadata",
+    "metadata-response",
 )
 def name_the_first_replica_as_leader(request: Request, view: ClusterView, record: Any) -> Any:
     """Metadata names the first replica as the leader if the leader is another one.
@@ -184,7 +184,7 @@ def name_the_first_replica_as_leader(request: Request, view: ClusterView, record
     return replace(answer, leader_id=preferred)
 
 
-@_seeds(list_offsets, "_find", "answer-of-end", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
+@_seeds(list_offsets, "_find", "offset-response", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
 def tell_the_log_end(request: Request, partition: Partition, asked: Any, found: Any) -> Any:
     """ListOffsets tells consumers the log's end, not the high watermark.
 

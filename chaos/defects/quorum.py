@@ -75,7 +75,7 @@ def vote_without_comparing_logs(self: QuorumLog, other: OffsetAndEpoch) -> bool:
     return True
 
 
-@_seeds(QuorumState, "can_grant_vote", "quorum-one-leader", "exception", "answer-of-quorum")
+@_seeds(QuorumState, "can_grant_vote", "quorum-one-leader", "exception", "quorum-response")
 def vote_twice(self: QuorumState, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
     """A voter that has voted in this epoch votes again for whoever asks.
 
@@ -120,7 +120,7 @@ def stand_again_after_a_restart(self: QuorumState, election: ElectionState, now:
     return state
 
 
-@_seeds(QuorumLog, "divergence_of", "quorum-log-matching", "exception", "answer-of-quorum")
+@_seeds(QuorumLog, "divergence_of", "quorum-log-matching", "exception", "quorum-response")
 def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) -> OffsetAndEpoch | None:
     """The leader of the quorum does not hold a voter's last epoch against its own log.
 

@@ -53,7 +53,7 @@ def see_no_divergence(partition: Partition, asked: Any) -> tuple[int, int] | Non
     return None
 
 
-@_seeds(requests, "_fetch_partition", "log-matching", "not-converged", "honest-request", source="KAFKA-15510")
+@_seeds(requests, "_fetch_partition", "log-matching", "not-converged", "request-matches-state", source="KAFKA-15510")
 def fetch_with_the_leaders_epoch(state: FetchState, offset: int, max_bytes: int) -> Any:
     """A follower says the leader's epoch for that of its last record.
 

@@ -31,7 +31,7 @@ from fixtures.faults import Node
 _LOOK_S: Final = 0.02
 _READ_BACK_MS: Final = 60_000
 _AGAIN_MS: Final = 100
-_NAMES: Final = {WrongAnswerError: "wrong-answer", MalformedAnswerError: "malformed-answer"}
+_NAMES: Final = {WrongAnswerError: "wrong-response", MalformedAnswerError: "malformed-response"}
 
 
 class SteppingClients:

@@ -51,7 +51,7 @@ from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.coverage import Coverage
 from reference_broker.simulation.invariants import Invariants, InvariantViolation, converged
-from reference_broker.simulation.invariants.housekeeping import PERIOD_MAX_MS, undone
+from reference_broker.simulation.invariants.periodic_work import PERIOD_MAX_MS, pending_work
 from reference_broker.simulation.trace import Trace
 from reference_broker.simulation.wire_check import WireCheck, WireError
 
@@ -190,9 +190,9 @@ class _Run:
         except WireError as error:
             return self._violation("malformed-message", str(error))
         except MalformedAnswerError as error:
-            return self._violation("malformed-answer", str(error))
+            return self._violation("malformed-response", str(error))
         except WrongAnswerError as error:
-            return self._violation("wrong-answer", str(error))
+            return self._violation("wrong-response", str(error))
         except Exception as error:  # noqa: BLE001 - whatever the core raises is what this looks for
             return self._violation("exception", _described(error))
         return None
@@ -295,7 +295,7 @@ class _Run:
     def _rest(self) -> None:
         scheduler = self.cluster.scheduler
         end_ms = scheduler.now_ms + REST_MS
-        while (left := undone(self.cluster)) is not None:
+        while (left := pending_work(self.cluster)) is not None:
             if scheduler.now_ms >= end_ms:
                 raise _Failed("not-housekept", f"{REST_MS} ms of rest: {left}")
             scheduler.run(_REST_LOOK_MS)

@@ -1,4 +1,4 @@
-"""What a run has reached: a count of each state and transition that a campaign wants to see.
+"""Coverage of a run: a count of each state and transition that a campaign should reach.
 
 | name                                             | counted when                                                     |
 |--------------------------------------------------|------------------------------------------------------------------|
@@ -6,7 +6,7 @@
 | `quorum:ROLE`, `quorum:truncation`               | a node becomes leader, candidate, …; its log is truncated        |
 | `snapshot:taken`, `snapshot:installed`           | of the metadata                                                  |
 | `controller:active`, `controller:failover`       | a controller becomes active; another one than before             |
-| `election:clean`, `:unclean`, `:preferred`       | a partition gets another leader                                  |
+| `election:clean`, `:unclean`, `:preferred`       | a partition has another leader                                   |
 | `partition:offline`, `isr:shrink`, `isr:expand`, | in the committed metadata                                        |
 | `reassignment:begun`, `:completed`               |                                                                  |
 | `broker:registered`, `:fenced`, `:unfenced`,     | likewise                                                         |
@@ -14,13 +14,13 @@
 | `log:truncated`, `:began-again`, `:rolled`,      | of a replica                                                     |
 | `:start-moved`, `:recovered`, `:opened-clean`,   |                                                                  |
 | `:lost-content`                                  |                                                                  |
-| `purgatory:expired`                              | a request that waited is answered because its time is over       |
-| `duplicate-answered`                             | a batch of an idempotent producer that is there already          |
-| `diverging-epoch-answered`                       | a leader tells a follower where their logs part                  |
-| `error:API:NAME`                                 | in answers to anybody: `error:fetch:FENCED_LEADER_EPOCH`         |
+| `purgatory:expired`                              | a delayed request completes at its timeout                       |
+| `duplicate-batch`                                | an idempotent producer sends a batch again                       |
+| `diverging-epoch`                                | a leader returns a diverging epoch to a follower                 |
+| `error:API:NAME`                                 | in any response: `error:fetch:FENCED_LEADER_EPOCH`               |
 
-What metadata change is counted once, by the first node that comes to it; what one node skips over, on its way from one
-state to a later one, is not seen.
+A change of the metadata is counted once, for the first node that applies it; states that this node skips are not
+counted.
 """
 
 from collections import Counter
@@ -59,33 +59,33 @@ STATES = (
     *("reassignment:begun", "reassignment:completed"),
     *("broker:registered", "broker:fenced", "broker:unfenced", "broker:shutting-down"),
     *("log:truncated", "log:began-again", "log:rolled", "log:start-moved", "log:recovered", "log:opened-clean"),
-    *("log:lost-content", "purgatory:expired", "duplicate-answered", "diverging-epoch-answered"),
+    *("log:lost-content", "purgatory:expired", "duplicate-batch", "diverging-epoch"),
     *("error:fetch:FENCED_LEADER_EPOCH", "error:fetch:UNKNOWN_LEADER_EPOCH", "error:fetch:OFFSET_OUT_OF_RANGE"),
     *("error:produce:NOT_LEADER_OR_FOLLOWER", "error:produce:NOT_ENOUGH_REPLICAS", "error:produce:REQUEST_TIMED_OUT"),
     *("error:produce:NOT_ENOUGH_REPLICAS_AFTER_APPEND", "error:produce:OUT_OF_ORDER_SEQUENCE_NUMBER"),
     *("error:alter_partition:INELIGIBLE_REPLICA", "error:alter_partition:INVALID_UPDATE_VERSION"),
     *("error:broker_heartbeat:NOT_CONTROLLER", "error:broker_heartbeat:STALE_BROKER_EPOCH"),
 )
-"""What a campaign wants to see reached, and of errors those that fence somebody off."""
+"""States that a campaign should reach, and errors that fence a broker, a client or a request."""
 
 _COUNTED: dict[type[Event], str] = {
     OperationExpired: "purgatory:expired",
-    DuplicateFound: "duplicate-answered",
+    DuplicateFound: "duplicate-batch",
     QuorumLogTruncated: "quorum:truncation",
     SnapshotGenerated: "snapshot:taken",
     SnapshotFetched: "snapshot:installed",
     LogTruncated: "log:truncated",
     LogFullyTruncated: "log:began-again",
 }
-"""Events of the core that are counted as they come."""
+"""Events of the core that are counted as they occur."""
 
 _ROLES: dict[Enum, str] = {role: f"quorum:{role.value.lower()}" for role in Role}
 
 
 class Coverage(Observer):
-    """Counts from now on.
+    """Counts of a cluster, from now on.
 
-    :param watch: of the invariants, if there are any: then each event is looked at once.
+    :param watch: of the invariants, if there are any, so that each event is checked once.
     """
 
     def __init__(self, cluster: SimulatedCluster, watch: Watch | None = None) -> None:
@@ -95,21 +95,21 @@ class Coverage(Observer):
         self._controller: int | None = None
         self._segments: dict[Replica, int] = {}
         watch = watch or Watch(cluster)
-        watch.observers.insert(0, self)  # ahead of those who end the run
-        watch.subscribe(ResponseSent, self._answered, first=True)
+        watch.observers.insert(0, self)  # before observers that end the run
+        watch.subscribe(ResponseSent, self._count_errors, first=True)
         watch.subscribe(QuorumStateChanged, self._state_changed, first=True)
         watch.subscribe(ControllerActivated, self._activated, first=True)
         for kind, name in _COUNTED.items():
             watch.subscribe(kind, self._count(name), first=True)
 
     def started(self, watched: Watched) -> None:
-        """A node has started."""
+        """Count the start of a node."""
         self.counts["node-started"] += 1
         self._roles.pop(watched.node_id, None)
         self._note_role(watched, watched.quorum.state.role)
         controller = None if watched.node is None else watched.node.controller
         if controller is not None and controller.is_active:
-            self._note_active(watched)  # an only voter is active before its events can be seen
+            self._note_active(watched)  # a single voter is active before its events are observed
 
     def _count(self, name: str) -> Callable[[Watched, object], None]:
         def count(_watched: Watched, _event: object) -> None:
@@ -117,12 +117,12 @@ class Coverage(Observer):
 
         return count
 
-    def _answered(self, _watched: Watched, event: ResponseSent) -> None:
+    def _count_errors(self, _watched: Watched, event: ResponseSent) -> None:
         for error in _errors(event.body, self.counts):
             self.counts[f"error:{api_key_map[event.request.api_key]}:{error.name.upper()}"] += 1
 
     def ended(self, watched: Watched) -> None:
-        """A node has ended."""
+        """Count the end of a node."""
         self.counts[f"node-ended:{watched.machine.ended_by}"] += 1
 
     def _state_changed(self, watched: Watched, event: QuorumStateChanged) -> None:
@@ -142,12 +142,12 @@ class Coverage(Observer):
         self._controller = watched.node_id
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """The first node that comes to an offset shows what has changed."""
+        """Count changes of the metadata, at the first node that applies them."""
         assert watched.node is not None
         self._metadata.advanced(watched.metadata_offset, watched.node.metadata.image)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """A log was opened, perhaps after a crash."""
+        """Count the opening of a log, possibly after a crash."""
         assert watched.node is not None
         assert replica.partition is not None
         self._segments[replica] = len(replica.partition.log.segments)
@@ -157,7 +157,7 @@ class Coverage(Observer):
             self.counts["log:lost-content"] += bool(log.removed)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """A replica has changed."""
+        """Count changes of a log."""
         assert replica.partition is not None
         self.counts["log:start-moved"] += before.start_offset < replica.start_offset <= before.end_offset
         segments = len(replica.partition.log.segments)
@@ -166,12 +166,12 @@ class Coverage(Observer):
         self._segments[replica] = segments
 
     def gone(self, watched: Watched, replica: Replica) -> None:
-        """A node does not have this replica any more."""
+        """Forget a deleted replica."""
         self._segments.pop(replica, None)
 
 
 class _MetadataCoverage:
-    """What the committed metadata go through."""
+    """Counts of changes of the committed metadata."""
 
     def __init__(self, counts: Counter[str]) -> None:
         self._counts = counts
@@ -180,7 +180,7 @@ class _MetadataCoverage:
         self._brokers: dict[int, RegisterBrokerRecord] = {}
 
     def advanced(self, offset: int, image: MetadataImage) -> None:
-        """A node is there now."""
+        """Count the changes up to an offset."""
         if offset <= self._offset:
             return
         self._offset = offset
@@ -221,12 +221,12 @@ def _election(before: PartitionRecord, now: PartitionRecord) -> str:
         return "partition:offline"
     if now.leader not in before.isr:
         return "election:unclean"
-    is_wish = before.leader in now.isr and now.leader == now.replicas[0]
-    return "election:preferred" if is_wish else "election:clean"
+    is_preferred = before.leader in now.isr and now.leader == now.replicas[0]
+    return "election:preferred" if is_preferred else "election:clean"
 
 
 def _errors(response: Any, counts: Counter[str]) -> Iterator[ErrorCode]:
-    """At the top of an answer, and for each partition."""
+    """Yield the errors of a response, at its top and for each partition."""
     top: ErrorCode = getattr(response, "error_code", ErrorCode.none)
     if top is not ErrorCode.none:
         yield top
@@ -237,4 +237,4 @@ def _errors(response: Any, counts: Counter[str]) -> Iterator[ErrorCode]:
                 yield error
             diverging = getattr(partition, "diverging_epoch", None)
             if diverging is not None and diverging.epoch >= 0:
-                counts["diverging-epoch-answered"] += 1
+                counts["diverging-epoch"] += 1

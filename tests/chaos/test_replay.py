@@ -147,7 +147,7 @@ def test_a_wrong_answer_of_a_started_cluster_is_a_violation(tmp_path, monkeypatc
     topics = (Topic(replication_factor=1),)
     trial = Trial(cluster=ClusterSettings(nodes=1), topics=topics, clients=(RequestClient((Produce(),)),))
     replayed = replay(SavedTrial(trial), "reference", tmp_path / "run")
-    assert replayed.violations == (("wrong-answer", "no broker may give it"),)
+    assert replayed.violations == (("wrong-response", "no broker may give it"),)
 
 
 def records_of(history, direction):

@@ -3,7 +3,7 @@
 The nodes of a simulated cluster send what is true, and no client can send a node's requests; so each run ends with some
 of these checks, by turns of its seed: requests of brokers and voters with a wrong id or epoch at the controllers'
 listener, and those of clients that no requirement can send (`of_clients`). Each has one row in a table, with the errors
-of Kafka's handlers. What a response without an error contains is checked by `answer-of-quorum` and the like.
+of Kafka's handlers. What a response without an error contains is checked by `quorum-response` and the like.
 """
 
 from collections.abc import Callable, Generator

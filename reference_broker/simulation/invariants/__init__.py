@@ -1,14 +1,14 @@
-"""What must hold in a simulated cluster after every event: the safety half of a judgement.
+"""Invariants of a simulated cluster, checked after every event: the safety half of a judgement.
 
-    invariants = Invariants(cluster)         # from here on `InvariantViolation` comes out of the scheduler's step
+    invariants = Invariants(cluster)         # from now on the scheduler's step raises `InvariantViolation`
     invariants.acknowledged("orders", 0, 17, crc=batch_crc)
     invariants.allow_loss(2)                 # node 2's disk was damaged
     ...
-    invariants.check_everything()            # once, at the end: what is too dear after each event
-    why_not = converged(cluster)             # the other half: liveness, within a bound of the caller's
+    invariants.check_everything()            # once, at the end: checks that take too long after each event
+    reason = converged(cluster)              # the other half: liveness, within a bound set by the caller
 
-`watch` finds what an event has changed, in the node that it touched alone; each module beside it judges one part of it,
-with a table of its invariants at its top.
+`watch` finds what an event has changed in its node; each other module checks one part of that, and lists its invariants
+in its docstring.
 """
 
 from uuid import UUID
@@ -23,23 +23,23 @@ from reference_broker.core.tracer import (
     ResponseSent,
 )
 from reference_broker.simulation.cluster import SimulatedCluster
-from reference_broker.simulation.invariants.answers import check_answer
+from reference_broker.simulation.invariants.applied_metadata import AppliedMetadataInvariants
 from reference_broker.simulation.invariants.committed import CommittedInvariants
+from reference_broker.simulation.invariants.controller_responses import check_controller_response
 from reference_broker.simulation.invariants.convergence import converged
-from reference_broker.simulation.invariants.decisions import check_decision
 from reference_broker.simulation.invariants.files import FilesInvariants
-from reference_broker.simulation.invariants.followed import FollowedInvariants
 from reference_broker.simulation.invariants.group_offsets import GroupOffsetInvariants
-from reference_broker.simulation.invariants.health import HealthInvariants, check_idle, check_patience
+from reference_broker.simulation.invariants.health import HealthInvariants, check_channel_timeout, check_idle
 from reference_broker.simulation.invariants.metadata import MetadataInvariants
-from reference_broker.simulation.invariants.metadata_answers import check_metadata_answer
+from reference_broker.simulation.invariants.metadata_responses import check_metadata_response
 from reference_broker.simulation.invariants.oracle import OracleInvariants, check_checkpoints, check_replica
 from reference_broker.simulation.invariants.partitions import PartitionInvariants
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
-from reference_broker.simulation.invariants.quorum_answers import check_quorum_answer
+from reference_broker.simulation.invariants.quorum_responses import check_quorum_response
 from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
 from reference_broker.simulation.invariants.reopening import ReopeningInvariants
 from reference_broker.simulation.invariants.requests import check_request
+from reference_broker.simulation.invariants.responses import check_response
 from reference_broker.simulation.invariants.retention import RetentionInvariants
 from reference_broker.simulation.invariants.rolling import RollingInvariants
 from reference_broker.simulation.invariants.stale_responses import check_stale_response
@@ -53,10 +53,10 @@ __all__ = ["InvariantViolation", "Invariants", "converged"]
 
 
 class Invariants:
-    """Watches a cluster from now on.
+    """All invariants of a cluster, from now on.
 
-    :ivar watch: what it learns of; others may observe it too.
-    :ivar is_void: the quorum itself was lost by disks that were wiped or damaged, and nothing is judged any more.
+    :ivar watch: reports changes to the invariants; other observers may subscribe too.
+    :ivar is_void: the quorum was lost by disks that were wiped or damaged, so that nothing is judged any more.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -70,14 +70,14 @@ class Invariants:
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
         committed, timeliness, waiting = CommittedInvariants(), TimelinessInvariants(cluster), WaitingInvariants()
         self.quorum.subscribe(self.watch)
-        for check in (check_answer, check_metadata_answer, check_quorum_answer):
+        for check in (check_response, check_metadata_response, check_quorum_response):
             self.watch.subscribe(ResponseSent, check)
         for observer in (committed, timeliness, waiting):
-            self.watch.subscribe(ResponseSent, observer.answered)
+            self.watch.subscribe(ResponseSent, observer.on_response)
         self.watch.subscribe(RequestSent, check_request)
-        self.watch.subscribe(RequestDecided, check_decision)
-        self.watch.subscribe(RequestDecided, committed.decided)
-        self.watch.subscribe(ChannelDisconnected, check_patience)
+        self.watch.subscribe(RequestDecided, check_controller_response)
+        self.watch.subscribe(RequestDecided, committed.on_decision)
+        self.watch.subscribe(ChannelDisconnected, check_channel_timeout)
         self.watch.subscribe(FetchResponseProcessed, check_stale_response)
         self.watch.subscribe(RecordsAppended, check_watermark_follows)
         self.watch.subscribe(HighWatermarkUpdated, check_min_isr)
@@ -87,7 +87,7 @@ class Invariants:
             self.partitions,
             HealthInvariants(),
             committed,
-            FollowedInvariants(),
+            AppliedMetadataInvariants(),
             FilesInvariants(),
             OracleInvariants(),
             RollingInvariants(),
@@ -100,7 +100,7 @@ class Invariants:
     def acknowledged(
         self, topic: str, partition: int, offset: int, *, epoch: int | None = None, crc: int | None = None
     ) -> None:
-        """A client was told, under acks=all, that the record at this offset is committed.
+        """Note that a producer with acks=all received the acknowledgement of the record at this offset.
 
         :param epoch: of the leader, where known.
         :param crc: of the batch, where known.
@@ -109,25 +109,25 @@ class Invariants:
             self.partitions.acknowledged((topic, partition), offset, epoch=epoch, crc=crc)
 
     def committed_group_offset(self, group: str, topic: str, partition: int, offset: int) -> None:
-        """A client was told that a group's offset is committed."""
+        """Note that a client received the response to its OffsetCommit."""
         if not self.is_void:
             self.groups.acknowledged(group, topic, partition, offset)
 
     def highest_log_start(self, topic_id: UUID, partition: int) -> int:
-        """The highest start that any replica of a partition has ever had."""
+        """Return the highest log start offset that any replica of a partition ever had."""
         ledger = self.partitions.ledgers.get((topic_id, partition))
         return 0 if ledger is None else ledger.highest_start
 
     def allow_loss(self, node_id: int) -> None:
-        """A node's disk may have lost content of topics; power cuts, and wipes of the whole disk, are seen anyway."""
+        """Permit the loss of a node's records. Power cuts, and wipes of the whole disk, are detected without this."""
         self.partitions.allow_loss(node_id)
 
     def allow_unclean_election(self, topic: str, partition: int) -> None:
-        """An administrator asks for one. Where a setting permits them, this need not be said."""
-        self.metadata.asked_for.add(f"{topic}-{partition}")
+        """Permit an unclean election that an administrator requests. Those that a setting permits need no call."""
+        self.metadata.permitted_unclean.add(f"{topic}-{partition}")
 
     def check_everything(self) -> None:
-        """Look at all that is not looked at after every event."""
+        """Check also what is not checked after every event."""
         self.watch.look_at_everything()
         if self.is_void:
             return
@@ -139,7 +139,7 @@ class Invariants:
         self.groups.check_everything()
 
     def check_idle(self) -> None:
-        """The same, and that nothing is left of what clients asked for, when they are gone and all is whole."""
+        """Check everything, and that no request is pending after the clients are gone and the cluster is healthy."""
         self.check_everything()
         for watched in self.watch.nodes.values():
             if watched.node is not None:
@@ -151,7 +151,7 @@ class Invariants:
         check_checkpoints(f"node {watched.node_id}", watched.machine.disk)
 
     def _give_up(self) -> None:
-        """The metadata were lost by disks that forgot: nothing that rests on them can be judged."""
+        """Stop all checks that depend on the metadata, because disks have lost them."""
         self.is_void = True
         self.watch.observers = [
             observer

@@ -1,11 +1,11 @@
-"""What a controller has answered is committed: the invariant `committed-before-answered`.
+"""Responses of a controller are sent after the commit of their records: the invariant `committed-before-response`.
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|
-| `committed-before-answered` | who is told of a decision is told once its records lie below the high watermark of    |
+| `committed-before-response` | a response is sent once the records of its request are below the high watermark of    |
 |                             | the metadata log (KIP-595, KIP-631)                                                   |
 
-A controller that is active no more answers that it is none, which promises nothing.
+A controller that is no longer active returns NOT_CONTROLLER, which promises nothing.
 """
 
 from reference_broker.core.request import Request
@@ -15,29 +15,32 @@ from reference_broker.simulation.invariants.watch import Observer, Watched
 
 
 class CommittedInvariants(Observer):
-    """An observer of a watch, and of its decisions and answers."""
+    """An observer of a watch, and of its controllers' decisions and responses."""
 
     def __init__(self) -> None:
         self._ends: dict[int, dict[int, tuple[Request, int]]] = {}
-        """By node and by identity: each request that waits, and where its last record ends at the least."""
+        """By node and by identity: each pending request, and the lowest end offset that its records may have."""
 
     def ended(self, watched: Watched) -> None:
-        """Nobody is answered any more."""
+        """Forget the pending requests of a node that ended."""
         self._ends.pop(watched.node_id, None)
 
-    def decided(self, watched: Watched, event: RequestDecided) -> None:
-        """The records are about to be appended."""
+    def on_decision(self, watched: Watched, event: RequestDecided) -> None:
+        """Note a request whose records are about to be appended."""
         if event.records:
             end_offset = watched.quorum.log.end_offset + len(event.records)
             self._ends.setdefault(watched.node_id, {})[id(event.request)] = event.request, end_offset
 
-    def answered(self, watched: Watched, event: ResponseSent) -> None:
-        """See the table. Raises `InvariantViolation`."""
+    def on_response(self, watched: Watched, event: ResponseSent) -> None:
+        """Check a response.
+
+        :raises InvariantViolation: `committed-before-response`.
+        """
         request = event.request
         _, end_offset = self._ends.get(watched.node_id, {}).pop(id(request), (request, 0))
         node = watched.node
         is_active = node is not None and node.controller is not None and node.controller.is_active
         if is_active and watched.quorum.high_watermark < end_offset:
-            detail = f"{type(request.body).__name__} is answered, whose records end at {end_offset}"
+            detail = f"{type(request.body).__name__} gets a response, and its records end at {end_offset}"
             committed = f"committed up to {watched.quorum.high_watermark}"
-            raise InvariantViolation("committed-before-answered", f"node {watched.node_id}: {detail}, {committed}")
+            raise InvariantViolation("committed-before-response", f"node {watched.node_id}: {detail}, {committed}")

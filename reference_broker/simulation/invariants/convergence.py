@@ -1,4 +1,4 @@
-"""Whether a cluster that was healed is whole again: what liveness asks for, within a bound that the caller sets."""
+"""Convergence of a cluster after its faults: the liveness condition, within a bound set by the caller."""
 
 from collections.abc import Collection, Iterator
 
@@ -10,13 +10,13 @@ from reference_broker.simulation.cluster import SimulatedCluster
 
 
 def converged(cluster: SimulatedCluster, *, without: Collection[int] = ()) -> str | None:
-    """Why a cluster has not converged yet, in words; null if it has.
+    """Describe why a cluster has not converged yet; None if it has.
 
-    Every node runs and plays its roles; all agree who leads the quorum, and know the same metadata; that leader knows
-    who follows it; every partition has a leader, all of its replicas are in sync, end alike and lie where they are said
-    to, and all there is is committed.
+    Every node runs and is ready; all agree on the leader of the quorum and have the same metadata; that leader knows
+    its observers; every partition has a leader; all of its replicas are in sync, have the same log end and the assigned
+    directory; and all records are committed.
 
-    :param without: nodes that are not expected to come back; their replicas may be missing.
+    :param without: nodes that are not expected to restart; their replicas may be missing.
     """
     return next(_reasons(cluster, without), None)
 
@@ -70,10 +70,10 @@ def _partition_reasons(nodes: dict[int, Node], without: Collection[int]) -> Iter
 
 
 def _directory_reasons(name: str, record: PartitionRecord, nodes: dict[int, Node]) -> Iterator[str]:
-    """KIP-858: a broker tells the controller in which directory each of its replicas lies."""
+    """Yield replicas whose directory differs from that in the metadata, which the broker reports (KIP-858)."""
     for node_id, directory in zip(record.replicas, record.directories, strict=True):
         if node_id in nodes and nodes[node_id].runtime.identity.directory_id != directory:
-            yield f"{name}: replica {node_id} is said to lie in {directory}, which is not the broker's directory"
+            yield f"{name}: replica {node_id} has the directory {directory} in the metadata, which is not the broker's"
 
 
 def _replica_reasons(

@@ -1,13 +1,12 @@
-"""What must hold for the files of a node that runs: it knows of them.
+"""Files of a node: they agree with its state.
 
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| `snapshots-known` | the snapshots beside the metadata log are those that the node would give to others (KIP-630)    |
-| `snapshots-kept`  | as long as no retention is short, no snapshot of a leader goes: others may be given newer ones  |
-| `closed-durably`  | a node that leaves the mark of a clean end has left nothing of its logs that is not durable, and|
-|                   | the epoch that it had                                                                           |
-| `cut-durably`     | what a follower has cut off its log does not come back when the power goes                      |
-| `no-stray-logs`   | a broker that has applied metadata has no log but those of its replicas, and of its quorum      |
+| `snapshots-known` | the snapshots beside the metadata log are those that the node has in memory (KIP-630)           |
+| `snapshots-kept`  | while retention is long, a leader deletes no snapshot; a follower may receive a newer one       |
+| `closed-durably`  | after a clean shutdown all log files are durable, and the marker file has the broker epoch      |
+| `cut-durably`     | records that a follower has truncated do not return after a power cut                           |
+| `no-stray-logs`   | a broker that has applied metadata has no log but those of its replicas and of its quorum       |
 """
 
 import json
@@ -24,7 +23,7 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 _ENOUGH_BYTES, _ENOUGH_MS = 50_000_000, 3_600_000
-_OF_LOGS: Final = (".log", ".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
+_LOG_SUFFIXES: Final = (".log", ".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
 
 
 class FilesInvariants(Observer):
@@ -35,16 +34,16 @@ class FilesInvariants(Observer):
         """By node, while it runs."""
 
     def ended(self, watched: Watched) -> None:
-        """See the table."""
+        """Check the files that a clean shutdown leaves."""
         self._snapshots.pop(watched.node_id, None)
         is_marked = watched.disk.exists(CLEAN_SHUTDOWN_FILE)
-        may_return = CLEAN_SHUTDOWN_FILE in watched.disk.may_return("")  # the power goes while it is taken away
+        may_return = CLEAN_SHUTDOWN_FILE in watched.disk.may_return("")  # the power may be cut during its deletion
         watched.stopped_epoch = _marked_epoch(watched) if is_marked else None if may_return else UNKNOWN_EPOCH
         if is_marked and watched.machine.ended_by == "stop":
             _check_durable(watched)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """See the table."""
+        """Check a truncation."""
         assert replica.partition is not None
         if before.log.removed:
             names = watched.disk.may_return(replica.partition.log.directory)
@@ -52,7 +51,7 @@ class FilesInvariants(Observer):
                 raise InvariantViolation("cut-durably", f"{replica} was cut, and {segments} may be as they were")
 
     def quorum_changed(self, watched: Watched) -> None:
-        """See the table."""
+        """Check the snapshots of the metadata log."""
         assert watched.node is not None
         _check_snapshots(watched, watched.node)
         known, here = self._snapshots.get(watched.node_id, []), watched.quorum.log.snapshots.ids
@@ -63,7 +62,7 @@ class FilesInvariants(Observer):
             self._snapshots[watched.node_id] = list(here)
 
     def metadata_applied(self, watched: Watched) -> None:
-        """See the table."""
+        """Check for stray logs."""
         assert watched.node is not None
         if watched.node.broker is not None and watched.node.is_serving:
             _check_strays(watched, watched.node)
@@ -78,7 +77,7 @@ def _check_snapshots(watched: Watched, node: Node) -> None:
 
 
 def _is_short(node: Node) -> bool:
-    """Whether the metadata log, or what is older than some time, may be more than is to be kept."""
+    """Whether the retention of the metadata log, by size or time, is short enough to delete snapshots."""
     retained = node.runtime.configuration.integer
     return (
         retained("metadata.max.retention.bytes") < _ENOUGH_BYTES or retained("metadata.max.retention.ms") < _ENOUGH_MS
@@ -89,21 +88,21 @@ def _check_durable(watched: Watched) -> None:
     files = watched.disk.files
     for path in files:
         file = files[path]
-        if path.endswith(_OF_LOGS) and isinstance(file, SimulatedFile) and not file.is_durable:
-            raise InvariantViolation("closed-durably", f"node {watched.node_id} has ended, and {path} may change yet")
+        if path.endswith(_LOG_SUFFIXES) and isinstance(file, SimulatedFile) and not file.is_durable:
+            raise InvariantViolation("closed-durably", f"node {watched.node_id} has ended, and {path} is not durable")
 
 
 def _marked_epoch(watched: Watched) -> int:
-    """The broker epoch that the mark of a clean end says, which is that of the run, or of the one before (KIP-966)."""
-    said = json.loads(bytes(watched.disk.files[CLEAN_SHUTDOWN_FILE]))["brokerEpoch"]
+    """Return the broker epoch in the clean-shutdown file: that of this incarnation, or of the one before (KIP-966)."""
+    epoch = json.loads(bytes(watched.disk.files[CLEAN_SHUTDOWN_FILE]))["brokerEpoch"]
     node = watched.node
     known = None if node is None else node.metadata.image.brokers.get(watched.node_id)
     if node is not None and node.broker is not None and node.is_serving and known is not None:
         is_own = known.incarnation_id == node.runtime.identity.incarnation_id
-        if is_own and said != known.broker_epoch:
-            detail = f"node {watched.node_id} was registered in epoch {known.broker_epoch}, and remembers {said}"
+        if is_own and epoch != known.broker_epoch:
+            detail = f"node {watched.node_id} was registered in epoch {known.broker_epoch}, and the file has {epoch}"
             raise InvariantViolation("closed-durably", detail)
-    return int(said)
+    return int(epoch)
 
 
 def _check_strays(watched: Watched, node: Node) -> None:
@@ -111,4 +110,6 @@ def _check_strays(watched: Watched, node: Node) -> None:
     own = {partition.log.directory for partition in node.broker.replicas} | {QUORUM_LOG_DIRECTORY}
     for name in node.runtime.disk.list(""):
         if name not in own and node.runtime.disk.exists(f"{name}/partition.metadata"):
-            raise InvariantViolation("no-stray-logs", f"node {watched.node_id} keeps {name}, which is no replica of it")
+            raise InvariantViolation(
+                "no-stray-logs", f"node {watched.node_id} keeps {name}, which is not a replica of it"
+            )

@@ -1,9 +1,9 @@
-"""What must hold for the offsets that groups have committed.
+"""Committed offsets of consumer groups.
 
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
-| `group-offset-stands`  | an offset that was acknowledged is in the log of its partition, committed, and stays there |
-| `group-offsets-fit-log`| what a coordinator remembers is what the records below the high watermark say              |
+| `group-offset-stays`   | an acknowledged commit is in the log of its partition, is committed, and stays there       |
+| `group-offsets-fit-log`| a coordinator's offsets are those of the records below the high watermark                  |
 """
 
 from collections.abc import Iterator
@@ -25,23 +25,23 @@ _EVERYTHING_BYTES = 1 << 30
 
 
 class GroupOffsetInvariants:
-    """The offsets that clients were told to be committed."""
+    """The offset commits that were acknowledged to clients."""
 
     def __init__(self, watch: Watch, partitions: PartitionInvariants) -> None:
         self._watch = watch
         self._partitions = partitions
         self._last: dict[Entry, Batch] = {}
-        """Where the last one acknowledged stands."""
+        """The batch of the last acknowledged commit."""
 
     def acknowledged(self, group: str, topic: str, partition: int, offset: int) -> None:
-        """A client was told that this is committed."""
+        """Note that a client received the response to its OffsetCommit."""
         found = self._ledger(group)
         if found is None:
-            raise InvariantViolation("group-offset-stands", f"{group} has committed {offset}, nowhere")
+            raise InvariantViolation("group-offset-stays", f"{group} has committed {offset}, but no partition exists")
         key, ledger = found
         holder = self._holder(key, ledger)
         if holder is None and ledger.committed:
-            return  # nobody who has it runs
+            return  # no node with it is running
         for batch in reversed(ledger.committed):
             assert holder is not None
             for commit, value in _commits(holder, batch):
@@ -52,7 +52,7 @@ class GroupOffsetInvariants:
                     return
         if not ledger.given_up:
             detail = f"{group} has committed {offset} of {topic}-{partition}, which is in no committed record"
-            raise InvariantViolation("group-offset-stands", detail)
+            raise InvariantViolation("group-offset-stays", detail)
 
     def _ledger(self, group: str) -> tuple[PartitionKey, Ledger] | None:
         found = {
@@ -69,7 +69,7 @@ class GroupOffsetInvariants:
         return len(newest.metadata.image.topics[CONSUMER_OFFSETS_TOPIC].partitions)
 
     def _holder(self, key: PartitionKey, ledger: Ledger) -> Replica | None:
-        """A replica that is open, and has the last of what is committed."""
+        """Return a replica that is open and has the last committed batch."""
         for watched in self._watch.nodes.values():
             replica = watched.replicas.get(key)
             if replica is not None and replica.partition is not None and ledger.last_committed is not None:
@@ -79,21 +79,21 @@ class GroupOffsetInvariants:
         return None
 
     def check_everything(self) -> None:
-        """Once, at the end, and when all is whole again."""
+        """Check all acknowledged commits: at the end, and when the cluster is healthy again."""
         for entry, batch in self._last.items():
             found = self._ledger(entry[0])
             assert found is not None
             _, ledger = found
             is_there = any(batch.is_same_as(known) for known in (*ledger.committed, *ledger.given_up))
             if not is_there and batch.last_offset >= ledger.highest_start:
-                raise InvariantViolation("group-offset-stands", f"{entry} was committed in {batch}, and is gone")
+                raise InvariantViolation("group-offset-stays", f"{entry} was committed in {batch}, and is gone")
         for watched in self._watch.nodes.values():
             if watched.node is not None:
                 check_coordinator(watched.node)
 
 
 def check_coordinator(node: Node) -> None:
-    """Hold what a coordinator remembers against the log."""
+    """Compare the offsets of a coordinator with the log."""
     if node.broker is None:
         return
     for offsets in node.broker.groups.led.values():
@@ -105,7 +105,7 @@ def check_coordinator(node: Node) -> None:
             known = {(group, *place): value for place, value in offsets.committed(group).items()}
             wanted = {entry: value for entry, value in expected.items() if entry[0] == group}
             if known != wanted:
-                detail = f"node {node.runtime.identity.node_id} has {known}, the log says {wanted}"
+                detail = f"node {node.runtime.identity.node_id} has {known}, the log has {wanted}"
                 raise InvariantViolation("group-offsets-fit-log", detail)
 
 

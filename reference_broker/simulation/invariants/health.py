@@ -1,17 +1,16 @@
-"""What must hold for a node as a process: it does not spin, does not end by itself, and lets nothing pile up.
+"""A node as a process: it does not spin, does not end by itself, and frees what it no longer needs.
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `no-busy-loop`        | a node takes a bounded number of events in one virtual ms (`watch`)                        |
 | `ends-without-fault`  | a node ends by itself only where its disk has failed; one that could not register may too   |
-| `nothing-piles-up`    | what waits in a node that is idle: requests, timers, effects, answers awaited; and at any   |
-|                       | time, what waits for a connection that is gone                                              |
-| `patient-channel`     | a node gives up who has to answer it only where that answer is late                         |
-| `ends-when-it-may`    | a node that leaves the quorum ends once another node leads that, or there is no other voter |
+| `no-leftovers`        | an idle node has few pending requests, timers, effects and responses; at any time, no       |
+|                       | request waits for a closed connection                                                       |
+| `channel-timeout`     | a node disconnects from a peer only after the deadline of a request                         |
+| `shutdown-completes`  | a node that leaves the quorum ends once another node leads it, or there is no other voter   |
 |                       | (`KafkaRaftClient.pollShutdown`)                                                            |
-| `ready-is-running`    | a broker that is ready has learnt from the controller that it is not fenced                 |
-|                       | (`BrokerServer.startup`)                                                                    |
-| `request-times-out`   | each request under way has a timer that is due when its time is over, or before             |
+| `ready-is-running`    | a broker is ready only after the controller has unfenced it (`BrokerServer.startup`)        |
+| `request-times-out`   | each request in flight has a timer that is due at its deadline, or before                   |
 """
 
 from reference_broker.core.channels import Channels
@@ -32,7 +31,7 @@ class HealthInvariants(Observer):
     """An observer of a watch."""
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """A broker becomes ready by its metadata and by a response to its heartbeat, whichever comes last."""
+        """Check a broker that is ready: by its metadata or by a heartbeat response, whichever comes last."""
         node = watched.node
         assert node is not None
         if node.broker is not None and node.is_ready and node.broker.lifecycle.state is not BrokerState.RUNNING:
@@ -40,35 +39,40 @@ class HealthInvariants(Observer):
             raise InvariantViolation("ready-is-running", detail)
 
     def quorum_changed(self, watched: Watched) -> None:
-        """With each change of the quorum's state, and at least once a second."""
+        """Check timeouts and pending requests: with each change of the quorum's state, and at least once a second."""
         assert watched.node is not None
         _check_timeouts(watched, watched.node.runtime.channels)
         _check_end(watched, watched.quorum)
         lost = _lost(watched.machine, watched.node)
         if lost:
-            detail = f"node {watched.node_id} keeps {lost} requests that wait for a connection that is gone"
-            raise InvariantViolation("nothing-piles-up", detail)
+            detail = f"node {watched.node_id} keeps {lost} requests of closed connections"
+            raise InvariantViolation("no-leftovers", detail)
 
     def ended(self, watched: Watched) -> None:
-        """See the table."""
+        """Check why a node has ended."""
         machine = watched.machine
         if machine.ended_by == "failed" and not _is_explained(machine):
             raise InvariantViolation("ends-without-fault", f"node {watched.node_id}: {machine.failed}")
 
 
-def check_patience(watched: Watched, event: ChannelDisconnected) -> None:
-    """See the table. Raises `InvariantViolation`."""
+def check_channel_timeout(watched: Watched, event: ChannelDisconnected) -> None:
+    """Check that the deadline of a disconnected channel has passed.
+
+    :raises InvariantViolation: `channel-timeout`.
+    """
     left_ms = 0 if event.deadline_ms is None else event.deadline_ms - watched.machine.now.monotonic_ms
     if left_ms > 0:
         peer = f"node {event.channel.node_id}, which has {left_ms} ms left to respond"
-        raise InvariantViolation("patient-channel", f"node {watched.node_id} disconnects from {peer}")
+        raise InvariantViolation("channel-timeout", f"node {watched.node_id} disconnects from {peer}")
 
 
 def _check_timeouts(watched: Watched, channels: Channels) -> None:
     for channel, deadline_ms, timer_ms in channels.deadlines():
         if timer_ms is None or timer_ms > deadline_ms:
             request = f"node {watched.node_id}: the request to node {channel.node_id} ({channel.purpose})"
-            raise InvariantViolation("request-times-out", f"{request} is late at {deadline_ms} ms, and has no timer")
+            raise InvariantViolation(
+                "request-times-out", f"{request} has its deadline at {deadline_ms} ms, and no timer"
+            )
 
 
 def _check_end(watched: Watched, quorum: KafkaRaftClient) -> None:
@@ -77,7 +81,7 @@ def _check_end(watched: Watched, quorum: KafkaRaftClient) -> None:
     leader_id, others = quorum.state.leader_id, quorum.voters.others(watched.node_id)
     if leader_id in others or not others:
         detail = f"node {watched.node_id} leaves the quorum, which node {leader_id} leads, and does not end"
-        raise InvariantViolation("ends-when-it-may", detail)
+        raise InvariantViolation("shutdown-completes", detail)
 
 
 def _is_explained(machine: Machine) -> bool:
@@ -87,12 +91,12 @@ def _is_explained(machine: Machine) -> bool:
 
 
 def check_idle(watched: Watched) -> None:
-    """To be called when clients are gone and the cluster is whole: nearly nothing waits any more."""
+    """Check that few requests are pending, after the clients are gone and while the cluster is healthy."""
     node = watched.node
     assert node is not None
-    for what, count, most in _piles(watched.machine, node):
+    for what, count, most in _pending(watched.machine, node):
         if count > most:
-            raise InvariantViolation("nothing-piles-up", f"node {watched.node_id} is idle, and has {count} {what}")
+            raise InvariantViolation("no-leftovers", f"node {watched.node_id} is idle, and has {count} {what}")
 
 
 def _lost(machine: Machine, node: Node) -> int:
@@ -100,13 +104,13 @@ def _lost(machine: Machine, node: Node) -> int:
     return sum(connection is not None and not machine.is_connected(connection) for connection in waiting)
 
 
-def _piles(machine: Machine, node: Node) -> list[tuple[str, int, int]]:
+def _pending(machine: Machine, node: Node) -> list[tuple[str, int, int]]:
     runtime, purgatory = node.runtime, node.runtime.purgatory
     empty_keys = sum(next(purgatory.operations(key), None) is None for key in purgatory.keys)
     return [
         ("timers", len(runtime.timers), _TIMERS_MAX),
-        ("requests that wait", len(purgatory), _WAITING_MAX),
-        ("keys under which nothing waits", empty_keys, 0),
-        ("answers awaited", runtime.channels.in_flight, _UNDER_WAY_MAX),
+        ("pending requests", len(purgatory), _WAITING_MAX),
+        ("purgatory keys without requests", empty_keys, 0),
+        ("requests in flight", runtime.channels.in_flight, _UNDER_WAY_MAX),
         ("requests of the quorum", node.pending_quorum_requests, _UNDER_WAY_MAX),
     ]

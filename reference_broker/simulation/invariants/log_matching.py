@@ -1,7 +1,7 @@
-"""Log matching, Raft's property on which all else rests: one epoch has one leader, and it writes an offset once.
+"""Log matching of Raft: an epoch has one leader, which writes each offset once.
 
-So two logs that have a batch of one epoch at one offset have the same batch there, and by induction the same batches
-before it.
+Therefore two logs that have a batch of one epoch at one offset have the same batch there, and by induction the same
+batches before it.
 """
 
 from reference_broker.simulation.invariants.log_mirror import Batch
@@ -11,7 +11,7 @@ _UNKNOWN_EPOCH = -1
 
 
 class LogMatching:
-    """All batches that were ever seen in a log and its replicas.
+    """All batches that a log and its replicas ever had.
 
     :param invariant: the name of the violation.
     """
@@ -24,27 +24,30 @@ class LogMatching:
         """By base offset and epoch: last offset, checksum, epoch of the batch before (-1: not known)."""
         self._epoch_starts: dict[int, int] = {}
 
-    def check(self, who: object, before: Batch | None, batch: Batch) -> None:
-        """A replica has a batch behind another; null where its log begins with it."""
+    def check(self, name: object, before: Batch | None, batch: Batch) -> None:
+        """Check a batch of a replica and the batch before it; None at the start of the log.
+
+        :param name: of the replica, for the message.
+        """
         key = batch.base_offset, batch.epoch
         before_epoch = _UNKNOWN_EPOCH if before is None else before.epoch
         found = batch.last_offset, batch.crc, before_epoch
         known = self._written.setdefault(key, found)
         if known == found:
             if before is not None and before_epoch < batch.epoch:
-                self._check_epoch_start(who, batch)
+                self._check_epoch_start(name, batch)
             return
         if known[:2] != found[:2]:
-            self._violated(f"{who} has {batch}, where there is one to {known[0]} (crc {known[1]:08x})")
+            self._violated(f"{name} has {batch}, where there is one to {known[0]} (crc {known[1]:08x})")
         if known[2] == _UNKNOWN_EPOCH:
             self._written[key] = found
         elif before is not None:
-            self._violated(f"{who}: before {batch} is epoch {before_epoch}, elsewhere {known[2]}")
+            self._violated(f"{name}: before {batch} is epoch {before_epoch}, elsewhere {known[2]}")
 
-    def _check_epoch_start(self, who: object, batch: Batch) -> None:
+    def _check_epoch_start(self, name: object, batch: Batch) -> None:
         start = self._epoch_starts.setdefault(batch.epoch, batch.base_offset)
         if start != batch.base_offset:
-            self._violated(f"{who}: {batch} begins an epoch that began at {start}")
+            self._violated(f"{name}: {batch} begins an epoch that began at {start}")
 
     def _violated(self, detail: str) -> None:
         raise InvariantViolation(self._invariant, detail)

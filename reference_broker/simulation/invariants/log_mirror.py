@@ -1,7 +1,7 @@
-"""The batches of one log, as they lie in its files: what the invariants know of a replica, also while its node is down.
+"""Mirror of the batches in the files of one log: the invariants' view of a replica, also while its node is down.
 
-It is read past the log's own lookups, header by header from the bytes behind the last batch that is known, so that it
-costs the same however long the log is, and no defect of an index can mislead it.
+It reads the bytes after the last known batch, header by header, and not with the log's own lookups. So its cost does
+not depend on the length of the log, and no defect of an index can mislead it.
 """
 
 from bisect import bisect_right
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     max_timestamp_ms: int = NO_TIMESTAMP
 
     def is_same_as(self, other: "Batch") -> bool:
-        """Whether two replicas have here the same records."""
+        """Whether the batches of two replicas have the same records."""
         return self[:4] == other[:4]
 
     def __str__(self) -> str:
@@ -43,11 +43,11 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogChange:
-    """What has become of a log since it was last looked at.
+    """Changes of a log since its last check.
 
-    :param removed: batches that are gone from its end, the last one first.
-    :param added: batches that are new at its end, in order.
-    :param forgotten: batches that are gone from its start, with their segments, in order.
+    :param removed: batches removed from its end, the last one first.
+    :param added: batches appended at its end, in order.
+    :param forgotten: batches deleted from its start, with their segments, in order.
     """
 
     removed: list[Batch]
@@ -56,7 +56,7 @@ class LogChange:
 
 
 class LogMirror:
-    """What the files of a log hold. `batches` ascend."""
+    """The content of the files of a log. `batches` ascend."""
 
     __slots__ = ("batches",)
 
@@ -65,29 +65,29 @@ class LogMirror:
 
     @property
     def end_offset(self) -> int:
-        """Behind the last batch; 0 where there is none."""
+        """The offset after the last batch; 0 if there is none."""
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
     def holding(self, offset: int) -> Batch | None:
-        """The batch that holds an offset."""
+        """Return the batch that contains an offset."""
         number = bisect_right(self.batches, offset, key=_base_offset) - 1
         if number < 0 or self.batches[number].last_offset < offset:
             return None
         return self.batches[number]
 
     def before(self, end_offset: int) -> Batch | None:
-        """The last batch that ends below an offset."""
+        """Return the last batch that ends below an offset."""
         number = bisect_right(self.batches, end_offset - 1, key=attrgetter("last_offset")) - 1
         return self.batches[number] if number >= 0 else None
 
     def between(self, start_offset: int, end_offset: int) -> list[Batch]:
-        """The batches that begin in a range."""
+        """Return the batches that begin in a range."""
         first = bisect_right(self.batches, start_offset - 1, key=_base_offset)
         last = bisect_right(self.batches, end_offset - 1, key=_base_offset)
         return self.batches[first:last]
 
     def headers_backwards(self, log: PartitionLog) -> Iterator[BatchHeader]:
-        """Whole headers, from the files, the last one first, as far back as there are files by now."""
+        """Yield complete headers from the files, the last one first, as far back as files exist."""
         files = cast("MemoryDisk", log.disk).files
         for batch in reversed(self.batches):
             data = files.get(_path(log.directory, batch.segment))
@@ -96,7 +96,7 @@ class LogMirror:
             yield BatchHeader.parse(data, batch.position)
 
     def not_durable_below(self, log: PartitionLog, end_offset: int) -> Batch | None:
-        """The last batch below an offset, if its disk would lose it in a power cut."""
+        """Return the last batch below an offset if a power cut would lose it."""
         last = self.before(end_offset)
         if last is None:
             return None
@@ -108,9 +108,9 @@ class LogMirror:
         return None if is_durable else last
 
     def follow(self, log: PartitionLog) -> LogChange:
-        """Take in what has become of the files.
+        """Read the changes of the files.
 
-        :raises InvariantViolation: the files hold something else than batches.
+        :raises InvariantViolation: the files contain something other than batches.
         """
         files = cast("MemoryDisk", log.disk).files
         segments = log.segments
@@ -124,7 +124,7 @@ class LogMirror:
         return LogChange(removed, self.batches[known:], forgotten)
 
     def _forget_before(self, offset: int) -> list[Batch]:
-        """Whole segments are deleted from the start of a log."""
+        """Remove the batches of segments that were deleted from the start of the log."""
         if not self.batches or self.batches[0].last_offset >= offset:
             return []
         count = bisect_right(self.batches, offset - 1, key=attrgetter("last_offset"))
@@ -133,7 +133,7 @@ class LogMirror:
         return forgotten
 
     def _recall(self, directory: str, segments: Sequence[Segment], files: MutableMapping[str, bytearray]) -> None:
-        """A power cut brings back segments from before the first, whose deletion was not durable."""
+        """Read segments before the first that a power cut has restored, since their deletion was not durable."""
         if self.batches and segments[0].base_offset < self.batches[0].segment:
             before = LogMirror()
             before._read_on(directory, [one for one in segments if one.base_offset < self.batches[0].segment], files)
@@ -174,11 +174,11 @@ def _parse(data: bytes | bytearray, position: int, segment: int, directory: str)
         header = BatchHeader.parse(data, position)
         if header.magic == MAGIC and HEADER_SIZE_BYTES <= header.size_bytes <= left:
             if header.crc != checksum(memoryview(data)[position : position + header.size_bytes]):
-                detail = f"{directory}: the checksum of the batch at offset {header.base_offset} does not fit"
+                detail = f"{directory}: the checksum of the batch at offset {header.base_offset} is wrong"
                 raise InvariantViolation("batches-intact", detail)
             place = segment, position, header.size_bytes
-            who = header.base_offset, header.last_offset, header.leader_epoch, header.crc
-            return Batch(*who, *place, header.max_timestamp_ms)
+            identity = header.base_offset, header.last_offset, header.leader_epoch, header.crc
+            return Batch(*identity, *place, header.max_timestamp_ms)
     raise InvariantViolation(
         "batches-intact", f"{directory}, segment {segment}: no batch at byte {position}, {left} bytes before the end"
     )

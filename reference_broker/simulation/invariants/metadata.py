@@ -1,26 +1,25 @@
-"""What must hold for the metadata of the cluster: as it is committed, and as each node has it.
+"""Metadata of the cluster: the committed records, and the image of each node.
 
-The committed records are applied once more, batch by batch as nodes come to them, to an image that the cluster does not
-know. Each batch is judged by what it changes; each node's image is held against this one where records changed it.
+The committed records are applied again, batch by batch as nodes reach them, to an image of the invariants. Each batch
+is checked by its changes; each node's image is compared with this one wherever records have changed it.
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|
 | `metadata-agree`            | two nodes that have applied the records up to one offset have the same image          |
-| `metadata-monotone`         | what a node has applied is never taken back, in one life                              |
-| `snapshot-is-image`         | the records that a node would put into a snapshot make the image that it has          |
-| `partition-epochs-grow`     | a partition's leader epoch and partition epoch never fall, in the log of the metadata;|
-|                             | another leader, or none, comes with a greater leader epoch, and so does the end of a  |
-|                             | replica                                                                               |
-| `leader-in-isr`             | a leader is in the ISR, all of whose members are replicas, once                       |
-| `fenced-in-isr`             | who is fenced, shuts down or is not registered leads nothing, and is in no ISR but as |
-|                             | its last member, without a leader (KIP-841)                                           |
-| `clean-election`            | a leader comes from the ISR, unless unclean elections are allowed, or were asked for  |
-| `unclean-recovers`          | a leader from outside of the ISR is alone in it, and recovering (KIP-704); no other   |
-|                             | record says that a leader is                                                          |
-| `moved-in-sync`             | a reassignment ends when all whom it wants are in sync (KAFKA-15665)                  |
-| `joins-isr-complete`        | who joins an ISR has all that is committed                                            |
+| `metadata-monotone`         | the offset that a node has applied never decreases, until it restarts                 |
+| `snapshot-is-image`         | the records of a node's image, as in a snapshot, make the same image                  |
+| `partition-epochs-grow`     | a partition's leader epoch and partition epoch never decrease in the metadata log;    |
+|                             | a change of the leader, and the removal of a replica, increase the leader epoch       |
+| `leader-in-isr`             | a leader is in the ISR, whose members are replicas, once each                         |
+| `fenced-in-isr`             | a broker that is fenced, shuts down or is unregistered leads nothing, and is in no    |
+|                             | ISR, except as its last member, without a leader (KIP-841)                            |
+| `clean-election`            | a leader is elected from the ISR, unless an unclean election is enabled or requested  |
+| `unclean-recovers`          | a leader from outside the ISR is its only member, and recovering (KIP-704); no other  |
+|                             | leader is recovering                                                                  |
+| `moved-in-sync`             | a reassignment completes when all target replicas are in sync (KAFKA-15665)           |
+| `joins-isr-complete`        | a replica that joins an ISR has all committed records                                 |
 | `broker-epochs-grow`        | each registration of a broker has a greater epoch, the offset of its batch            |
-| `ids-unique`                | names and ids of topics, ids of directories, and blocks of producer ids               |
+| `ids-unique`                | names and ids of topics, ids of directories, and blocks of producer ids are unique    |
 | `one-controller-per-epoch`  | an active controller leads the quorum, and no other one is active in its epoch        |
 """
 
@@ -61,7 +60,7 @@ from reference_broker.protocol.metadata_records import (
 from reference_broker.protocol.record_batch import BatchHeader
 from reference_broker.protocol.records import decode_batches
 from reference_broker.simulation.invariants.partitions import PartitionInvariants
-from reference_broker.simulation.invariants.record_words import check_record_says
+from reference_broker.simulation.invariants.record_effects import check_record_effect
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 
@@ -71,22 +70,22 @@ _RECOVERING = 1
 
 
 class MetadataInvariants(Observer):
-    """Follows the committed metadata.
+    """Checks the committed metadata.
 
-    :param partitions: is told what has become of partitions.
-    :param properties: the nodes' own, for what neither topic nor cluster sets.
-    :ivar asked_for: partitions for which an unclean election was asked; each permits one, whenever it comes.
+    :param partitions: is notified of changes of partitions.
+    :param properties: of the nodes, as defaults of topic and cluster configurations.
+    :ivar permitted_unclean: partitions with a requested unclean election; each permits one, at any later time.
     """
 
     def __init__(self, partitions: PartitionInvariants, properties: dict[str, str]) -> None:
         self.image = MetadataImage()
         self.offset = -1
-        self.asked_for: set[str] = set()
+        self.permitted_unclean: set[str] = set()
         self._properties = properties
         self.unclean_elections = 0
         self._partitions = partitions
         self._ends: list[int] = []
-        """Last offset of each batch that changed anything, ascending; and beside it, what that was."""
+        """Last offset of each batch with changes, ascending; `_changes` has its keys at the same index."""
         self._changes: list[tuple[Key, ...]] = []
         self._versions: defaultdict[Key, list[tuple[int, object]]] = defaultdict(list)
         self._topic_ids: set[UUID] = set()
@@ -95,7 +94,7 @@ class MetadataInvariants(Observer):
     # Events
 
     def quorum_changed(self, watched: Watched) -> None:
-        """A controller may have become active, or not be so any more."""
+        """Check the active controller."""
         assert watched.node is not None
         controller, state = watched.node.controller, watched.quorum.state
         if controller is None or not controller.is_active:
@@ -109,19 +108,19 @@ class MetadataInvariants(Observer):
             raise InvariantViolation("one-controller-per-epoch", detail)
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """See the table."""
+        """Apply the records up to this node's offset, and compare its image."""
         to_offset = watched.metadata_offset
         if to_offset < from_offset:
-            detail = f"node {watched.node_id} goes from offset {from_offset} back to {to_offset}"
+            detail = f"node {watched.node_id} returns from offset {from_offset} to {to_offset}"
             raise InvariantViolation("metadata-monotone", detail)
         assert watched.node is not None
         if to_offset > self.offset:
-            self._go_on(watched.node, to_offset)
+            self._apply_up_to(watched.node, to_offset)
         self._compare(watched, from_offset, to_offset)
 
     # The log
 
-    def _go_on(self, node: Node, to_offset: int) -> None:
+    def _apply_up_to(self, node: Node, to_offset: int) -> None:
         while self.offset < to_offset:
             log = self._log_with(node, self.offset + 1)
             if log.start_offset > self.offset + 1:
@@ -133,10 +132,10 @@ class MetadataInvariants(Observer):
             self._apply_batches(data, to_offset)
 
     def _log_with(self, node: Node, offset: int) -> QuorumLog:
-        """That of the node; of one that agrees with its snapshot where the node has cut off, or never had, the records.
+        """Return a log with the committed record: the node's own, or one that agrees with the node's snapshot.
 
-        Others may have written at those offsets what was never committed. Two logs that have a record of one epoch at
-        one offset have the same up to there (Raft's log matching).
+        Other logs may have uncommitted records at that offset. Two logs that have a record of one epoch at one offset
+        are the same up to it (Raft's log matching).
         """
         snapshot = node.quorum.log.snapshots.latest
         logs = [node.quorum.log, *(other.quorum.log for other in self._partitions.nodes)]
@@ -162,7 +161,7 @@ class MetadataInvariants(Observer):
             position += header.size_bytes
 
     def _apply(self, header: BatchHeader, batch: bytes) -> None:
-        """One batch: all of it happens at once."""
+        """Apply a batch atomically, and check its changes."""
         before: dict[Key, object] = {}
         for offset, raw in decode_batches(batch):
             record = None if raw.value is None else decode_metadata_record(raw.value)
@@ -173,7 +172,7 @@ class MetadataInvariants(Observer):
             self._check_record(record, header.base_offset, offset)
             self.image.apply(record)
             for key, value in was.items():
-                check_record_says(record, value, _value(self.image, key), offset)
+                check_record_effect(record, value, _value(self.image, key), offset)
         if not before:
             return
         self._ends.append(header.last_offset)
@@ -192,7 +191,7 @@ class MetadataInvariants(Observer):
         match record:
             case TopicRecord():
                 if record.name in self.image.topics or record.topic_id in self._topic_ids:
-                    detail = f"topic {record.name} of id {record.topic_id} is made at {offset}, and was there before"
+                    detail = f"topic {record.name} of id {record.topic_id} is created at {offset}, and existed before"
                     raise InvariantViolation("ids-unique", detail)
                 self._topic_ids.add(record.topic_id)
             case RegisterBrokerRecord():
@@ -213,7 +212,7 @@ class MetadataInvariants(Observer):
                 detail = f"brokers {other.broker_id} and {record.broker_id} have one directory"
                 raise InvariantViolation("ids-unique", detail)
 
-    # What a batch has made
+    # Changes of a batch
 
     def _check_partition(self, before: PartitionRecord | None, now: PartitionRecord) -> None:
         name = self._name(now)
@@ -240,10 +239,10 @@ class MetadataInvariants(Observer):
         if has_moved:
             self._check_moved(name, before, now)
         if has_new_leader and now.leader not in before.isr and not has_moved:
-            if not self._may_be_unclean(now) and name not in self.asked_for:
+            if not self._may_be_unclean(now) and name not in self.permitted_unclean:
                 detail = f"{name} is led by {now.leader}, which was not in the ISR {before.isr}"
                 raise InvariantViolation("clean-election", detail)
-            self.asked_for.discard(name)
+            self.permitted_unclean.discard(name)
             self.unclean_elections += 1
             self._partitions.elected_uncleanly((now.topic_id, now.partition_id), now.leader_epoch)
             if (now.isr, now.leader_recovery_state) != ((now.leader,), _RECOVERING):
@@ -252,13 +251,13 @@ class MetadataInvariants(Observer):
                 raise InvariantViolation("unclean-recovers", detail)
             return
         if now.leader_recovery_state == _RECOVERING != before.leader_recovery_state:
-            raise InvariantViolation("unclean-recovers", f"{name}: {now.leader} recovers, which came from the ISR")
+            raise InvariantViolation("unclean-recovers", f"{name}: {now.leader} is recovering, and was in the ISR")
         joined = [member for member in now.isr if member not in before.isr]
         self._partitions.joined_isr((now.topic_id, now.partition_id), joined)
 
     @staticmethod
     def _check_moved(name: str, before: PartitionRecord, now: PartitionRecord) -> None:
-        """A reassignment has ended; it has not been taken back."""
+        """Check a reassignment that has completed and was not cancelled."""
         target = set(before.replicas) - set(before.removing_replicas)
         if set(now.replicas) == target and not target <= set(now.isr):
             detail = f"{name} has moved to {now.replicas}, of which {now.isr} are in sync"
@@ -280,9 +279,9 @@ class MetadataInvariants(Observer):
         return f"{self.image.topics_by_id[partition.topic_id].name}-{partition.partition_id}"
 
     def _may_be_unclean(self, partition: PartitionRecord) -> bool:
-        """As the first level says that says anything: topic, broker, cluster, and what the nodes started with.
+        """Whether the first level that sets it permits an unclean election: topic, broker, cluster, node properties.
 
-        Of the brokers' own settings the active controller's counts; here any one's that permits it.
+        Of the broker configurations, that of the active controller counts; here that of any broker.
         """
         image = self.image
         brokers = [image.overrides(ResourceType.BROKER, str(broker_id)) for broker_id in image.brokers]
@@ -304,7 +303,7 @@ class MetadataInvariants(Observer):
                 self._compare_key(watched, key, to_offset)
 
     def compare_all(self, watched: Watched) -> None:
-        """Hold a whole image against what it should be, and what a snapshot of it would hold against the image."""
+        """Compare a whole image with the expected one, and with the image that its snapshot makes."""
         assert watched.node is not None
         image, again = watched.node.metadata.image, MetadataImage()
         for record in image.records():
@@ -333,7 +332,7 @@ def _permits(properties: Mapping[str, str]) -> bool:
 
 
 def _keys(record: MetadataRecord, image: MetadataImage) -> Iterator[Key]:  # noqa: C901 - a table
-    """What a record changes."""
+    """Yield the keys that a record changes."""
     match record:
         case TopicRecord():
             yield "topic", record.topic_id

@@ -1,16 +1,16 @@
-"""What a log derives from its batches, made again slowly: when it is opened or cut, and at the end.
+"""Derived state of a log, recomputed from its batches: when it is opened or truncated, and at the end.
 
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
-| `batches-intact`       | the files hold what was written to them, and every checksum fits                           |
-| `segments-fit-log`     | segments follow one another, end where their last batch does, and no other file is there   |
+| `batches-intact`       | the files contain what was written to them, and every checksum is correct                  |
+| `segments-fit-log`     | segments are in order, end with their last batch, and there are no other files             |
 | `snapshots-taken`      | a segment that was rolled above the log start begins with a snapshot of the producers      |
-| `index-fits-log`       | entries name batches that are there, in order; every offset is found where it lies         |
-| `time-index-fits-log`  | entries name the largest timestamp so far; a time is found where it first was              |
-| `epochs-fit-log`       | the epochs that a log remembers are those of its batches, and the one that has just begun  |
-| `producers-fit-log`    | so are its producers: epoch, sequences and offsets of their last batches                   |
-| `recovery-keeps`       | a log opened after a crash is what it was                                                  |
-| `recovery-point`       | it lies in the log; the checkpoints beside the logs can be read                            |
+| `index-fits-log`       | entries are of existing batches, in order; every offset is found at its position           |
+| `time-index-fits-log`  | entries have the largest timestamp so far; a timestamp is found at its first occurrence    |
+| `epochs-fit-log`       | the leader epoch cache has the epochs of the batches, and the one that has just begun      |
+| `producers-fit-log`    | the producer states have the epochs, sequences and offsets of their last batches           |
+| `recovery-keeps`       | a log opened after a crash is unchanged                                                    |
+| `recovery-point`       | it is within the log; the checkpoints beside the logs can be read                          |
 """
 
 from collections import defaultdict
@@ -31,36 +31,36 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 _LOOKUPS_MAX = 16
-"""Offsets and times that are looked up, evenly spread over the log."""
+"""Number of offsets and timestamps to look up, evenly spread over the log."""
 
 
 class OracleInvariants(Observer):
-    """Holds a log against itself at once where it was opened or cut; all of them are looked at only at the end."""
+    """Checks a log when it was opened or truncated. All logs are checked only at the end."""
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """A log finds its end, its epochs and its producers, and perhaps makes its indexes again."""
+        """Check an opened log: its end, epochs, producers and indexes."""
         check_replica(watched, replica)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """What goes from the end of a log goes from everything that is derived from it."""
+        """Check a truncated log."""
         if before.log.removed:
             check_replica(watched, replica)
 
 
 def check_replica(watched: Watched, replica: Replica) -> None:
-    """Everything that can be said of the log of a replica that is open."""
+    """Check the log of an open replica."""
     assert replica.partition is not None
     wall_ms = watched.machine.now.wall_ms
     check_log(replica, replica.partition.log, replica.log, wall_ms, trusted_offset=replica.trusted_offset)
 
 
-def check_log(who: object, log: PartitionLog, mirror: LogMirror, wall_ms: int, *, trusted_offset: int = 0) -> None:
-    """Everything that can be said of one log.
+def check_log(name: object, log: PartitionLog, mirror: LogMirror, wall_ms: int, *, trusted_offset: int = 0) -> None:
+    """Check all derived state of a log.
 
-    :param wall_ms: as its node's clock has it.
-    :param trusted_offset: segments that begin below may have indexes that were damaged, and were not needed since.
+    :param wall_ms: by its node's clock.
+    :param trusted_offset: segments that begin below may have damaged indexes that were not needed since.
     """
-    oracle = _Oracle(who, log)
+    oracle = _Oracle(name, log)
     oracle.check_batches(mirror)
     oracle.check_segments()
     oracle.check_snapshots(trusted_offset)
@@ -71,29 +71,29 @@ def check_log(who: object, log: PartitionLog, mirror: LogMirror, wall_ms: int, *
     oracle.check_recovery(wall_ms)
 
 
-def check_checkpoints(who: object, disk: MemoryDisk) -> None:
-    """The three files beside the logs can be read. What they say may be older than a truncation, or a power cut."""
+def check_checkpoints(owner: object, disk: MemoryDisk) -> None:
+    """Check that the three checkpoint files can be read. They may be older than a truncation or a power cut."""
     for name in (RECOVERY_POINT_FILE, LOG_START_FILE, HIGH_WATERMARK_FILE):
         if disk.exists(name) and len(read_offsets(disk, name)) != bytes(disk.files[name]).count(b"\n") - 2:
-            raise InvariantViolation("recovery-point", f"{who}: {name} cannot be read")
+            raise InvariantViolation("recovery-point", f"{owner}: {name} cannot be read")
 
 
 class _Oracle:
-    def __init__(self, who: object, log: PartitionLog) -> None:
-        self._who = who
+    def __init__(self, name: object, log: PartitionLog) -> None:
+        self._name = name
         self._log = log
         self._files = cast("MemoryDisk", log.disk).files
         self._headers = [list(self._read(segment)) for segment in log.segments]
 
-    def _violated(self, name: str, detail: str) -> None:
-        raise InvariantViolation(name, f"{self._who}: {detail}")
+    def _violated(self, invariant: str, detail: str) -> None:
+        raise InvariantViolation(invariant, f"{self._name}: {detail}")
 
     def _read(self, segment: Segment) -> Iterator[tuple[int, BatchHeader]]:
         data, position = self._files[segment.log_path], 0
         while position < len(data):
             header = BatchHeader.parse(data, position)
             if header.crc != checksum(memoryview(data)[position : position + header.size_bytes]):
-                self._violated("batches-intact", f"the checksum at {header.base_offset} does not fit")
+                self._violated("batches-intact", f"the checksum at {header.base_offset} is wrong")
             yield position, header
             position += header.size_bytes
 
@@ -104,7 +104,7 @@ class _Oracle:
     # Batches and segments
 
     def check_batches(self, mirror: LogMirror) -> None:
-        """What lies below the log start is lawfully gone, or in part: a power cut may bring back what was deleted."""
+        """Compare the batches with the mirror. Below the log start, a power cut may restore deleted segments."""
         fresh = LogMirror()
         fresh.follow(self._log)
         start_offset = self._log.log_start_offset
@@ -117,7 +117,7 @@ class _Oracle:
         log, segments = self._log, self._log.segments
         for one, other in pairwise(segments):
             if not one.base_offset < other.base_offset:
-                self._violated("segments-fit-log", f"segment {other.base_offset} stands behind {one.base_offset}")
+                self._violated("segments-fit-log", f"segment {other.base_offset} follows {one.base_offset}")
         for segment, headers in zip(segments, self._headers, strict=True):
             end_offset = headers[-1][1].last_offset + 1 if headers else segment.base_offset
             is_trusted_gap = segment is not segments[-1] and segment.end_offset > end_offset
@@ -126,7 +126,7 @@ class _Oracle:
                     "segments-fit-log", f"segment {segment.base_offset} ends at {end_offset}, not {segment.end_offset}"
                 )
             if segment.size_bytes != len(self._files[segment.log_path]):
-                self._violated("segments-fit-log", f"segment {segment.base_offset} has another size than it thinks")
+                self._violated("segments-fit-log", f"segment {segment.base_offset} has another size than its file")
             if headers and headers[0][1].base_offset < segment.base_offset:
                 self._violated(
                     "segments-fit-log", f"segment {segment.base_offset} begins with {headers[0][1].base_offset}"
@@ -161,14 +161,14 @@ class _Oracle:
                 assert entry is not None
                 found = by_position.get(entry.position)
                 if found is None or found.last_offset != entry.last_offset:
-                    self._violated("index-fits-log", f"segment {segment.base_offset}: {entry} names {found}")
+                    self._violated("index-fits-log", f"segment {segment.base_offset}: {entry} is of {found}")
             if any(not one < other for one, other in pairwise(cast("list[tuple[int, int]]", entries))):
                 self._violated("index-fits-log", f"segment {segment.base_offset}: entries do not ascend")
             for number in range(len(times)):
                 moment = times.entry(number)
                 assert moment is not None
                 if largest.get(moment.last_offset) != moment.timestamp_ms:
-                    self._violated("time-index-fits-log", f"segment {segment.base_offset}: no batch is so: {moment}")
+                    self._violated("time-index-fits-log", f"segment {segment.base_offset}: no batch for {moment}")
 
     def check_lookups(self) -> None:
         log = self._log
@@ -185,7 +185,7 @@ class _Oracle:
             self._check_time(header.max_timestamp_ms)
         behind_all_ms = max((header.max_timestamp_ms for *_, header in whole), default=0) + 1
         if finish(log.offset_for_timestamp(behind_all_ms)):
-            self._violated("time-index-fits-log", "a time behind all records is found")
+            self._violated("time-index-fits-log", "a timestamp after all records is found")
 
     def _check_time(self, timestamp_ms: int) -> None:
         log = self._log
@@ -217,7 +217,7 @@ class _Oracle:
         rest = known[len(expected) :]
         begun = [(epoch, start) for epoch, start in rest if start == log.log_end_offset]
         if known[: len(expected)] != expected or rest != begun or len(rest) > 1:
-            self._violated("epochs-fit-log", f"it remembers {known}, its batches have {expected}")
+            self._violated("epochs-fit-log", f"its cache has {known}, its batches have {expected}")
 
     def check_producers(self, wall_ms: int) -> None:
         log = self._log
@@ -246,7 +246,7 @@ class _Oracle:
         self._check_remembered(max([log.log_start_offset, *(header.base_offset for header in whole[:1])]))
 
     def _without_gaps(self) -> list[BatchHeader]:
-        """From the log start on, and behind the last gap: a power cut may bring back some of what was deleted."""
+        """Return the headers above the log start and after the last gap: a power cut may restore deleted segments."""
         headers = [header for header in self._all if header.last_offset >= self._log.log_start_offset]
         begins = [
             place + 1 for place, (one, other) in enumerate(pairwise(headers)) if one.last_offset + 1 < other.base_offset
@@ -254,7 +254,7 @@ class _Oracle:
         return headers[max(begins, default=0) :]
 
     def _check_remembered(self, from_offset: int) -> None:
-        """What is remembered of any producer from there on is in the log; below, retention may have taken it."""
+        """Check that the log has every batch of the producer states, from an offset on; retention may delete others."""
         written = {(header.producer_id, header.base_offset) for header in self._all}
         for producer_id, state in self._log.producers.states.items():
             for batch in state.batches:
@@ -264,7 +264,7 @@ class _Oracle:
     # Recovery
 
     def check_recovery(self, wall_ms: int) -> None:
-        """On a copy of its files."""
+        """Recover the log in a copy of its files, and compare."""
         log = self._log
         copy = crashed_copy(log)
         again = PartitionLog.open(
@@ -285,17 +285,17 @@ class _Oracle:
             last = log.producers.states[producer_id].batches[-1]
             is_fresh = wall_ms - last.timestamp_ms < log.config.producer_id_expiration_ms
             if is_fresh and last.base_offset >= log.log_start_offset:
-                self._violated("recovery-keeps", f"producer {producer_id} is forgotten in a crash: {last}")
-        check_recovered(self._who, again, log.recovery_point, wall_ms)
+                self._violated("recovery-keeps", f"producer {producer_id} is lost in a crash: {last}")
+        check_recovered(self._name, again, log.recovery_point, wall_ms)
 
 
 def _with_records(log: PartitionLog) -> list[tuple[int, int]]:
-    """Kafka too forgets an epoch that has only begun when it loads a log (`LogLoader.load`)."""
+    """Return the epochs without one that has no records: Kafka drops it on loading a log (`LogLoader.load`)."""
     return [(epoch, start_offset) for epoch, start_offset in log.epochs.entries if start_offset < log.log_end_offset]
 
 
 def _largest_timestamps(headers: list[tuple[int, BatchHeader]]) -> Iterator[tuple[int, int]]:
-    """By the last offset of each batch that has the largest timestamp so far: that timestamp."""
+    """Yield last offset and timestamp of each batch with the largest timestamp so far."""
     largest_ms = NO_TIMESTAMP
     for _, header in headers:
         if header.max_timestamp_ms > largest_ms:
@@ -304,9 +304,9 @@ def _largest_timestamps(headers: list[tuple[int, BatchHeader]]) -> Iterator[tupl
 
 
 def _is_end_of(state: ProducerState, written: list[BatchHeader]) -> bool:
-    """Whether what is remembered of a producer are its last batches, or the last of these.
+    """Whether a producer state has the last batches of the producer, or the last of these.
 
-    Batches that retention has taken may still be remembered, as Kafka does.
+    It may still have batches that retention has deleted, as in Kafka.
     """
     remembered = [
         (batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)

@@ -1,25 +1,26 @@
-"""What must hold for the replicas of a partition.
+"""Replicas of a partition: epochs, logs, high watermarks and committed records.
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|
 | `one-leader-per-epoch`      | two nodes never lead in one leader epoch                                              |
-| `epochs-only-grow`          | a replica's leader epoch and partition epoch, in one life of its node                 |
+| `epochs-only-grow`          | a replica's leader epoch and partition epoch never decrease while its node runs       |
 | `log-matching`              | a batch of one epoch at one offset is the same on all replicas, and so are all before |
-| `batches-intact`            | the files hold whole batches, with checksums that fit                                 |
+| `batches-intact`            | the files contain complete batches with correct checksums                             |
 | `offsets-ascend`            | a batch begins where the one before it ends, in the same epoch or a newer one         |
 | `watermark-within-log`      | log start ≤ high watermark ≤ log end                                                  |
-| `watermark-monotone`        | a leader's high watermark never falls, not when it becomes one either                 |
-| `watermark-on-isr`          | all below a leader's high watermark is on every member of its ISR                     |
-| `committed-stays`           | what was below a leader's high watermark is there in every later one that was elected |
-|                             | cleanly, and no replica truncates it                                                  |
-| `epochs-fit-log`            | the epochs that a log remembers are those of its batches                              |
-| `recovery-point`            | all below it is durable, and it is as near to the end as `flush.messages` says        |
-| `recovery-keeps`            | a log that is opened after a stop or a kill is what it was                            |
-| `acknowledged-is-committed` | what a client is told under acks=all was below a leader's high watermark              |
+| `watermark-monotone`        | a leader's high watermark never decreases, not even when it becomes the leader        |
+| `watermark-on-isr`          | every member of the ISR has all records below the leader's high watermark             |
+| `committed-stays`           | every later leader that was elected cleanly has the records that were below a         |
+|                             | leader's high watermark, and no replica truncates them                                |
+| `epochs-fit-log`            | the leader epoch cache of a log has the epochs of its batches                         |
+| `recovery-point`            | records below it are durable, and it is as near to the log end as `flush.messages`    |
+|                             | requires                                                                              |
+| `recovery-keeps`            | a log that is opened after a stop or a kill is unchanged                              |
+| `acknowledged-is-committed` | records acknowledged with acks=all were below a leader's high watermark               |
 
-A replica whose disk has *lost content*, with permission, need not have what it lost: it leaves the ISR when it starts
-again (KIP-841), unless nobody else is in it. Then what it has is what counts from its next election on, which is what
-Kafka promises without eligible leader replicas. An unclean election takes every promise away that was made before it.
+A replica whose disk has *lost content*, with permission, may lack it: it leaves the ISR when it restarts (KIP-841),
+unless it is the only member. Then its log is what counts from its next election on, as Kafka promises without eligible
+leader replicas. An unclean election ends every promise that was made before it.
 """
 
 from bisect import bisect_right
@@ -38,11 +39,11 @@ _base_offset = attrgetter("base_offset")
 
 @dataclass(eq=False, slots=True)
 class Ledger:
-    """All that was ever seen of one partition.
+    """The history of one partition.
 
-    :ivar committed: what was below the high watermark of a leader, ascending.
-    :ivar given_up: what was committed, and is lost as it may be.
-    :ivar void_below_epoch: records were given up when this epoch began; what older leaders think is worth nothing.
+    :ivar committed: batches that were below the high watermark of a leader, ascending.
+    :ivar given_up: batches that were committed, and were lost with permission.
+    :ivar void_below_epoch: the last epoch that began with lost records; older leaders are not checked.
     """
 
     name: tuple[str, int]
@@ -53,33 +54,33 @@ class Ledger:
     highest_start: int = 0
     void_below_epoch: int = 0
     lossy: set[int] = field(default_factory=set)
-    """Nodes whose replica lacks, with permission, what it once had."""
+    """Nodes whose replica has lost records with permission."""
     left: set[int] = field(default_factory=set)
-    """Nodes that were taken out of the assignment: who was down then deletes its log when it hears of it."""
+    """Nodes removed from the assignment: one that was down deletes its log when it applies the record."""
 
     @property
     def last_committed(self) -> Batch | None:
-        """By log matching, who has this one has all."""
+        """The last committed batch. By log matching, a log with this one has all of them."""
         return self.committed[-1] if self.committed else None
 
     @property
     def committed_end(self) -> int:
-        """All below is committed."""
+        """The end offset of the committed batches."""
         return self.committed[-1].last_offset + 1 if self.committed else 0
 
     def committed_at(self, offset: int) -> Batch | None:
-        """What is committed at an offset."""
+        """Return the committed batch at an offset."""
         number = bisect_right(self.committed, offset, key=_base_offset) - 1
         return self.committed[number] if number >= 0 and self.committed[number].last_offset >= offset else None
 
     def give_up(self, is_kept: Callable[[Batch], bool]) -> None:
-        """Some of what was committed is lost, and nobody is to blame."""
+        """Permit the loss of the committed batches that are not kept."""
         self.given_up += [batch for batch in self.committed if not is_kept(batch)]
         self.committed = [batch for batch in self.committed if is_kept(batch)]
 
 
 class PartitionInvariants(Observer):
-    """Checks every change of a replica.
+    """Invariants that are checked at every change of a replica.
 
     :ivar may_lose: nodes whose disk may have lost content since their logs were last open.
     """
@@ -93,11 +94,11 @@ class PartitionInvariants(Observer):
 
     @property
     def nodes(self) -> list[Node]:
-        """Those that run."""
+        """The running nodes."""
         return [watched.node for watched in self._watch.nodes.values() if watched.node is not None]
 
     def ledger(self, key: PartitionKey, name: tuple[str, int]) -> Ledger:
-        """Of a partition."""
+        """Return the ledger of a partition."""
         found = self.ledgers.get(key)
         if found is None:
             found = self.ledgers[key] = Ledger(name)
@@ -106,13 +107,13 @@ class PartitionInvariants(Observer):
     # Events
 
     def allow_loss(self, node_id: int) -> None:
-        """The disk of a node was damaged, whether it runs or not."""
+        """Permit the loss of records on a node, whether it is running or not."""
         self.may_lose.add(node_id)
         if self._watch.nodes[node_id].node is not None:
             self._damaged.add(node_id)
 
     def acknowledged(self, name: tuple[str, int], offset: int, *, epoch: int | None, crc: int | None) -> None:
-        """A record was acknowledged with acks=all: a leader has counted it as committed."""
+        """Check that a record acknowledged with acks=all is committed."""
         ledgers = [ledger for ledger in self.ledgers.values() if ledger.name == name]
         if not any(self._has_acknowledged(ledger, offset, epoch, crc) for ledger in ledgers):
             detail = (
@@ -130,12 +131,12 @@ class PartitionInvariants(Observer):
         return any(epoch in {None, found.epoch} and crc in {None, found.crc} for found in candidates)
 
     def started(self, watched: Watched) -> None:
-        """A machine that was wiped has another disk."""
+        """Permit the loss of records on a machine with a new disk."""
         if watched.has_new_disk:
             self.may_lose.add(watched.node_id)
 
     def ended(self, watched: Watched) -> None:
-        """A power cut takes what was not flushed. A disk that fails leaves what it was about to change as it is."""
+        """Note how a node ended: a power cut loses unflushed records, a failed disk omits its last change."""
         node_id, machine = watched.node_id, watched.machine
         if watched.open:
             self._failed.discard(node_id)
@@ -148,7 +149,7 @@ class PartitionInvariants(Observer):
             self._failed.add(node_id)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """A log after a restart must be what it was, unless its disk may have lost something."""
+        """Check that a log is unchanged after a restart, unless its disk may have lost content."""
         ledger = self.ledger(replica.key, replica.name)
         if log.removed:
             if replica.node_id in self.may_lose:
@@ -161,7 +162,7 @@ class PartitionInvariants(Observer):
         _check_bounds(replica)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """See the table."""
+        """Check a replica that has changed."""
         ledger = self.ledger(replica.key, replica.name)
         self._check_epochs(replica, before)
         if before.log.removed:
@@ -174,22 +175,22 @@ class PartitionInvariants(Observer):
         if replica.is_leader:
             self._check_leader(ledger, replica, before)
 
-    # What the controller decides
+    # Changes by the controller
 
     def elected_uncleanly(self, key: PartitionKey, leader_epoch: int) -> None:
-        """Nothing that was promised before counts any more."""
+        """Permit the loss of everything that was committed before an unclean election."""
         ledger = self.ledgers.get(key)
         if ledger is not None:
             ledger.void_below_epoch = leader_epoch
             ledger.give_up(lambda batch: False)
 
     def left_assignment(self, key: PartitionKey, node_ids: list[int]) -> None:
-        """Who is no replica any more has no log to keep, not when it is one again either."""
+        """Note nodes that are no longer replicas: they may delete their logs, even if they become replicas again."""
         if (ledger := self.ledgers.get(key)) is not None:
             ledger.left.update(node_ids)
 
     def joined_isr(self, key: PartitionKey, node_ids: list[int]) -> None:
-        """Who joins an ISR must have all that is committed."""
+        """Check that replicas that join an ISR have all committed records."""
         ledger = self.ledgers.get(key)
         last = None if ledger is None else ledger.last_committed
         if ledger is None or last is None:
@@ -198,7 +199,7 @@ class PartitionInvariants(Observer):
             replica = self._watch.replica(node_id, key)
             is_behind = replica is None or (last.last_offset >= replica.start_offset and not self._holds(replica, last))
             if is_behind and last.last_offset >= ledger.highest_start:
-                detail = f"{replica or node_id} joins the ISR, and lacks {last}, which was committed"
+                detail = f"{replica or node_id} joins the ISR, and lacks the committed {last}"
                 raise InvariantViolation("joins-isr-complete", detail)
             ledger.lossy.discard(node_id)
 
@@ -209,7 +210,7 @@ class PartitionInvariants(Observer):
         then = before.leader_epoch, before.partition_epoch
         if now[0] < then[0] or now[1] < then[1]:
             raise InvariantViolation(
-                "epochs-only-grow", f"{replica} goes from leader and partition epoch {then} to {now}"
+                "epochs-only-grow", f"{replica} returns from leader and partition epoch {then} to {now}"
             )
 
     def _check_removed(self, ledger: Ledger, replica: Replica, removed: list[Batch]) -> None:
@@ -218,7 +219,7 @@ class PartitionInvariants(Observer):
         for batch in removed:
             known = ledger.committed_at(batch.base_offset)
             if known is not None and known.is_same_as(batch) and batch.last_offset >= ledger.highest_start:
-                raise InvariantViolation("committed-stays", f"{replica} truncates {batch}, which was committed")
+                raise InvariantViolation("committed-stays", f"{replica} truncates the committed {batch}")
 
     def _check_added(self, ledger: Ledger, replica: Replica, added: list[Batch]) -> None:
         if not added:
@@ -228,7 +229,7 @@ class PartitionInvariants(Observer):
         before = batches[number - 1] if number else None
         for batch in added:
             self._check_follows(ledger, replica, before, batch)
-            # Below a log start nobody compares epochs: a follower that ended there may keep what it should have cut.
+            # Below a log start no epochs are compared: a follower that ends there may keep records that should go.
             is_gone = before is not None and before.last_offset < ledger.highest_start
             ledger.matching.check(replica, None if is_gone else before, batch)
             before = batch
@@ -236,17 +237,17 @@ class PartitionInvariants(Observer):
         assert partition is not None
         known = partition.log.epochs.epoch_of(last.base_offset)
         if last.base_offset >= replica.start_offset and known != last.epoch:
-            raise InvariantViolation("epochs-fit-log", f"{replica} takes {last} for one of epoch {known}")
-        # Below a log start that was told, a power cut may bring back some of the segments that were deleted.
+            raise InvariantViolation("epochs-fit-log", f"{replica} has epoch {known} for {last}")
+        # Below an announced log start, a power cut may restore some of the deleted segments.
         if replica.end_offset != last.last_offset + 1 and replica.end_offset > ledger.highest_start:
             raise InvariantViolation("epochs-fit-log", f"{replica} ends at {replica.end_offset}, its last is {last}")
 
     def _check_follows(self, ledger: Ledger, replica: Replica, before: Batch | None, batch: Batch) -> None:
         if before is None:
             return
-        gap_is_lawful = batch.base_offset <= ledger.highest_start
+        is_gap_permitted = batch.base_offset <= ledger.highest_start
         if batch.base_offset < before.last_offset + 1 or (
-            batch.base_offset > before.last_offset + 1 and not gap_is_lawful
+            batch.base_offset > before.last_offset + 1 and not is_gap_permitted
         ):
             raise InvariantViolation("offsets-ascend", f"{replica} has {batch} behind {before}")
         if batch.epoch < before.epoch:
@@ -260,7 +261,7 @@ class PartitionInvariants(Observer):
             detail = f"{replica} leads epoch {replica.leader_epoch}, as does node {known}"
             raise InvariantViolation("one-leader-per-epoch", detail)
         if replica.high_watermark < before.high_watermark and not before.log.removed:
-            detail = f"{replica}, a leader, goes from {before.high_watermark} back to {replica.high_watermark}"
+            detail = f"{replica}, a leader, returns from {before.high_watermark} to {replica.high_watermark}"
             raise InvariantViolation("watermark-monotone", detail)
         if replica.leader_epoch < ledger.void_below_epoch:
             return
@@ -272,14 +273,14 @@ class PartitionInvariants(Observer):
             self._commit(ledger, replica)
 
     def _check_complete(self, ledger: Ledger, replica: Replica) -> None:
-        """By log matching all that is committed is there, if the last of it is."""
+        """Check that a new leader has the last committed batch, and by log matching all of them."""
         last = ledger.last_committed
         if last is None or last.last_offset < replica.start_offset or self._holds(replica, last):
             return
         if max(ledger.leaders) != replica.leader_epoch:
-            return  # it is late, and deposed by now
+            return  # another leader was elected in the meantime
         if replica.node_id not in ledger.lossy and last.last_offset >= ledger.highest_start:
-            detail = f"{replica} leads epoch {replica.leader_epoch}, and lacks {last}, which was committed"
+            detail = f"{replica} leads epoch {replica.leader_epoch}, and lacks the committed {last}"
             raise InvariantViolation("committed-stays", detail)
         self._forfeit(ledger, replica)
 
@@ -289,7 +290,7 @@ class PartitionInvariants(Observer):
         return found is not None and found.is_same_as(batch)
 
     def _forfeit(self, ledger: Ledger, replica: Replica) -> None:
-        """What this leader does not have is lost, and nobody is to blame."""
+        """Permit the loss of the records that this leader lacks."""
         ledger.give_up(lambda batch: batch.last_offset < replica.start_offset or self._holds(replica, batch))
         ledger.lossy.clear()
         ledger.void_below_epoch = replica.leader_epoch
@@ -301,7 +302,7 @@ class PartitionInvariants(Observer):
                 continue
             other = self._watch.replica(node_id, replica.key)
             if other is None and self._has_left(node_id, replica.key):
-                continue  # it was fetching when this leader counted it, and deleted its log on hearing that it is to go
+                continue  # it fetched, and deleted its log when it left the assignment
             end_offset = 0 if other is None else other.end_offset
             if end_offset < replica.high_watermark:
                 detail = (
@@ -310,25 +311,25 @@ class PartitionInvariants(Observer):
                 raise InvariantViolation("watermark-on-isr", detail)
 
     def _check_proposed(self, ledger: Ledger, replica: Replica) -> None:
-        """Who is to join the ISR has all below the high watermark from the moment on when that is proposed."""
+        """Check that a replica proposed for the ISR has all records below the high watermark."""
         assert replica.isr is not None
         for node_id in sorted(replica.isr.proposed - replica.isr.isr - ledger.lossy):
             other = self._watch.replica(node_id, replica.key)
             if other is None and self._has_left(node_id, replica.key):
-                continue  # it was fetching when this leader counted it, and deleted its log on hearing that it is to go
+                continue  # it fetched, and deleted its log when it left the assignment
             end_offset = 0 if other is None else other.end_offset
             if end_offset < replica.high_watermark:
                 detail = f"{replica} wants node {node_id} in the ISR, which ends at {end_offset}"
                 raise InvariantViolation("joins-isr-complete", f"{detail}, below {replica.high_watermark}")
 
     def _has_left(self, node_id: int, key: PartitionKey) -> bool:
-        """Whether a node knows that it is no replica any more."""
+        """Whether a node has applied the record by which it is no longer a replica."""
         node = self._watch.nodes[node_id].node
         partition = None if node is None else node.metadata.image.partition_by_id(*key)
         return node is not None and (partition is None or node_id not in partition.replicas)
 
     def _commit(self, ledger: Ledger, replica: Replica) -> None:
-        """All below its high watermark counts from now on; what counted before must be the same."""
+        """Add the records below the high watermark to the committed ones, which must be the same below."""
         last, known = replica.log.before(replica.high_watermark), ledger.last_committed
         if last is None:
             return
@@ -354,13 +355,15 @@ def _check_bounds(replica: Replica) -> None:
 
 
 def _check_durable(replica: Replica, before: Before) -> None:
-    """What a log counts as flushed is, and that is as much as its topic asks for."""
+    """Check that records below the recovery point are durable, and that `flush.messages` is respected."""
     assert replica.partition is not None
     log, recovery_point = replica.partition.log, replica.recovery_point
     if recovery_point != before.recovery_point:
         lost = replica.log.not_durable_below(log, recovery_point)
         if lost is not None:
-            raise InvariantViolation("recovery-point", f"{replica} counts {lost} as flushed, which it is not")
+            raise InvariantViolation(
+                "recovery-point", f"{replica} has {lost} below its recovery point, which is not durable"
+            )
     if before.log.added and replica.end_offset - recovery_point >= log.config.flush_messages:
         detail = f"{replica} ends at {replica.end_offset}, flushed to {recovery_point}"
         raise InvariantViolation("recovery-point", f"{detail} with flush.messages={log.config.flush_messages}")

@@ -1,24 +1,24 @@
-"""What must hold for the quorum and its log: the seven invariants of Kafka's `RaftEventSimulationTest`, and Raft's own.
+"""Invariants of the quorum and its log: the seven of Kafka's `RaftEventSimulationTest`, and those of Raft.
 
 | name                          | what must hold                                                                      |
 |-------------------------------|-------------------------------------------------------------------------------------|
 | `quorum-one-leader`           | one leader per epoch                                                                |
-| `quorum-epochs-grow`          | a node's epoch never falls, not by a crash either                                   |
-| `quorum-watermark-monotone`   | the newest leader's high watermark is above all before it                           |
+| `quorum-epochs-grow`          | a node's epoch never decreases, not even by a crash                                 |
+| `quorum-watermark-monotone`   | the newest leader's high watermark is not below any before it                       |
 | `quorum-majority`             | a majority has all below the high watermark, also after a crash                     |
-| `quorum-committed-equal`      | what is committed is the same on all nodes, and stays; nothing of it is missing     |
-| `quorum-leader-no-snapshot`   | a leader never loads a snapshot, and a snapshot is of what is committed             |
-| `quorum-snapshot-at-start`    | a log begins at 0, or where its first snapshot ends, and reaches as far as its last |
-| `quorum-durable`              | what is appended is flushed before anybody can hear of it                           |
+| `quorum-committed-equal`      | committed records are the same on all nodes, stay there, and have no gaps           |
+| `quorum-leader-no-snapshot`   | a leader never loads a snapshot, and a snapshot has only committed records          |
+| `quorum-snapshot-at-start`    | a log begins at 0, or at the end of its first snapshot, and contains its last       |
+| `quorum-durable`              | appended records are flushed before any other node can learn of them                |
 | `quorum-log-matching`         | see `log_matching`                                                                  |
-| `quorum-leader-complete`      | who is elected has all that is committed                                            |
-| `quorum-votes`                | votes, and pre-votes, go only to logs that are not behind; none is remembered that  |
-|                               | nobody has asked for                                                                |
-| `quorum-check-quorum`         | a leader that a majority cannot reach does not stay one                             |
-| `quorum-consistent`           | no response of a voter contradicts what a node knows, so that it has to reject it   |
+| `quorum-leader-complete`      | an elected leader has all committed records                                         |
+| `quorum-votes`                | votes, and pre-votes, go only to logs that are not behind; no vote is stored that   |
+|                               | was not requested                                                                   |
+| `quorum-check-quorum`         | a leader that a majority cannot reach resigns                                       |
+| `quorum-consistent`           | no response of a voter contradicts the state of a node, so that it must reject it   |
 
-A voter whose disk was wiped or damaged may have forgotten a vote, or what it helped to commit: from then on a violation
-of these may be its fault (`forgetful`), and nothing that rests on the metadata can be judged any more.
+A voter whose disk was wiped or damaged may have lost a vote or committed records: a violation after that may be caused
+by it (`forgetful`), so that nothing that depends on the metadata can be judged any more.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -44,17 +44,17 @@ _BEGINNING = -1
 
 
 def require(condition: object, name: str, detail: Callable[[], str]) -> None:
-    """Raise `InvariantViolation` where this is not so."""
+    """Raise `InvariantViolation` if the condition is false."""
     if not condition:
         raise InvariantViolation(name, detail())
 
 
 class QuorumInvariants:
-    """Is told of every node that something has happened to.
+    """Invariants over all nodes of a quorum, checked whenever one of them changes.
 
-    :param check_quorum_bound_ms: how long a leader may go on after the last contact of its majority.
-    :ivar high_watermark: all below is committed.
-    :ivar committed: the batches of that, by base offset.
+    :param check_quorum_bound_ms: how long a leader may remain one after the last contact of its majority.
+    :ivar high_watermark: all records below it are committed.
+    :ivar committed: the committed batches, by base offset.
     """
 
     def __init__(self, voter_ids: Sequence[int], check_quorum_bound_ms: int) -> None:
@@ -72,30 +72,30 @@ class QuorumInvariants:
         self._commit_by_epoch: dict[int, int] = {}
         self._last_contact_ms: dict[int, dict[int, int]] = {}
         self._votes: set[tuple[int, int, int]] = set()
-        """Those that were asked for: of whom, in which epoch, by whom."""
+        """Requested votes: voter, epoch and candidate."""
 
     # Events
 
     def started(self, node_id: int, node: KafkaRaftClient, now_ms: int) -> None:
-        """From its disk, after a stop or a crash. `now_ms` is the node's own."""
+        """Check a node that has started from its disk. `now_ms` is the node's own."""
         self._applied[node_id] = node.log.start_offset
         self._last_contact_ms.pop(node_id, None)
         self._take_in(node_id, node)
-        self.touched(node_id, node, now_ms)
+        self.on_change(node_id, node, now_ms)
 
     def forget(self, node_id: int) -> None:
-        """A node's disk is not what it was."""
+        """Forget a node whose disk was replaced or damaged."""
         self._epochs.pop(node_id, None)
         self._ends.pop(node_id, None)
         self._logs.pop(node_id, None)
 
     def resumed(self, node_id: int, now_ms: int) -> None:
-        """A node was paused. It answers fetches that it has held since before, and they count, as Kafka's do."""
+        """Note that a paused node has resumed. Fetches that it held during the pause count as contact, as in Kafka."""
         if node_id in self._last_contact_ms:
             self._last_contact_ms[node_id] = {_BEGINNING: now_ms}
 
-    def about_to_answer(self, node_id: int, node: KafkaRaftClient, source: int, request: Request, now_ms: int) -> None:
-        """A node has received a request of another one."""
+    def on_request(self, node_id: int, node: KafkaRaftClient, source: int, request: Request, now_ms: int) -> None:
+        """Note a request that a node has received from another one."""
         if isinstance(request, VoteRequest) and not request.pre_vote:
             self._votes.add((node_id, request.replica_epoch, request.replica.id))
         if (
@@ -106,23 +106,25 @@ class QuorumInvariants:
             self._last_contact_ms.setdefault(node_id, {})[source] = now_ms
 
     @staticmethod
-    def answered(
+    def on_response(
         node: KafkaRaftClient,
         request: Request,
         end: OffsetAndEpoch,
         election: ElectionState,
         effects: Collection[object],
     ) -> bool:
-        """A node whose log ended there, in an election that stood so, has answered; whether it gave its vote.
+        """Check a response, and return whether it grants a vote.
 
-        A vote that it had given may be asked for again, however far its log has come since.
+        :param end: the end of the node's log before the request.
+        :param election: its election state before the request. A granted vote may be requested again, even if the log
+            has grown since.
         """
         if not isinstance(request, VoteRequest):
             return False
         responses = [effect.response for effect in effects if isinstance(effect, SendResponse)]
-        answers = [response for response in responses if isinstance(response, VoteResponse)]
-        require(len(answers) == 1, "quorum-votes", lambda: f"node {node.local.id} answers {request} with {responses}")
-        is_granted = answers[0].vote_granted
+        votes = [response for response in responses if isinstance(response, VoteResponse)]
+        require(len(votes) == 1, "quorum-votes", lambda: f"node {node.local.id} responds to {request} with {responses}")
+        is_granted = votes[0].vote_granted
         is_repeated = not request.pre_vote and (election.epoch, election.voted) == (
             request.replica_epoch,
             request.replica,
@@ -132,17 +134,17 @@ class QuorumInvariants:
             "quorum-votes",
             lambda: f"node {node.local.id}, at {end}, votes for {request}",
         )
-        # What a pre-vote is answered binds nobody (KIP-996).
+        # A pre-vote does not change the election state (KIP-996).
         has_voted = node.election.voted is not None and node.election.epoch == election.epoch
         require(
             not (request.pre_vote and has_voted and election.voted is None),
             "quorum-votes",
-            lambda: f"node {node.local.id} gives its vote to who asks for a pre-vote: {request}",
+            lambda: f"node {node.local.id} stores a vote after a pre-vote request: {request}",
         )
         return is_granted and not request.pre_vote
 
-    def touched(self, node_id: int, node: KafkaRaftClient, now_ms: int) -> None:
-        """Something happened to a node."""
+    def on_change(self, node_id: int, node: KafkaRaftClient, now_ms: int) -> None:
+        """Check a node that may have changed."""
         had_end = self._ends.get(node_id, 0)
         require(
             node.rejected_response is None, "quorum-consistent", lambda: f"node {node_id}: {node.rejected_response}"
@@ -154,7 +156,9 @@ class QuorumInvariants:
             self._check_leader(node_id, node.state, now_ms)
         else:
             self._last_contact_ms.pop(node_id, None)
-        if node.log.start_offset > max(self._applied[node_id], had_end):  # it has not cut off what it had itself
+        if node.log.start_offset > max(
+            self._applied[node_id], had_end
+        ):  # the snapshot has records that its log did not have
             self._check_installed(node_id, node)
         if node.high_watermark > self._applied[node_id]:
             self._check_committed(node_id, node)
@@ -173,7 +177,7 @@ class QuorumInvariants:
         require(
             voted is None or voted.id == node_id or (node_id, node.election.epoch, voted.id) in self._votes,
             "quorum-votes",
-            lambda: f"node {node_id} remembers to have voted for {voted} in epoch {epoch}, who has not asked",
+            lambda: f"node {node_id} has a vote for {voted} in epoch {epoch} that was not requested",
         )
         if leader_id >= 0:
             known = self._leaders.setdefault(epoch, leader_id)
@@ -206,7 +210,7 @@ class QuorumInvariants:
     # Logs
 
     def _take_in(self, node_id: int, node: KafkaRaftClient) -> int:
-        """Follow a node's log; how many batches are new."""
+        """Follow a node's log, and return the number of new batches."""
         mirror = self._logs.setdefault(node_id, LogMirror())
         added = mirror.follow(node.log.partition_log).added
         number = len(mirror.batches) - len(added)
@@ -233,7 +237,7 @@ class QuorumInvariants:
         require(
             len(reached) >= self._majority,
             "quorum-majority",
-            lambda: f"{self.high_watermark} is reached by {reached} only",
+            lambda: f"only {reached} reach {self.high_watermark}",
         )
 
     @staticmethod
@@ -263,7 +267,9 @@ class QuorumInvariants:
                 )
             self._commit_by_epoch[state.epoch] = offset
         require(
-            offset <= node.log.end_offset, "quorum-committed-equal", lambda: f"node {node_id} lacks some below {offset}"
+            offset <= node.log.end_offset,
+            "quorum-committed-equal",
+            lambda: f"node {node_id} lacks records below {offset}",
         )
         mirror = self._logs[node_id]
         for batch in mirror.between(self._applied[node_id], offset):
@@ -280,7 +286,7 @@ class QuorumInvariants:
             self._check_majority()
 
     def first_committed(self, node_id: int, batch: Batch) -> None:
-        """A node has a batch that is newly committed."""
+        """Observe the first commit of a batch."""
 
     def _check_installed(self, node_id: int, node: KafkaRaftClient) -> None:
         installed = node.log.snapshots.earliest
@@ -299,10 +305,10 @@ class QuorumInvariants:
         self._applied[node_id] = installed.offset
 
     def check_snapshot_content(self, node_id: int, node: KafkaRaftClient, snapshot_id: OffsetAndEpoch) -> None:
-        """A snapshot was loaded: it must be what the committed records below its end make."""
+        """Check that a loaded snapshot is the result of the committed records below its end."""
 
     def check_whole_log(self, node_id: int, node: KafkaRaftClient) -> None:
-        """Everything a node has below the high watermark it knows is what was committed: once, at the end."""
+        """Check all records of a node below its high watermark: once, at the end."""
         mirror = LogMirror()
         mirror.follow(node.log.partition_log)
         for batch in mirror.between(node.log.start_offset, node.high_watermark):

@@ -29,7 +29,10 @@ class ReopeningInvariants(Observer):
 
 
 def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: PartitionLog) -> None:
-    """Open the log twice and compare. Raises `InvariantViolation`."""
+    """Open the log twice and compare.
+
+    :raises InvariantViolation: `opens-as-closed`.
+    """
     for damages in (False, True):
         copy = _copied(disk, log.directory)
         if damages and not _damage_last_entry(copy, log.directory):

@@ -1,20 +1,20 @@
-"""What a node asks of others says truly who asks and what it has: the invariant `honest-request`.
+"""Requests agree with the state of the node that sends them: the invariant `request-matches-state`.
 
-Each field of a request is held against the state of the node that sends it, at that moment, and not against the code
-that makes the message. This module has what the nodes of the quorum ask each other, `broker_requests` the rest.
+Each field of a request is compared with the state of its sender at that moment, independently of the code that makes
+the message. This module has the requests between the nodes of the quorum, `broker_requests` the rest.
 
-| request          | who may ask         | what it must say                                                         |
+| request          | sent by             | what it must contain                                                     |
 |------------------|---------------------|--------------------------------------------------------------------------|
-| any              |                     | the cluster, the node and its directory; to another voter, where it is   |
+| any              |                     | the cluster, the node and its directory; sent to another voter's address |
 | Vote             | Prospective (pre-   | its epoch, the end of its log and the epoch of its last record           |
 |                  | vote), Candidate    |                                                                          |
-| BeginQuorumEpoch | Leader              | its epoch, and where it is                                               |
+| BeginQuorumEpoch | Leader              | its epoch and its endpoints                                              |
 | EndQuorumEpoch   | Resigned            | the epoch that it led, all other voters as candidates, once each         |
 | Fetch            | all but a Leader    | its epoch, the end of its log, the epoch of its last record, its high    |
-|                  |                     | watermark; nothing of records while a snapshot is fetched; no fetch is   |
-|                  |                     | under way, of records or of a snapshot                                   |
-| FetchSnapshot    | Follower that was   | the snapshot, and what is there of it; no fetch is under way             |
-|                  | told of a snapshot  |                                                                          |
+|                  |                     | watermark; no records while a snapshot is fetched; no other fetch of   |
+|                  |                     | records or of a snapshot is in flight                                    |
+| FetchSnapshot    | Follower with a     | the snapshot id, and the size it has of it; no other fetch is in flight  |
+|                  | snapshot to fetch   |                                                                          |
 
 Source: KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166.
 """
@@ -27,8 +27,8 @@ from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotReq
 from reference_broker.core.quorum.quorum_state import Candidate, Follower, Leader, Prospective, Resigned
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.tracer import RequestSent
-from reference_broker.simulation.invariants.broker_requests import CLAIMS as BROKER_CLAIMS
-from reference_broker.simulation.invariants.broker_requests import Claim
+from reference_broker.simulation.invariants.broker_requests import COMPARISONS as BROKER_COMPARISONS
+from reference_broker.simulation.invariants.broker_requests import Comparison
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Watched
 
@@ -39,43 +39,46 @@ _RAFT: Final = "raft"
 
 
 def check_request(watched: Watched, event: RequestSent) -> None:
-    """See the table. Raises `InvariantViolation`."""
-    channel, asked = event.channel, event.body
-    claims = (_QUORUM_CLAIMS if channel.purpose == _RAFT else BROKER_CLAIMS).get(asked.__api_key__)
-    if claims is None:
-        raise _violated(watched, channel, asked, "a node asks this of nobody")
-    for field, said, is_so in claims(watched, channel, asked):
-        if said != is_so:
-            raise _violated(watched, channel, asked, f"{field} is {said!r}, where the node has {is_so!r}")
+    """Check a request that a node is about to send.
+
+    :raises InvariantViolation: one of the table.
+    """
+    channel, request = event.channel, event.body
+    compare = (_QUORUM_COMPARISONS if channel.purpose == _RAFT else BROKER_COMPARISONS).get(request.__api_key__)
+    if compare is None:
+        raise _violated(watched, channel, request, "a node never sends this")
+    for field, actual, expected in compare(watched, channel, request):
+        if actual != expected:
+            raise _violated(watched, channel, request, f"{field} is {actual!r}, where the node has {expected!r}")
 
 
-def _violated(watched: Watched, channel: Channel, asked: Any, detail: str) -> InvariantViolation:
-    who = f"{type(asked).__name__} of node {watched.node_id} to node {channel.node_id} ({channel.purpose})"
-    return InvariantViolation("honest-request", f"{who}: {detail}")
+def _violated(watched: Watched, channel: Channel, body: Any, detail: str) -> InvariantViolation:
+    request = f"{type(body).__name__} of node {watched.node_id} to node {channel.node_id} ({channel.purpose})"
+    return InvariantViolation("request-matches-state", f"{request}: {detail}")
 
 
 # --- the quorum
 
 
-def _addressed(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
+def _compare_address(watched: Watched, channel: Channel, request: Any) -> Iterator[Comparison]:
     assert watched.node is not None
-    yield "cluster_id", asked.cluster_id, watched.node.runtime.identity.cluster_id
+    yield "cluster_id", request.cluster_id, watched.node.runtime.identity.cluster_id
     voter = watched.node.layout.voters.get(channel.node_id)
     yield "another voter", voter is not None and channel.node_id != watched.node_id, True
     assert voter is not None
     yield "address", (channel.host, channel.port), (voter.host, voter.port)
 
 
-def _of_voter(watched: Watched, channel: Channel, asked: Any, partition: Any) -> Iterator[Claim]:
+def _compare_voter(watched: Watched, channel: Channel, request: Any, partition: Any) -> Iterator[Comparison]:
     assert watched.node is not None
     voter = watched.node.layout.voters.key_of(channel.node_id)
-    yield "voter_id", (asked.voter_id, partition.voter_directory_id), (voter.id, voter.directory_id)
+    yield "voter_id", (request.voter_id, partition.voter_directory_id), (voter.id, voter.directory_id)
 
 
-def _of_vote(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
-    yield from _addressed(watched, channel, asked)
-    quorum, partition = watched.quorum, asked.topics[0].partitions[0]
-    yield from _of_voter(watched, channel, asked, partition)
+def _compare_vote(watched: Watched, channel: Channel, request: Any) -> Iterator[Comparison]:
+    yield from _compare_address(watched, channel, request)
+    quorum, partition = watched.quorum, request.topics[0].partitions[0]
+    yield from _compare_voter(watched, channel, request, partition)
     yield "pre_vote", partition.pre_vote, isinstance(quorum.state, Prospective)
     yield "a nominee", isinstance(quorum.state, Prospective | Candidate), True
     yield "replica_id", partition.replica_id, watched.node_id
@@ -85,71 +88,71 @@ def _of_vote(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
     yield "last_offset_epoch", partition.last_offset_epoch, _last_epoch(quorum)
 
 
-def _of_begin(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
-    yield from _addressed(watched, channel, asked)
-    quorum, partition = watched.quorum, asked.topics[0].partitions[0]
-    yield from _of_voter(watched, channel, asked, partition)
+def _compare_begin_quorum_epoch(watched: Watched, channel: Channel, request: Any) -> Iterator[Comparison]:
+    yield from _compare_address(watched, channel, request)
+    quorum, partition = watched.quorum, request.topics[0].partitions[0]
+    yield from _compare_voter(watched, channel, request, partition)
     yield "a leader", isinstance(quorum.state, Leader), True
-    yield from _of_own_epoch(watched, asked, partition)
+    yield from _compare_own_epoch(watched, request, partition)
 
 
-def _of_end(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
+def _compare_end_quorum_epoch(watched: Watched, channel: Channel, request: Any) -> Iterator[Comparison]:
     assert watched.node is not None
-    yield from _addressed(watched, channel, asked)
-    quorum, partition = watched.quorum, asked.topics[0].partitions[0]
+    yield from _compare_address(watched, channel, request)
+    quorum, partition = watched.quorum, request.topics[0].partitions[0]
     yield "resigned", isinstance(quorum.state, Resigned), True
-    yield from _of_own_epoch(watched, asked, partition)
+    yield from _compare_own_epoch(watched, request, partition)
     named = [(each.candidate_id, each.candidate_directory_id) for each in partition.preferred_candidates]
     voters = watched.node.layout.voters
-    if named:  # a node that was started again does not know who was how far
+    if named:  # a restarted node does not know the fetch offsets of the others
         others = sorted(tuple(voters.key_of(voter_id)) for voter_id in voters.others(watched.node_id))
         yield "preferred_candidates", sorted(named), others
 
 
-def _of_own_epoch(watched: Watched, asked: Any, partition: Any) -> Iterator[Claim]:
+def _compare_own_epoch(watched: Watched, request: Any, partition: Any) -> Iterator[Comparison]:
     assert watched.node is not None
     yield "leader_id", partition.leader_id, watched.node_id
     yield "leader_epoch", partition.leader_epoch, watched.quorum.state.epoch
     own = watched.node.layout.voters.get(watched.node_id)
     assert own is not None
-    endpoints = [(endpoint.host, endpoint.port) for endpoint in asked.leader_endpoints]
+    endpoints = [(endpoint.host, endpoint.port) for endpoint in request.leader_endpoints]
     yield "leader_endpoints", endpoints, [(own.host, own.port)]
 
 
-def _of_fetch(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
-    yield from _addressed(watched, channel, asked)
-    quorum, partition = watched.quorum, asked.topics[0].partitions[0]
+def _compare_fetch(watched: Watched, channel: Channel, request: Any) -> Iterator[Comparison]:
+    yield from _compare_address(watched, channel, request)
+    quorum, partition = watched.quorum, request.topics[0].partitions[0]
     state = quorum.state
     yield "fetches under way", _fetches_under_way(quorum), 1
     yield "a leader's own fetch", isinstance(state, Leader), False
     if isinstance(state, Follower):
-        yield "records while a snapshot is fetched", state.snapshot_id, None
-    said_id = asked.replica_state.replica_id, partition.replica_directory_id
-    yield "replica_id, replica_directory_id", said_id, (watched.node_id, _directory_id(watched))
-    said = (
+        yield "fetches records during a snapshot", state.snapshot_id, None
+    replica = request.replica_state.replica_id, partition.replica_directory_id
+    yield "replica_id, replica_directory_id", replica, (watched.node_id, _directory_id(watched))
+    actual = (
         partition.current_leader_epoch,
         partition.fetch_offset,
         partition.last_fetched_epoch,
         partition.high_watermark,
     )
-    is_so = state.epoch, _end_offset(quorum), _last_epoch(quorum), quorum.high_watermark
-    yield "current_leader_epoch, fetch_offset, last_fetched_epoch, high_watermark", said, is_so
+    expected = state.epoch, _end_offset(quorum), _last_epoch(quorum), quorum.high_watermark
+    yield "current_leader_epoch, fetch_offset, last_fetched_epoch, high_watermark", actual, expected
 
 
-def _of_fetch_snapshot(watched: Watched, channel: Channel, asked: Any) -> Iterator[Claim]:
-    yield from _addressed(watched, channel, asked)
-    state, partition = watched.quorum.state, asked.topics[0].partitions[0]
+def _compare_fetch_snapshot(watched: Watched, channel: Channel, request: Any) -> Iterator[Comparison]:
+    yield from _compare_address(watched, channel, request)
+    state, partition = watched.quorum.state, request.topics[0].partitions[0]
     yield "fetches under way", _fetches_under_way(watched.quorum), 1
-    is_told = isinstance(state, Follower) and state.snapshot_id is not None
-    yield "told of a snapshot", is_told, True
+    has_snapshot = isinstance(state, Follower) and state.snapshot_id is not None
+    yield "has a snapshot to fetch", has_snapshot, True
     assert isinstance(state, Follower)
     assert state.snapshot_id is not None
-    yield "replica_id", asked.replica_id, watched.node_id
+    yield "replica_id", request.replica_id, watched.node_id
     yield "replica_directory_id", partition.replica_directory_id, _directory_id(watched)
     yield "current_leader_epoch", partition.current_leader_epoch, state.epoch
-    # Whom it asks is not said here: one whose leader is silent asks any voter, to hear who leads.
-    said = partition.snapshot_id.end_offset, partition.snapshot_id.epoch
-    yield "snapshot_id", said, (state.snapshot_id.offset, state.snapshot_id.epoch)
+    # The destination is not checked: a follower without contact to its leader sends to any voter, to find the leader.
+    actual = partition.snapshot_id.end_offset, partition.snapshot_id.epoch
+    yield "snapshot_id", actual, (state.snapshot_id.offset, state.snapshot_id.epoch)
     yield "position", partition.position, len(state.snapshot)
 
 
@@ -170,15 +173,15 @@ def _end_offset(quorum: KafkaRaftClient) -> int:
 
 
 def _last_epoch(quorum: KafkaRaftClient) -> int:
-    """Of the last record, be it in a snapshot; 0 where there is none."""
+    """Return the epoch of the last record, which may be in a snapshot; 0 if there is none."""
     entries, snapshots = quorum.log.partition_log.epochs.entries, quorum.log.snapshots.ids
     return entries[-1][0] if entries else snapshots[-1].epoch if snapshots else 0
 
 
-_QUORUM_CLAIMS: Final[dict[int, Callable[[Watched, Channel, Any], Iterator[Claim]]]] = {
-    _FETCH: _of_fetch,
-    _VOTE: _of_vote,
-    _BEGIN_QUORUM_EPOCH: _of_begin,
-    _END_QUORUM_EPOCH: _of_end,
-    _FETCH_SNAPSHOT: _of_fetch_snapshot,
+_QUORUM_COMPARISONS: Final[dict[int, Callable[[Watched, Channel, Any], Iterator[Comparison]]]] = {
+    _FETCH: _compare_fetch,
+    _VOTE: _compare_vote,
+    _BEGIN_QUORUM_EPOCH: _compare_begin_quorum_epoch,
+    _END_QUORUM_EPOCH: _compare_end_quorum_epoch,
+    _FETCH_SNAPSHOT: _compare_fetch_snapshot,
 }

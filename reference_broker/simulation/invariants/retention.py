@@ -1,12 +1,13 @@
-"""What must hold when the oldest segments of a log go.
+"""Retention: the deletion of the oldest segments of a log.
 
 | name               | what must hold                                                                                 |
 |--------------------|------------------------------------------------------------------------------------------------|
-| `kept-long-enough` | under the policy `delete` alone, and only where all that is left has `retention.bytes`, or     |
-|                    | the largest timestamp of a segment is more than `retention.ms` ago, goes what lies above the   |
-|                    | log start                                                                                      |
+| `kept-long-enough` | a segment above the log start offset is deleted only under the policy `delete`, and only if    |
+|                    | the rest of the log has `retention.bytes`, or if the largest timestamp of the segment is more  |
+|                    | than `retention.ms` ago                                                                        |
 
-What DeleteRecords, or a leader, has let go lies below the log start by then. The settings are those of the moment.
+Records deleted by DeleteRecords, or by the leader, are below the log start offset before their segments are deleted.
+The current configuration counts.
 """
 
 from itertools import groupby
@@ -22,7 +23,7 @@ class RetentionInvariants(Observer):
     """An observer of a watch."""
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """See the table. A log that begins again somewhere else has not let go of anything by itself."""
+        """Check deleted segments. A log that was fully truncated has not applied its retention."""
         gone = [batch for batch in before.log.forgotten if batch.last_offset >= before.start_offset]
         assert replica.partition is not None
         if not gone or before.log.removed or replica.start_offset > before.end_offset:
@@ -37,5 +38,7 @@ class RetentionInvariants(Observer):
             is_too_old = config.retention_ms != UNLIMITED and wall_ms - latest_ms > config.retention_ms
             if not config.deletes or not (is_too_much or is_too_old):
                 policy = f"retention.bytes={config.retention_bytes}, retention.ms={config.retention_ms}"
-                detail = f"{replica}: segment {segment} is gone, {wall_ms - latest_ms} ms old, {left_bytes} bytes left"
+                detail = (
+                    f"{replica}: segment {segment} is deleted, {wall_ms - latest_ms} ms old, {left_bytes} bytes left"
+                )
                 raise InvariantViolation("kept-long-enough", f"{detail}, with {policy}")

@@ -1,11 +1,11 @@
-"""What must hold for the segments of a log that was appended to.
+"""Segments of a log after an append.
 
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| `segments-rolled` | a batch went into a segment that had room for it: less than `segment.bytes` with it, begun less |
-|                   | than `segment.ms` before by the time of the records, its indexes within `segment.index.bytes`   |
+| `segments-rolled` | a batch is appended to a segment that has room for it: at most `segment.bytes` with it, begun   |
+|                   | less than `segment.ms` before, by record timestamps, indexes within `segment.index.bytes`       |
 
-By the settings of the moment when it is appended, as Kafka's `LogSegment.shouldRoll` has it.
+The configuration at the append counts, as in Kafka's `LogSegment.shouldRoll`.
 """
 
 from bisect import bisect_left
@@ -16,14 +16,14 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Repli
 
 _segment = attrgetter("segment")
 _ENTRY_BYTES, _TIME_BYTES = 8, 12
-"""Of an entry of an index, and of a time index, which has room for one more at its end."""
+"""Size of an entry of an index, and of a time index, which has room for one more at its end."""
 
 
 class RollingInvariants(Observer):
     """An observer of a watch."""
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """See the table."""
+        """Check the last appended batch."""
         assert replica.partition is not None
         if not before.log.added:
             return
@@ -39,6 +39,6 @@ class RollingInvariants(Observer):
             "has a full index": len(active.offset_index) > max(config.segment_index_bytes // _ENTRY_BYTES, 1),
             "has a full time index": len(active.time_index) >= max(config.segment_index_bytes // _TIME_BYTES, 2),
         }
-        for what, is_so in has_no_room.items():
-            if is_so:
-                raise InvariantViolation("segments-rolled", f"{replica}: the segment of {batch} {what}, by {config}")
+        for reason, is_full in has_no_room.items():
+            if is_full:
+                raise InvariantViolation("segments-rolled", f"{replica}: the segment of {batch} {reason}, by {config}")

@@ -13,7 +13,7 @@ from reference_broker.simulation.invariants.watch import Watched
 
 
 def check_stale_response(_watched: Watched, event: FetchResponseProcessed) -> None:
-    """Raise `InvariantViolation` if the response that was processed is usable where it is stale."""
+    """Raise `InvariantViolation` if the fetcher would use a stale response."""
     offsets = dict(event.named)
     for state, _ in event.fetcher.usable_partitions(event.named, event.response):
         if _is_stale(event.fetcher, state, offsets[state]):

@@ -1,20 +1,20 @@
-"""What must have happened by now, in a node that runs.
+"""Deadlines: actions that a running node must have completed.
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
-| `laggard-leaves-isr`  | a leader keeps nobody in the ISR who has not caught up for `replica.lag.time.max.ms`, and   |
-|                       | half of it more, which is how often it looks; since it last asked for a change of the ISR   |
-| `leaves-isr-lagging`  | nobody is asked out of the ISR who was caught up within `replica.lag.time.max.ms`, or has   |
-|                       | all that there is; to a new leader all are caught up when its epoch begins                  |
-| `silent-is-fenced`    | an active controller fences a broker that is down, and was not heard of, for                |
+| `laggard-leaves-isr`  | a leader keeps no replica in the ISR that has not caught up for `replica.lag.time.max.ms`,  |
+|                       | plus half of it, the period of the check; counted from its last proposal of an ISR          |
+| `leaves-isr-lagging`  | no replica is proposed to leave the ISR that was caught up within `replica.lag.time.max.ms` |
+|                       | or has the whole log; for a new leader, all are caught up when its epoch begins             |
+| `inactive-is-fenced`  | an active controller fences a broker that is down, and has sent no heartbeat, for           |
 |                       | `broker.session.timeout.ms`                                                                 |
-| `flushed-in-time`     | what `flush.ms` asks to be durable is, a period of `log.flush.scheduler.interval.ms` later  |
-| `leader-is-announced` | a leader of the quorum looks every half of `controller.quorum.fetch.timeout.ms` for voters  |
-|                       | that do not fetch, and that BeginQuorumEpoch is for (`LeaderState`)                         |
-| `broker-reports`      | a broker waits for a response of the controller, or sends it a request within               |
+| `flushed-in-time`     | records are durable `flush.ms` and `log.flush.scheduler.interval.ms` after the append       |
+| `leader-is-announced` | a leader of the quorum checks every half of `controller.quorum.fetch.timeout.ms` which      |
+|                       | voters do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                        |
+| `broker-heartbeats`   | a broker waits for a response of the controller, or sends it a request within               |
 |                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
 
-A node that was away itself, paused or with a slow disk, has the time again from when it was back.
+For a node that was paused or had a slow disk, the time begins again when it continues.
 """
 
 from collections import defaultdict
@@ -34,50 +34,50 @@ from reference_broker.simulation.invariants.watch import ALL_AT_ONCE_MAX, Before
 
 _HEARTBEAT = 63
 _SLACK_MS = 2_500
-"""Beyond any bound: looks are a second apart, and what one node learns from another takes its way."""
+"""Added to each bound: checks are a second apart, and messages between nodes take time."""
 _DRIFT_MAX = 1.3
-"""So much longer takes the time of a clock that is slow."""
+"""Factor for the slowest clock."""
 
 
 class TimelinessInvariants(Observer):
-    """An observer of a watch. It is asked at least once a second of each node to which anything happens."""
+    """An observer of a watch. Each node with any event is checked at least once a second."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._active_since_ms: dict[int, tuple[int, int]] = {}
         """By node: the epoch in which it is the active controller, and since when."""
         self._down_since_ms: dict[int, int] = {}
-        self._heard_ms: dict[int, int] = {}
-        """When a heartbeat of a broker last arrived: it may be on its way for longer than its sender runs."""
+        self._heartbeat_ms: dict[int, int] = {}
+        """By broker: the last arrival of a heartbeat, which may be after the broker has ended."""
         self._unflushed_since_ms: dict[Replica, int] = {}
         self._behind_since_ms: defaultdict[Replica, dict[int, int]] = defaultdict(dict)
-        """Since when a member of the ISR lacks anything: who is idle never lags."""
-        self._asked_ms: dict[Replica, int] = {}
-        """When a change of the ISR was last asked for, of those that lead."""
+        """By replica of a leader and member of the ISR: since when the member lacks records. An idle one never lags."""
+        self._proposed_ms: dict[Replica, int] = {}
+        """By replica of a leader: the time of its last proposal of an ISR."""
         self._shrinking: dict[Replica, IsrState] = {}
-        """The last wish of each to have somebody out of the ISR."""
+        """By replica of a leader: its last proposal to shrink the ISR."""
 
     def started(self, watched: Watched) -> None:
-        """It is not down any more."""
+        """Note that a node is no longer down."""
         self._down_since_ms.pop(watched.node_id, None)
 
     def ended(self, watched: Watched) -> None:
-        """It is down from now on."""
+        """Note that a node is down."""
         self._active_since_ms.pop(watched.node_id, None)
         self._down_since_ms.setdefault(watched.node_id, self._cluster.scheduler.now_ms)
 
-    def answered(self, _watched: Watched, event: ResponseSent) -> None:
-        """The controller has received a heartbeat."""
+    def on_response(self, _watched: Watched, event: ResponseSent) -> None:
+        """Note a heartbeat that the controller has received."""
         if event.request.api_key == _HEARTBEAT:
-            self._heard_ms[event.request.body.broker_id] = self._cluster.scheduler.now_ms
+            self._heartbeat_ms[event.request.body.broker_id] = self._cluster.scheduler.now_ms
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """What is behind the recovery point waits from now on, if it did not wait before."""
+        """Note proposals and unflushed records, and check a proposal to shrink the ISR."""
         if replica.isr is not None and replica.isr.is_pending:
-            self._asked_ms[replica] = self._cluster.scheduler.now_ms
+            self._proposed_ms[replica] = self._cluster.scheduler.now_ms
         if (replica.leader_epoch, replica.partition_epoch) != (before.leader_epoch, before.partition_epoch):
             replica.caught_up_ms.clear()
-            replica.refused_ms.clear()
+            replica.rejected_ms.clear()
             if replica.leader_epoch != before.leader_epoch and replica.isr is not None:
                 replica.caught_up_ms.update(dict.fromkeys(replica.isr.isr, watched.machine.now.monotonic_ms))
         if replica.isr is not None and replica.isr.phase is IsrPhase.PENDING_SHRINK:
@@ -88,22 +88,22 @@ class TimelinessInvariants(Observer):
             self._unflushed_since_ms.setdefault(replica, self._cluster.scheduler.now_ms)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """It is flushed in its own time again."""
+        """Forget a replica's unflushed records: its flush period begins again."""
         self._unflushed_since_ms.pop(replica, None)
 
     def gone(self, watched: Watched, replica: Replica) -> None:
-        """Nobody waits for it."""
+        """Forget a replica that was deleted."""
         self._unflushed_since_ms.pop(replica, None)
-        self._asked_ms.pop(replica, None)
+        self._proposed_ms.pop(replica, None)
         self._shrinking.pop(replica, None)
         self._behind_since_ms.pop(replica, None)
 
     def quorum_changed(self, watched: Watched) -> None:
-        """See the table."""
+        """Check all deadlines of a node."""
         node = watched.node
         assert node is not None
         if node.broker is not None:
-            _check_reports(watched, node, node.broker.lifecycle)
+            _check_heartbeats(watched, node, node.broker.lifecycle)
             for replica in watched.open:
                 self._check_isr(watched, node, replica)
                 self._check_flush(watched, node, replica)
@@ -111,7 +111,7 @@ class TimelinessInvariants(Observer):
         _check_announcement(watched, node.quorum)
 
     def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
-        """Whether a node has had so much time, by its own clock, and since it was back."""
+        """Whether a duration has passed, by the node's own clock, and since it last resumed."""
         now_ms = self._cluster.scheduler.now_ms
         return now_ms - max(since_ms, watched.resumed_ms) > bound_ms * _DRIFT_MAX + _SLACK_MS
 
@@ -125,7 +125,7 @@ class TimelinessInvariants(Observer):
         monotonic_ms = watched.machine.now.monotonic_ms
         for node_id in partition.isr.isr - {watched.node_id}:
             if node_id not in partition.followers:
-                continue  # removed by a reassignment, whose record says so
+                continue  # removed by a reassignment
             follower = partition.followers[node_id]
             if follower.end_offset == partition.log.log_end_offset:
                 self._behind_since_ms[replica].pop(node_id, None)
@@ -133,27 +133,27 @@ class TimelinessInvariants(Observer):
             lag_ms = monotonic_ms - follower.last_caught_up_ms
             now_ms = self._cluster.scheduler.now_ms
             behind_ms = self._behind_since_ms[replica].setdefault(node_id, now_ms)
-            since_ms = max(now_ms - lag_ms + lag_max_ms, behind_ms, self._asked_ms.get(replica, -1))
+            since_ms = max(now_ms - lag_ms + lag_max_ms, behind_ms, self._proposed_ms.get(replica, -1))
             if self._is_over(watched, since_ms, lag_max_ms // 2):
                 detail = f"{replica}: {node_id} is in the ISR, and was not caught up for {lag_ms} ms"
                 raise InvariantViolation("laggard-leaves-isr", detail)
 
-    def _check_shrink(self, watched: Watched, replica: Replica, wish: IsrState) -> None:
-        """At once, when it is new; where a node has many replicas, they may be seen too late for that."""
+    def _check_shrink(self, watched: Watched, replica: Replica, proposal: IsrState) -> None:
+        """Check a new proposal at once. With many replicas on a node, it may be observed too late for this."""
         assert watched.node is not None
-        if self._shrinking.get(replica) is wish or len(watched.open) > ALL_AT_ONCE_MAX:
+        if self._shrinking.get(replica) is proposal or len(watched.open) > ALL_AT_ONCE_MAX:
             return
         assert replica.partition is not None
-        self._shrinking[replica] = wish
+        self._shrinking[replica] = proposal
         followers = replica.partition.followers
         lag_max_ms = watched.node.runtime.configuration.integer("replica.lag.time.max.ms")
-        for node_id in sorted(wish.isr - wish.proposed):
+        for node_id in sorted(proposal.isr - proposal.proposed):
             lag_ms = watched.machine.now.monotonic_ms - replica.caught_up_ms.get(node_id, NEVER_CAUGHT_UP_MS)
             if node_id in followers and followers[node_id].end_offset == replica.end_offset:
-                detail = f"{replica}: {node_id} is to leave the ISR, and has all that there is"
+                detail = f"{replica}: {node_id} is proposed to leave the ISR, and has the whole log"
                 raise InvariantViolation("leaves-isr-lagging", detail)
             if lag_ms <= lag_max_ms:
-                detail = f"{replica}: {node_id} is to leave the ISR, and was caught up {lag_ms} ms ago"
+                detail = f"{replica}: {node_id} is proposed to leave the ISR, and was caught up {lag_ms} ms ago"
                 raise InvariantViolation("leaves-isr-lagging", detail)
 
     def _check_flush(self, watched: Watched, node: Node, replica: Replica) -> None:
@@ -181,25 +181,25 @@ class TimelinessInvariants(Observer):
             down_ms = self._down_since_ms.get(broker.broker_id)
             if broker.fenced or down_ms is None:
                 continue
-            heard_ms = self._heard_ms.get(broker.broker_id, down_ms)
-            if self._is_over(watched, max(known[1], down_ms, heard_ms), session_ms):
+            heartbeat_ms = self._heartbeat_ms.get(broker.broker_id, down_ms)
+            if self._is_over(watched, max(known[1], down_ms, heartbeat_ms), session_ms):
                 detail = f"broker {broker.broker_id} is down since {down_ms}, and not fenced by node {watched.node_id}"
-                raise InvariantViolation("silent-is-fenced", detail)
+                raise InvariantViolation("inactive-is-fenced", detail)
 
 
 def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:
     if isinstance(quorum.state, Leader):
         left_ms = quorum.state.begin_quorum_epoch_deadline_ms - watched.machine.now.monotonic_ms
         if left_ms > quorum.config.fetch_timeout_ms // 2:
-            detail = f"node {watched.node_id} looks for voters that do not fetch in {left_ms} ms"
+            detail = f"node {watched.node_id} checks which voters do not fetch in {left_ms} ms"
             raise InvariantViolation("leader-is-announced", detail)
 
 
-def _check_reports(watched: Watched, node: Node, lifecycle: Lifecycle) -> None:
+def _check_heartbeats(watched: Watched, node: Node, lifecycle: Lifecycle) -> None:
     if lifecycle.state in {BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN} or lifecycle.is_request_in_flight:
         return
     next_ms = lifecycle.next_request_ms
     left_ms = (NEVER_MS if next_ms is None else next_ms) - watched.machine.now.monotonic_ms
     if left_ms > node.runtime.configuration.integer("broker.session.timeout.ms"):
         detail = f"node {watched.node_id} sends its next request to the controller in {left_ms} ms"
-        raise InvariantViolation("broker-reports", detail)
+        raise InvariantViolation("broker-heartbeats", detail)

@@ -1,11 +1,11 @@
-"""What is thrown when a cluster does what it never may."""
+"""The exception for a violated invariant."""
 
 
-class InvariantViolation(Exception):  # noqa: N818 - a verdict about a cluster, no error of the program
+class InvariantViolation(Exception):  # noqa: N818 - a verdict about a cluster, not an error of the program
     """An invariant does not hold.
 
     :param name: of the invariant, in kebab-case: `one-leader-per-epoch`.
-    :param detail: who has broken it, and how.
+    :param detail: the node, replica or request that violates it, and how.
     """
 
     def __init__(self, name: str, detail: str) -> None:

@@ -1,11 +1,11 @@
-"""Sees what an event has changed in a node, and tells those who judge it.
+"""Detection of the changes that an event makes in a node, for observers that judge them.
 
-After each event only the node that it touched is looked at, by comparing small stamps with what they were: of its
-quorum, of its metadata, and of its replicas. Where there are many of these, those are looked at whose files were
-changed or whose key was checked in the node's purgatory; all of them when the metadata change; and a few in turn, so
-that a broker with hundreds of them costs no more. What a node was last seen to have is kept while it is down.
+After each event only its node is checked, by comparing small stamps with the previous ones: of its quorum, its metadata
+and its replicas. If there are many replicas, only those are checked whose files were changed or whose key was checked
+in the node's purgatory; all of them when the metadata change; and a few in turn, so that a broker with hundreds of them
+costs no more. The last known state of a node is kept while it is down.
 
-The events of the core's tracer are passed on as they come, from the first look at a node on.
+The events of the core's tracer are passed on as they occur, after the first check of a node.
 """
 
 from collections import defaultdict
@@ -32,24 +32,24 @@ PartitionKey = tuple[UUID, int]
 """A topic's id and the index of one of its partitions."""
 
 EVENTS_AT_ONCE_MAX = 5_000
-"""Of one node in one virtual millisecond: many clients may come together, but a loop comes always."""
+"""Limit for one node in one virtual millisecond: above what many clients cause at once, and below a busy loop."""
 ALL_AT_ONCE_MAX = 8
-"""So many replicas are all looked at, each time."""
+"""Up to this number, all replicas of a node are checked after each event."""
 _IN_TURN = 2
 _AWAY_MS = 1_000
 _LOOK_AGAIN_MS = 1_000
-"""A quorum in which nothing changes is looked at again after so long: some things must change in time."""
+"""Period after which an unchanged quorum is checked again, for deadlines."""
 
 
 @dataclass(eq=False, slots=True)
 class Replica:
-    """One replica, as it was last seen.
+    """One replica, as of its last check.
 
-    :ivar partition: the broker's own; null while its node is down, or no longer has it.
-    :ivar lives: how many times it was opened.
-    :ivar trusted_offset: segments that began below it were there when it was last opened.
-    :ivar caught_up_ms: when each follower last asked for what there was not yet, by the monotonic clock of its leader.
-    :ivar refused_ms: when a follower, of a broker epoch and leader epoch, was last refused, by that clock.
+    :ivar partition: the broker's object; None while its node is down, or no longer has it.
+    :ivar lives: number of times that it was opened.
+    :ivar trusted_offset: segments that begin below it existed when it was last opened.
+    :ivar caught_up_ms: when each follower last fetched from the log end, by the monotonic clock of its leader.
+    :ivar rejected_ms: when a follower, by broker epoch and leader epoch, was last rejected, by that clock.
     """
 
     node_id: int
@@ -69,7 +69,7 @@ class Replica:
     is_leader: bool = False
     isr: IsrState | None = None
     caught_up_ms: dict[int, int] = field(default_factory=dict)
-    refused_ms: dict[tuple[int, int, int], list[int]] = field(default_factory=dict)
+    rejected_ms: dict[tuple[int, int, int], list[int]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.name[0]}-{self.name[1]} on node {self.node_id}"
@@ -77,7 +77,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What of a replica was different at the last look; equal fields have not changed."""
+    """The state of a replica at its previous check; equal fields have not changed."""
 
     end_offset: int
     start_offset: int
@@ -90,36 +90,36 @@ class Before:
 
 
 class Observer:
-    """Is told of changes, and raises `InvariantViolation` where one must not be. Overrides what it cares for."""
+    """Base of checks: the methods are called on changes, and raise `InvariantViolation` if one is not permitted."""
 
     def started(self, watched: "Watched") -> None:
-        """A node has started; `has_new_disk` if its machine was wiped."""
+        """Handle the start of a node; `has_new_disk` if its machine was wiped."""
 
     def ended(self, watched: "Watched") -> None:
-        """A node is gone, or the power of a machine on which none runs. `watched.node` is the one that it was."""
+        """Handle the end of a node, which `watched.node` still has; or a power cut of a machine without a node."""
 
     def quorum_changed(self, watched: "Watched") -> None:
-        """A node's state, log end or high watermark in the quorum is another."""
+        """Handle a change of a node's state, log end or high watermark in the quorum."""
 
     def metadata_advanced(self, watched: "Watched", from_offset: int) -> None:
-        """A node has applied metadata behind this offset."""
+        """Handle metadata that a node has applied after this offset."""
 
     def metadata_applied(self, watched: "Watched") -> None:
-        """A broker has applied the metadata to all its replicas, be it in pieces."""
+        """Handle that a broker has applied the metadata to all its replicas, possibly in several steps."""
 
     def opened(self, watched: "Watched", replica: Replica, log: LogChange) -> None:
-        """A replica's log was opened: a new one, or after a restart, with what has become of it meanwhile."""
+        """Handle the opening of a replica's log: a new one, or after a restart, with its changes since."""
 
     def changed(self, watched: "Watched", replica: Replica, before: Before) -> None:
-        """A replica has changed."""
+        """Handle a change of a replica."""
 
     def gone(self, watched: "Watched", replica: Replica) -> None:
-        """A node that runs does not have this replica any more."""
+        """Handle a replica that a running node has deleted."""
 
 
 @dataclass(eq=False, slots=True)
 class Watched:
-    """One machine, and what was last seen of its node."""
+    """One machine, and the last known state of its node."""
 
     machine: Machine
     node_id: int
@@ -127,12 +127,12 @@ class Watched:
     has_new_disk: bool = False
     node: Node | None = None
     replicas: dict[PartitionKey, Replica] = field(default_factory=dict)
-    """Those of nodes before, too."""
+    """Replicas, including those of previous nodes on the machine."""
     open: list[Replica] = field(default_factory=list)
     by_name: dict[Hashable, Replica] = field(default_factory=dict)
-    """Those that are open."""
+    """Open replicas, by topic and partition index."""
     checked: dict[Hashable, None] = field(default_factory=dict)
-    """Keys that were checked in the node's purgatory since the last look."""
+    """Keys that were checked in the node's purgatory since the last check."""
     turn: int = 0
     quorum_state: object = None
     quorum_end_offset: int = -1
@@ -140,18 +140,18 @@ class Watched:
     quorum_looked_ms: int = 0
     metadata_offset: int = -1
     is_applying: bool = False
-    """Whether its broker had not applied the metadata to all its replicas at the last look."""
+    """Whether its broker had not applied the metadata to all its replicas at the last check."""
     event_ms: int = -1
     resumed_ms: int = -1
-    """When it last had its first event for long: it was paused, or its disk was slow."""
+    """The time of its last event after a long interval: it was paused, or its disk was slow."""
     events_at_once: int = 0
     stopped_epoch: int | None = UNKNOWN_EPOCH
-    """What the mark of a clean end says since the last run ended, -1 where there is none; null if only the disk knows,
-    once the power is back."""
+    """The broker epoch in the clean-shutdown file of the last run, -1 if there is none; None if a power cut may have
+    restored the file."""
 
     @property
     def quorum(self) -> KafkaRaftClient:
-        """Of the node, which there is."""
+        """The quorum client of the running node."""
         assert self.node is not None
         return self.node.quorum
 
@@ -166,9 +166,9 @@ def led_partition(watched: Watched, event: PartitionEvent) -> Partition | None:
 
 
 class Watch:
-    """Follows every node of a cluster.
+    """Checks every node of a cluster after each of its events.
 
-    :ivar observers: are told in this order.
+    :ivar observers: called in this order.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -187,24 +187,24 @@ class Watch:
         machine.tracers.append(lambda event: self._traced(watched, event))
 
     def subscribe(self, kind: type[_E], subscriber: Callable[[Watched, _E], None], *, first: bool = False) -> None:
-        """Pass each event of a kind to a subscriber, behind those that are there already unless it is to be `first`."""
+        """Pass each event of a kind to a subscriber, after the present ones unless `first`."""
         subscribers = self._subscribers[kind]
         subscribers.insert(0 if first else len(subscribers), subscriber)
 
     def _traced(self, watched: Watched, event: Event) -> None:
         if watched.node is None:
-            return  # it starts, and no observer has seen it yet
+            return  # it is starting, and was not checked yet
         if type(event) is KeyChecked:
             watched.checked[event.key] = None
         for subscriber in self._subscribers.get(type(event), ()):
             subscriber(watched, event)
 
     def replica(self, node_id: int, key: PartitionKey) -> Replica | None:
-        """A replica that was seen."""
+        """Return the last known state of a replica."""
         return self.nodes[node_id].replicas.get(key)
 
     def look(self, watched: Watched) -> None:
-        """Something has happened to a node."""
+        """Check a node after an event."""
         node = watched.machine.node
         if node is None:
             self._end(watched)
@@ -260,7 +260,7 @@ class Watch:
             watched.quorum_looked_ms = self._scheduler.now_ms
 
     def _look_at_metadata(self, watched: Watched, node: Node) -> bool:
-        """Whether the metadata of a node, or what its broker has applied of it, may have changed."""
+        """Notify observers of applied metadata; whether the node's replicas may have changed."""
         before, watched.metadata_offset = watched.metadata_offset, node.metadata.offset
         if watched.metadata_offset != before:
             for observer in self.observers:
@@ -362,6 +362,6 @@ class Watch:
             observer.changed(watched, replica, before)
 
     def look_at_everything(self) -> None:
-        """Also at the replicas whose turn it is not."""
+        """Check all replicas of all nodes."""
         for watched in self.nodes.values():
             self._look_at_all(watched)

@@ -1,13 +1,13 @@
-"""What must hold for a leader's high watermark beside `watermark-on-isr` (KIP-966, KAFKA-13217).
+"""High watermark of a leader, beside `watermark-on-isr` (KIP-966, KAFKA-13217).
 
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
-| `watermark-follows`    | all that the maximal ISR has is committed, unless fewer are in sync than                   |
-|                        | `min.insync.replicas`; only replicas that are caught up and could join the ISR hold it back|
-| `watermark-on-min-isr` | it stands still while the ISR is below `min.insync.replicas`                               |
+| `watermark-follows`    | records that the whole maximal ISR has are committed, unless the ISR is below              |
+|                        | `min.insync.replicas`; only caught-up replicas that could join the ISR hold it back        |
+| `watermark-on-min-isr` | it does not advance while the ISR is below `min.insync.replicas`                           |
 
-`watermark-follows` is checked when a leader has appended: a follower that is out of the ISR may cease to count by the
-mere passing of time, and the high watermark then stands until there is something new.
+`watermark-follows` is checked when a leader has appended: a follower outside the ISR may cease to count as time passes,
+and the high watermark then advances only with the next append.
 """
 
 from reference_broker.core.node import Node
@@ -19,7 +19,7 @@ from reference_broker.simulation.invariants.watch import Watched, led_partition
 
 
 def check_min_isr(watched: Watched, event: HighWatermarkUpdated) -> None:
-    """See the table. Raises `InvariantViolation`."""
+    """Raise `InvariantViolation` if the high watermark advances while the ISR is too small."""
     partition = led_partition(watched, event)
     if partition is not None and len(partition.isr.isr) < (required := _required_in_sync(watched, partition)):
         detail = f"high watermark {event.high_watermark} with the ISR {sorted(partition.isr.isr)}"
@@ -28,7 +28,7 @@ def check_min_isr(watched: Watched, event: HighWatermarkUpdated) -> None:
 
 
 def check_watermark_follows(watched: Watched, event: RecordsAppended) -> None:
-    """See the table. Raises `InvariantViolation`."""
+    """Raise `InvariantViolation` if the high watermark is lower than required."""
     partition = led_partition(watched, event)
     if partition is None or len(partition.isr.isr) < _required_in_sync(watched, partition):
         return

@@ -88,12 +88,12 @@ def _nothing(*_: Any) -> tuple[()]:
 
 
 MISTAKES = (
-    ("answer-of-controller", isr, "_check", lambda *_: ErrorCode.invalid_update_version),
-    ("answer-of-controller", broker_heartbeat, "_IS_FENCED", frozenset()),
-    ("answer-of-controller", broker_registration, "broker_registration", _on_another_rack),
-    ("answer-of-controller", allocate_producer_ids, "next_block", _moved_on),
-    ("answer-of-controller", list_partition_reassignments, "reassigning", _nothing),
-    ("answer-of-metadata", ClusterView, "controller", lambda *_: -1),
+    ("controller-response", isr, "_check", lambda *_: ErrorCode.invalid_update_version),
+    ("controller-response", broker_heartbeat, "_IS_FENCED", frozenset()),
+    ("controller-response", broker_registration, "broker_registration", _on_another_rack),
+    ("controller-response", allocate_producer_ids, "next_block", _moved_on),
+    ("controller-response", list_partition_reassignments, "reassigning", _nothing),
+    ("metadata-response", ClusterView, "controller", lambda *_: -1),
 )
 """The invariant, and where a function has another in its place: a wrapper of it, or what is there instead."""
 _WRAPPERS = (_moved_on, _on_another_rack)

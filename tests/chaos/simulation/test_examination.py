@@ -88,13 +88,13 @@ MISTAKES = (
 )
 """An exam, and in place of which function which other one fails it."""
 SEEN_BY = {
-    "wrong-answer",
-    "answer-of-controller",
-    "answer-of-metadata",
-    "answer-of-quorum",
+    "wrong-response",
+    "controller-response",
+    "metadata-response",
+    "quorum-response",
     "not-converged",
     "quorum-votes",
-    "settings-follow",
+    "configs-applied",
     "exception",
 }
 

@@ -21,14 +21,14 @@ from fixtures.faults import Kill, Role, ShutDown, Timed
 
 WRITES = Producer(steps=(SendBatches(batches=12, pause_ms=500),), idempotent=False)
 SCRIPTS = {
-    ("tell-zero-for-the-start", "answer-of-end"): Trial(
+    ("tell-zero-for-the-start", "offset-response"): Trial(
         clients=(RequestClient(steps=(Produce(), DeleteRecords(), ListOffsets(timestamp=-2))),)
     ),
-    ("tell-the-log-end-for-every-epoch", "answer-of-epoch"): Trial(
+    ("tell-the-log-end-for-every-epoch", "epoch-response"): Trial(
         clients=(WRITES, RequestClient(steps=(Idle(4_000), Metadata(), OffsetForLeaderEpoch(epochs_ago=1)))),
         schedule=(Timed(500, ShutDown(Role.LEADER), 2_000),),
     ),
-    ("demand-one-replica-too-many", "answer-of-isr"): Trial(
+    ("demand-one-replica-too-many", "isr-response"): Trial(
         topics=(Topic(replication_factor=3, properties=(("min.insync.replicas", "2"),)),),
         clients=(WRITES,),
         schedule=(Timed(0, Kill(Role.LAST_FOLLOWER), 12_000),),

@@ -133,7 +133,7 @@ class Simulation:
         host = self.hosts[node_id]
         node = host.node
         effects = node.take_effects()
-        self.invariants.touched(node_id, node, self.now_ms)
+        self.invariants.on_change(node_id, node, self.now_ms)
         for effect in effects:
             match effect:
                 case SendRequest():
@@ -227,13 +227,13 @@ class Simulation:
             self._fail(source, incarnation, effect.request_id)
             return
         node, end, election = host.node, host.node.log.end, host.node.election
-        self.invariants.about_to_answer(effect.voter_id, node, source, effect.request, self.now_ms)
+        self.invariants.on_request(effect.voter_id, node, source, effect.request, self.now_ms)
         caller = source, incarnation, effect.request_id
         with self._power(effect.voter_id):
             node.handle_request(caller, effect.request, self._now())
         if host.node is None:
             return
-        has_voted = self.invariants.answered(node, effect.request, end, election, node.effects)
+        has_voted = self.invariants.on_response(node, effect.request, end, election, node.effects)
         self._after(effect.voter_id)
         if has_voted:
             self._maybe_fall(effect.voter_id, self.scenario.falls_after_vote)

@@ -1,4 +1,4 @@
-"""Mistakes in what a node does with its metadata, with its files and in time: more of `defects`."""
+"""Defects of metadata, files and deadlines, beside those of `defects`."""
 
 from dataclasses import replace
 from unittest.mock import patch
@@ -36,7 +36,7 @@ from reference_broker.protocol.metadata_records import BrokerRegistrationChangeR
 from tests.reference_broker.simulation.invariants.defect import Defect, nothing
 
 
-def forget_the_replicas(original):
+def drop_replicas(original):
     def apply(self, record, now):
         is_new_epoch = original(self, record, now)
         self.replicas = self.replicas[:1]
@@ -60,8 +60,8 @@ def is_current_wherever_the_log_ends(self, state, _offset):
 
 
 def negate_leads(original):
-    def next_state(self, broker, wish, metadata_offset, leads):
-        return original(self, broker, wish, metadata_offset, lambda: not leads())
+    def next_state(self, broker, request, metadata_offset, leads):
+        return original(self, broker, request, metadata_offset, lambda: not leads())
 
     return next_state
 
@@ -75,7 +75,7 @@ def forget_directories(original):
     return apply_to_broker
 
 
-def bind_by_a_pre_vote(original):
+def store_a_pre_vote(original):
     def vote(self, request, now):
         response = original(self, request, now)
         if response.vote_granted and isinstance(self.state, Unattached | Prospective):
@@ -85,13 +85,13 @@ def bind_by_a_pre_vote(original):
     return vote
 
 
-def give_up_at_the_first_look(self, channel, now):
+def disconnect_at_the_first_check(self, channel, now):
     del self._watches[channel]
     self._disconnect(channel)
     self.lost(channel, now)
 
 
-def look_once(original):
+def set_no_later_timer(original):
     """Set no timer for the requests that were sent after the oldest one."""
 
     def look(self, channel, now):
@@ -105,14 +105,14 @@ def wait_like_the_last(self, candidates):
     return 0 if candidates[:1] == (self.local,) else self.config.election_backoff_max_ms
 
 
-def ask_again_at_once(self, states, now):
+def fetch_again_at_once(self, states, now):
     delayed = [state for state in states if self._states.get(state.partition.key) is state]
     for state in delayed:
         state.become(FetchPhase.DELAYED)
     self._timers.set(now.monotonic_ms + 1, lambda then: self._resume(delayed, then))
 
 
-def wait_for_everybody(self, end_offset, *_):
+def wait_for_all_replicas(self, end_offset, *_):
     return min([end_offset, *(self[node].end_offset for node in self._progress)])
 
 
@@ -120,7 +120,7 @@ def forget_the_epoch(disk):
     return None if take_clean_shutdown(disk) is None else -1
 
 
-def answer_at_once(broker, request, _reader, looks, _deadline_ms):
+def respond_at_once(broker, request, _reader, looks, _deadline_ms):
     return fetch._Answer(broker, request, looks).response()
 
 
@@ -133,7 +133,7 @@ def cut_without_a_flush(original):
 
 
 BROKER_DEFECTS = (
-    Defect("honest-request", node, "take_clean_shutdown", forget_the_epoch, kinds=("stop",)),
+    Defect("request-matches-state", node, "take_clean_shutdown", forget_the_epoch, kinds=("stop",)),
     Defect(
         "closed-durably",
         node,
@@ -161,11 +161,11 @@ BROKER_DEFECTS = (
         faults=0,
         properties={"log.roll.ms": "300", "log.retention.check.interval.ms": "500"},
     ),
-    Defect("answer-waits", fetch, "_wait", answer_at_once, faults=0),
-    Defect("answer-comes", fetch.DelayedFetch, "_is_news", lambda *_: False, faults=0),
-    Defect("answer-comes", Acknowledgement, "check", lambda _: False, faults=0),
+    Defect("fetch-waits", fetch, "_wait", respond_at_once, faults=0),
+    Defect("fetch-completes", fetch.DelayedFetch, "_is_news", lambda *_: False, faults=0),
+    Defect("fetch-completes", Acknowledgement, "check", lambda _: False, faults=0),
     Defect(
-        "answer-waits",
+        "fetch-waits",
         KafkaRaftClient,
         "_handle_fetch_request",
         lambda self, _, request, now: self._try_complete_fetch_request(request, now),
@@ -180,8 +180,8 @@ BROKER_DEFECTS = (
         properties={"log.roll.ms": "300"},
     ),
     Defect("snapshots-taken", ProducerSnapshots, "take", lambda *_: [], faults=0, properties={"log.roll.ms": "300"}),
-    Defect("honest-request", Followers, "_broker_epoch", lambda *_: -1),
-    Defect("watermark-follows", Followers, "committed_offset", wait_for_everybody, kinds=("isolate",), for_ms=9_000),
+    Defect("request-matches-state", Followers, "_broker_epoch", lambda *_: -1),
+    Defect("watermark-follows", Followers, "committed_offset", wait_for_all_replicas, kinds=("isolate",), for_ms=9_000),
     Defect(
         "unclean-recovers",
         partition_changes,
@@ -200,26 +200,26 @@ BROKER_DEFECTS = (
         "is_caught_up",
         lambda self, end_offset, *_: self.end_offset == end_offset,
     ),
-    Defect("patient-channel", Channels, "_look", give_up_at_the_first_look),
+    Defect("channel-timeout", Channels, "_look", disconnect_at_the_first_check),
     Defect(
         "request-times-out",
         Channels,
         "_look",
-        look_once(Channels._look),
+        set_no_later_timer(Channels._look),
         kinds=("kill", "isolate"),
         faults=4,
         faulty_ms=12_000,
         seed=2,
     ),
     Defect(
-        "honest-request",
+        "request-matches-state",
         RequestManager,
         "has_any_inflight_request",
         property(lambda _: False),
         faults=0,
         faulty_ms=1_500,
     ),
-    Defect("ends-when-it-may", node.Node, "is_stopped", property(lambda self: self._is_stopped), kinds=("stop",)),
+    Defect("shutdown-completes", node.Node, "is_stopped", property(lambda self: self._is_stopped), kinds=("stop",)),
     Defect(
         "leader-is-announced",
         QuorumConfig,
@@ -228,10 +228,10 @@ BROKER_DEFECTS = (
         faults=0,
         faulty_ms=1_500,
     ),
-    Defect("answer-of-quorum", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
+    Defect("quorum-response", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
-    Defect("broker-reports", Lifecycle, "_failed", nothing, kinds=("isolate",)),
-    Defect("silent-is-fenced", PeriodicTasks, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
+    Defect("broker-heartbeats", Lifecycle, "_failed", nothing, kinds=("isolate",)),
+    Defect("inactive-is-fenced", PeriodicTasks, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
     Defect(
         "flushed-in-time",
         Replicas,
@@ -240,7 +240,7 @@ BROKER_DEFECTS = (
         faults=0,
         properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
     ),
-    Defect("nothing-piles-up", Purgatory, "drop", nothing),
+    Defect("no-leftovers", Purgatory, "drop", nothing),
     Defect(
         "snapshots-kept",
         SnapshotPolicy,
@@ -248,7 +248,7 @@ BROKER_DEFECTS = (
         lambda _self, _now: True,
         properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
     ),
-    Defect("backs-off", Fetcher, "_delay", ask_again_at_once, kinds=("cut", "kill"), faults=8, for_ms=2_500, seed=2),
+    Defect("backs-off", Fetcher, "_delay", fetch_again_at_once, kinds=("cut", "kill"), faults=8, for_ms=2_500, seed=2),
     Defect("closed-durably", logs, "close_logs", nothing, kinds=("stop",)),
     Defect(
         "snapshots-known",
@@ -261,13 +261,13 @@ BROKER_DEFECTS = (
         "quorum-votes",
         KafkaRaftClient,
         "_handle_vote_request",
-        bind_by_a_pre_vote(KafkaRaftClient._handle_vote_request),
+        store_a_pre_vote(KafkaRaftClient._handle_vote_request),
         faults=0,
     ),
-    Defect("record-says", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
-    Defect("role-follows", Partition, "apply", forget_the_replicas(Partition.apply), faults=0),
-    Defect("fetches-follow", Fetchers, "leave", leave_without_counting(Fetchers.leave)),
-    Defect("fetches-follow", Fetchers, "update", lambda _self, _partition: None, faults=0),
+    Defect("record-effect", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
+    Defect("role-applied", Partition, "apply", drop_replicas(Partition.apply), faults=0),
+    Defect("fetchers-applied", Fetchers, "leave", leave_without_counting(Fetchers.leave)),
+    Defect("fetchers-applied", Fetchers, "update", lambda _self, _partition: None, faults=0),
     Defect("stale-response", Fetcher, "_is_current", is_current_wherever_the_log_ends, faults=0),
     Defect(
         "opens-as-closed",
@@ -277,5 +277,5 @@ BROKER_DEFECTS = (
         kinds=("stop",),
         properties={"log.index.interval.bytes": "0"},
     ),
-    Defect("answer-of-controller", Heartbeats, "next_state", negate_leads(Heartbeats.next_state), kinds=("stop",)),
+    Defect("controller-response", Heartbeats, "next_state", negate_leads(Heartbeats.next_state), kinds=("stop",)),
 )

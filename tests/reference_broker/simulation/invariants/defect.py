@@ -1,4 +1,4 @@
-"""A mistake, and the faults that bring it to light."""
+"""A defect, and the faults that reveal it."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,12 +8,12 @@ from unittest.mock import patch
 
 
 def nothing(*_args: Any, **_named: Any) -> None:
-    """In place of a function that would do something."""
+    """Replace a function by one without effect."""
 
 
 @dataclass(frozen=True)
 class Defect:
-    """A mistake that is seen as `invariant`, by `seed` or by one of the next."""
+    """A defect that violates `invariant`, with `seed` or one of the next seeds."""
 
     invariant: str
     owner: Any
@@ -25,13 +25,13 @@ class Defect:
     for_ms: int | None = None
     properties: dict[str, str] = field(default_factory=dict)
     seed: int = 0
-    unseen_by: tuple[tuple[Any, str], ...] = ()
-    """Checks that would see it first, and are left out."""
+    disabled: tuple[tuple[Any, str], ...] = ()
+    """Checks that would fail first, and are disabled."""
 
     @contextmanager
     def seeded(self) -> Iterator[None]:
         with ExitStack() as patches:
             patches.enter_context(patch.object(self.owner, self.attribute, self.replacement))
-            for owner, attribute in self.unseen_by:
+            for owner, attribute in self.disabled:
                 patches.enter_context(patch.object(owner, attribute, nothing))
             yield

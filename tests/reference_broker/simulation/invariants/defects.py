@@ -1,4 +1,4 @@
-"""One mistake for each invariant, as a replacement of one function, and the faults that bring it to light."""
+"""One defect for each invariant, as a replacement of one function, and the faults that reveal it."""
 
 import errno
 from collections.abc import Callable
@@ -39,7 +39,7 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import NO_LEADER
 from reference_broker.simulation import invariants
 from reference_broker.simulation.invariants import metadata
-from reference_broker.simulation.invariants.followed import FollowedInvariants
+from reference_broker.simulation.invariants.applied_metadata import AppliedMetadataInvariants
 from tests.reference_broker.simulation.invariants.defect import Defect, nothing
 
 
@@ -55,7 +55,7 @@ def _drop_the_last(original):
     return lambda self: original(self)[:-1]
 
 
-def _answer_all_who_wait(self, _high_watermark, now):
+def _complete_all_waiting(self, _high_watermark, now):
     while self._waiting:
         self._waiting.popleft().then(now)
 
@@ -76,7 +76,7 @@ def _leave_a_gap(original):
     return place
 
 
-def _believe_the_leaders_watermark(original):
+def _adopt_the_leaders_watermark(original):
     def replicate(self, records, high_watermark, log_start_offset, now):
         original(self, records, high_watermark, log_start_offset, now)
         self.high_watermark = high_watermark + 1
@@ -84,7 +84,7 @@ def _believe_the_leaders_watermark(original):
     return replicate
 
 
-def _let_the_watermark_fall(self, now):
+def _decrease_the_watermark(self, now):
     committed = self.followers.committed_offset(self.log.log_end_offset, self.isr.maximal, now)
     has_moved, self.high_watermark = committed != self.high_watermark, max(committed, 0)
     return has_moved
@@ -95,7 +95,7 @@ def _commit_at_once(self, end_offset, maximal_isr, now):
 
 
 def _truncate_to_the_watermark(original):
-    """KIP-101."""
+    """Truncate as before KIP-101."""
 
     def apply(self, record, now):
         is_new_epoch = original(self, record, now)
@@ -110,7 +110,7 @@ def _begin_an_epoch_late(original):
     return lambda self, epoch, start_offset: original(self, epoch, start_offset + 1)
 
 
-def _think_to_have_flushed(original):
+def _advance_recovery_point_without_flush(original):
     def flush(self):
         if self.directory.startswith("orders"):
             self.recovery_point = self.log_end_offset
@@ -143,7 +143,7 @@ def _forget_a_record(original):
     return apply
 
 
-def _go_back(original):
+def _return_to_an_earlier_offset(original):
     def advance(self, high_watermark):
         applied = original(self, high_watermark)
         if self.offset > 40:
@@ -160,7 +160,7 @@ def _keep_the_leader_epoch(original):
     return changed
 
 
-def _elect_anybody(_partition, target, _election, is_acceptable):
+def _elect_any_replica(_partition, target, _election, is_acceptable):
     return next((replica for replica in reversed(target.replicas) if is_acceptable(replica)), NO_LEADER), False
 
 
@@ -170,9 +170,9 @@ def _elect_uncleanly(_partition, target, _election, is_acceptable):
 
 
 def _keep_the_broker_epoch(original):
-    def register(asked, elections, *, next_offset, **rest):
-        records, registered = original(asked, elections, next_offset=next_offset, **rest)
-        known = elections.image.brokers.get(asked.broker_id)
+    def register(request, elections, *, next_offset, **rest):
+        records, registered = original(request, elections, next_offset=next_offset, **rest)
+        known = elections.image.brokers.get(request.broker_id)
         if known is not None:
             registered = replace(registered, broker_epoch=known.broker_epoch)
         return [*records[:-1], registered], registered
@@ -213,7 +213,7 @@ def _flip_a_bit(original):
     return append_placed
 
 
-def _be_due_always(self):
+def _always_due(self):
     return 0
 
 
@@ -221,7 +221,7 @@ def _fail(_self, _now):
     raise OSError(errno.ENOENT, "no such file")
 
 
-def _forget_nobody(original):
+def _remove_no_connection(original):
     def remove(self, watched, deadline):
         original(self, watched, deadline)
         self._by_connection[watched.operation.connection][watched] = None
@@ -241,27 +241,27 @@ def _remember_the_first(original):
     return apply
 
 
-def _boast(original):
+def _report_a_higher_offset(original):
     def heartbeat(self):
-        asked = original(self)
-        return replace(asked, current_metadata_offset=asked.current_metadata_offset + 1)
+        request = original(self)
+        return replace(request, current_metadata_offset=request.current_metadata_offset + 1)
 
     return heartbeat
 
 
 def _forget_the_epoch(original):
-    return lambda *asked: replace(original(*asked), last_fetched_epoch=0)
+    return lambda *parts: replace(original(*parts), last_fetched_epoch=0)
 
 
-def _claim_the_next_offset(original):
+def _fetch_from_the_next_offset(original):
     def fetch_request(self, state):
-        asked = original(self, state)
-        return replace(asked, fetch_offset=asked.fetch_offset + 1) if isinstance(asked, FetchRequest) else asked
+        request = original(self, state)
+        return replace(request, fetch_offset=request.fetch_offset + 1) if isinstance(request, FetchRequest) else request
 
     return fetch_request
 
 
-def _stand_in_for_another(original):
+def _send_as_another_replica(original):
     def vote_request_to_kio(request):
         return original(replace(request, replica=request.voter))
 
@@ -284,7 +284,7 @@ def _minority(self):
     return max(state.end_offset for state in self._voter_states.values())
 
 
-def _an_age(_self):
+def _long_time(_self):
     return 10**9
 
 
@@ -294,7 +294,7 @@ DEFECTS = (
         Partition,
         "_role_in",
         _always_leader,
-        unseen_by=((FollowedInvariants, "metadata_applied"),),
+        disabled=((AppliedMetadataInvariants, "metadata_applied"),),
     ),
     Defect(
         "epochs-only-grow",
@@ -305,7 +305,7 @@ DEFECTS = (
         seed=1,
     ),
     Defect(
-        "answer-of-epoch",
+        "epoch-response",
         PartitionReader,
         "diverging_epoch",
         staticmethod(nothing),
@@ -327,11 +327,11 @@ DEFECTS = (
         "watermark-within-log",
         Partition,
         "replicate",
-        _around(Partition, "replicate", _believe_the_leaders_watermark),
+        _around(Partition, "replicate", _adopt_the_leaders_watermark),
         faults=0,
         faulty_ms=1_500,
     ),
-    Defect("watermark-monotone", Partition, "_maybe_advance_high_watermark", _let_the_watermark_fall, faults=6),
+    Defect("watermark-monotone", Partition, "_maybe_advance_high_watermark", _decrease_the_watermark, faults=6),
     Defect("watermark-on-isr", Followers, "committed_offset", _commit_at_once, faults=0, faulty_ms=1_500),
     Defect(
         "watermark-on-min-isr",
@@ -362,7 +362,7 @@ DEFECTS = (
         "recovery-point",
         PartitionLog,
         "flush",
-        _around(PartitionLog, "flush", _think_to_have_flushed),
+        _around(PartitionLog, "flush", _advance_recovery_point_without_flush),
         properties={"log.flush.interval.messages": "1"},
     ),
     Defect(
@@ -381,15 +381,20 @@ DEFECTS = (
     Defect(
         "snapshot-is-image", image.MetadataImage, "records", _around(image.MetadataImage, "records", _drop_the_last)
     ),
-    Defect("metadata-monotone", ClusterMetadata, "advance", _around(ClusterMetadata, "advance", _go_back)),
+    Defect(
+        "metadata-monotone",
+        ClusterMetadata,
+        "advance",
+        _around(ClusterMetadata, "advance", _return_to_an_earlier_offset),
+    ),
     Defect(
         "partition-epochs-grow",
         image,
         "changed",
         _around(image, "changed", _keep_the_leader_epoch),
-        unseen_by=((metadata, "check_record_says"),),
+        disabled=((metadata, "check_record_effect"),),
     ),
-    Defect("leader-in-isr", partition_changes, "_elect", _elect_anybody, kinds=("isolate", "kill"), faults=6),
+    Defect("leader-in-isr", partition_changes, "_elect", _elect_any_replica, kinds=("isolate", "kill"), faults=6),
     Defect("clean-election", partition_changes, "_elect", _elect_uncleanly, kinds=("isolate", "kill"), faults=6),
     Defect("fenced-in-isr", Elections, "without", lambda _self, _broker_id: []),
     Defect("joins-isr-complete", Followers, "may_join", _always),
@@ -398,18 +403,18 @@ DEFECTS = (
         broker_registration,
         "broker_registration",
         _around(broker_registration, "broker_registration", _keep_the_broker_epoch),
-        unseen_by=((invariants, "check_decision"),),
+        disabled=((invariants, "check_controller_response"),),
     ),
     Defect(
         "ids-unique",
         allocate_producer_ids,
         "next_block",
         _around(allocate_producer_ids, "next_block", _give_a_block_twice),
-        unseen_by=((invariants, "check_decision"),),
+        disabled=((invariants, "check_controller_response"),),
         faults=0,
         faulty_ms=1_500,
     ),
-    Defect("committed-before-answered", Controller, "committed", _answer_all_who_wait, faults=0, faulty_ms=3_000),
+    Defect("committed-before-response", Controller, "committed", _complete_all_waiting, faults=0, faulty_ms=3_000),
     Defect("one-controller-per-epoch", Node, "_stand_by", nothing, kinds=("isolate", "pause"), faults=8),
     Defect(
         "index-fits-log",
@@ -454,10 +459,10 @@ DEFECTS = (
         faults=0,
         faulty_ms=1_500,
     ),
-    Defect("no-busy-loop", Node, "next_ms", property(_be_due_always), faults=0, faulty_ms=1_500),
+    Defect("no-busy-loop", Node, "next_ms", property(_always_due), faults=0, faulty_ms=1_500),
     Defect("ends-without-fault", Replicas, "_checkpoint_high_watermarks", _fail, faults=0, faulty_ms=1_500),
-    Defect("nothing-piles-up", Purgatory, "_remove", _around(Purgatory, "_remove", _forget_nobody), seed=2),
-    Defect("group-offset-stands", GroupCoordinator, "commit", _commit_nothing, faults=0, faulty_ms=1_500),
+    Defect("no-leftovers", Purgatory, "_remove", _around(Purgatory, "_remove", _remove_no_connection), seed=2),
+    Defect("group-offset-stays", GroupCoordinator, "commit", _commit_nothing, faults=0, faulty_ms=1_500),
     Defect(
         "group-offsets-fit-log",
         GroupOffsets,
@@ -467,34 +472,39 @@ DEFECTS = (
         faulty_ms=1_500,
     ),
     Defect(
-        "honest-request", Lifecycle, "_heartbeat", _around(Lifecycle, "_heartbeat", _boast), faults=0, faulty_ms=500
+        "request-matches-state",
+        Lifecycle,
+        "_heartbeat",
+        _around(Lifecycle, "_heartbeat", _report_a_higher_offset),
+        faults=0,
+        faulty_ms=500,
     ),
     Defect(
-        "honest-request",
+        "request-matches-state",
         requests,
         "_fetch_partition",
         _around(requests, "_fetch_partition", _forget_the_epoch),
         faults=6,
     ),
     Defect(
-        "honest-request",
+        "request-matches-state",
         KafkaRaftClient,
         "_build_fetch_request",
-        _around(KafkaRaftClient, "_build_fetch_request", _claim_the_next_offset),
+        _around(KafkaRaftClient, "_build_fetch_request", _fetch_from_the_next_offset),
         faults=0,
         faulty_ms=500,
     ),
     Defect(
-        "honest-request",
+        "request-matches-state",
         wire_elections,
         "vote_request_to_kio",
-        _around(wire_elections, "vote_request_to_kio", _stand_in_for_another),
+        _around(wire_elections, "vote_request_to_kio", _send_as_another_replica),
         faults=0,
         faulty_ms=500,
     ),
     Defect("not-converged", Followers, "may_join", _never, faults=6),
-    Defect("answer-of-quorum", QuorumState, "can_grant_vote", _never, faults=0, faulty_ms=500),
-    Defect("answer-of-quorum", QuorumLog, "read", lambda *_: b"", faults=0, faulty_ms=500),
+    Defect("quorum-response", QuorumState, "can_grant_vote", _never, faults=0, faulty_ms=500),
+    Defect("quorum-response", QuorumLog, "read", lambda *_: b"", faults=0, faulty_ms=500),
     Defect("quorum-consistent", KafkaRaftClient, "_validate_voter_only_request", _invalid, faults=0, faulty_ms=500),
     Defect("quorum-one-leader", EpochElection, "is_vote_granted", property(_always), faults=6),
     Defect("quorum-majority", LeaderState, "_reached_by_majority", _minority, faults=0, faulty_ms=1_500),
@@ -502,7 +512,7 @@ DEFECTS = (
         "quorum-check-quorum",
         QuorumConfig,
         "check_quorum_timeout_ms",
-        property(_an_age),
+        property(_long_time),
         kinds=("isolate",),
         faults=3,
         faulty_ms=15_000,

@@ -1,4 +1,4 @@
-"""Every invariant is seen to fail where its mistake is seeded, and none fails where there is no mistake."""
+"""Every invariant fails with its seeded defect, and none fails without a defect."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def storm(defect: Defect, seed: int) -> Storm:
 
 
 def violation(defect: Defect, seed: int) -> str | None:
-    """The invariant that is violated first. The core may trip over a mistake itself."""
+    """Return the invariant that is violated first. A defect may also raise an exception in the core."""
     with defect.seeded():
         try:
             storm(defect, seed).run()
@@ -37,18 +37,18 @@ def violation(defect: Defect, seed: int) -> str | None:
 @pytest.mark.parametrize(
     "defect", [*DEFECTS, *BROKER_DEFECTS], ids=lambda defect: f"{defect.invariant}-{defect.attribute.strip('_')}"
 )
-def test_a_mistake_is_seen(defect):
+def test_a_seeded_defect_is_detected(defect):
     assert any(violation(defect, seed) == defect.invariant for seed in range(defect.seed, defect.seed + SEEDS))
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_cluster_without_mistakes_is_not_accused(seed):
+def test_a_cluster_without_defects_violates_nothing(seed):
     run = Storm(seed, faults=4, faulty_ms=6_000).run()
     assert all(producer.acknowledged for producer in run.producers)
     assert run.committer.acknowledged
 
 
-def test_a_run_is_counted_as_it_was():
+def test_a_run_has_the_same_coverage_each_time():
     one, other = (Storm(3, faulty_ms=5_000).run() for _ in range(2))
     assert one.coverage.counts == other.coverage.counts
     assert one.cluster.trace.digest == other.cluster.trace.digest

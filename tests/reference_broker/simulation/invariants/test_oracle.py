@@ -91,5 +91,5 @@ def test_a_snapshot_knows_every_producer(monkeypatch):
     log.roll(NOW_MS)
     mirror = LogMirror()
     mirror.follow(log)
-    with pytest.raises(InvariantViolation, match="producer 5 is forgotten in a crash"):
+    with pytest.raises(InvariantViolation, match="producer 5 is lost in a crash"):
         check_log("a log", log, mirror, NOW_MS)

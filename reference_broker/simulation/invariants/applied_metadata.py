@@ -1,12 +1,12 @@
-"""What must hold for a broker that has applied metadata: it is what they say.
+"""State of a broker that has applied the metadata: it agrees with them.
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
-| `replicas-assigned` | a broker has the replicas that the metadata give it, of these topic ids, and no others        |
-| `role-follows`      | a replica leads, follows or is offline as the metadata say, in that leader epoch and partition|
-|                     | epoch, among these replicas; its own knowledge may be newer by an answer of the controller    |
-| `settings-follow`   | the settings of a log, its topic's and its broker's, are those of the metadata                |
-| `fetches-follow`    | a broker fetches exactly what it follows, from who leads it                                   |
+| `replicas-assigned` | a broker has the replicas that the metadata assign to it, with their topic ids, and no others |
+| `role-applied`      | a replica leads, follows or is offline as in the metadata, with the same leader epoch,        |
+|                     | partition epoch and replicas; a response of the controller may have made it newer             |
+| `configs-applied`   | the configurations of a log, its topic's and its broker's, are those of the metadata          |
+| `fetchers-applied`  | a broker fetches exactly the partitions that it follows, each from its leader                 |
 
 Checked whenever a broker has applied the metadata to all its replicas, which takes several events after a large change.
 """
@@ -24,16 +24,19 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 
 
-class FollowedInvariants(Observer):
+class AppliedMetadataInvariants(Observer):
     """An observer of a watch."""
 
     def metadata_applied(self, watched: Watched) -> None:
-        """See the table."""
-        check_followed(watched)
+        """Check the broker."""
+        check_applied_metadata(watched)
 
 
-def check_followed(watched: Watched) -> None:
-    """See the table. Raises `InvariantViolation`."""
+def check_applied_metadata(watched: Watched) -> None:
+    """Compare a broker with its metadata image.
+
+    :raises InvariantViolation: one of the table.
+    """
     node = watched.node
     if node is None or node.broker is None or not node.is_serving:
         return
@@ -49,15 +52,15 @@ def check_followed(watched: Watched) -> None:
 
 
 def _check_assignment(node_id: int, broker: Broker) -> None:
-    given = {
+    assigned = {
         (topic.name, topic.topic_id, index)
         for topic in broker.image.topics.values()
         for index, record in topic.partitions.items()
         if node_id in record.replicas
     }
     has = {(partition.topic, partition.topic_id, partition.index) for partition in broker.replicas}
-    for name, _, index in given ^ has:
-        verb = "lacks" if (name, _, index) in given else "keeps"
+    for name, _, index in assigned ^ has:
+        verb = "lacks" if (name, _, index) in assigned else "keeps"
         detail = f"node {node_id} {verb} the replica {name}-{index} at offset {broker.metadata_offset}"
         raise InvariantViolation("replicas-assigned", detail)
 
@@ -65,20 +68,20 @@ def _check_assignment(node_id: int, broker: Broker) -> None:
 def _check_role(node_id: int, partition: Partition, record: PartitionRecord) -> None:
     role = Role.OFFLINE if record.leader == NO_LEADER else Role.FOLLOWER
     role = Role.LEADER if record.leader == node_id else role
-    said = record.leader_epoch, record.leader, role, tuple(record.replicas)
+    expected = record.leader_epoch, record.leader, role, tuple(record.replicas)
     found = partition.leader_epoch, partition.leader, partition.role, partition.replicas
-    if found != said or partition.partition_epoch < record.partition_epoch:
-        detail = f"{partition.topic}-{partition.index} on node {node_id}: {found} where the metadata say {said}"
-        raise InvariantViolation("role-follows", detail)
+    if found != expected or partition.partition_epoch < record.partition_epoch:
+        detail = f"{partition.topic}-{partition.index} on node {node_id}: {found} where the metadata have {expected}"
+        raise InvariantViolation("role-applied", detail)
 
 
 def _check_settings(node_id: int, broker: Broker, partition: Partition) -> None:
     configuration = broker.replicas.configuration(partition.topic)
-    said = log_config(configuration), configuration.integer("min.insync.replicas")
+    expected = log_config(configuration), configuration.integer("min.insync.replicas")
     found = partition.log.config, partition.min_insync_replicas
-    if found != said:
-        detail = f"{partition.topic}-{partition.index} on node {node_id} heeds {found}, and should {said}"
-        raise InvariantViolation("settings-follow", detail)
+    if found != expected:
+        detail = f"{partition.topic}-{partition.index} on node {node_id} uses {found}, not {expected}"
+        raise InvariantViolation("configs-applied", detail)
 
 
 def _check_broker_settings(node_id: int, broker: Broker) -> None:
@@ -87,24 +90,24 @@ def _check_broker_settings(node_id: int, broker: Broker) -> None:
         (ConfigSource.DYNAMIC_BROKER, str(node_id)),
         (ConfigSource.DYNAMIC_DEFAULT_BROKER, CLUSTER_DEFAULT),
     ):
-        said = image.overrides(ResourceType.BROKER, name)
-        if dict(configuration.given(source)) != dict(said):
-            detail = f"node {node_id} heeds {dict(configuration.given(source))} of {source.name}, and should {said}"
-            raise InvariantViolation("settings-follow", detail)
+        expected = image.overrides(ResourceType.BROKER, name)
+        if dict(configuration.given(source)) != dict(expected):
+            detail = f"node {node_id} uses {dict(configuration.given(source))} of {source.name}, not {expected}"
+            raise InvariantViolation("configs-applied", detail)
 
 
 def _check_fetches(node_id: int, broker: Broker) -> None:
     fetchers = broker.replicas.fetchers
     registered = broker.image.brokers
-    said = {
+    expected = {
         partition.key: partition.leader
         for partition in broker.replicas
         if partition.role is Role.FOLLOWER and partition.leader in registered
     }
     found = {key: place.leader for key, place in fetchers.places.items() if place.leader in registered}
-    if found != said:
-        raise InvariantViolation("fetches-follow", f"node {node_id} fetches {found}, and follows {said}")
+    if found != expected:
+        raise InvariantViolation("fetchers-applied", f"node {node_id} fetches {found}, and follows {expected}")
     homes = Counter(fetchers.homes.values())
     if homes != +Counter(fetchers.inhabitants) or fetchers.homes.keys() != fetchers.places.keys():
         detail = f"node {node_id} counts {dict(fetchers.inhabitants)} in its fetchers, which are {dict(homes)}"
-        raise InvariantViolation("fetches-follow", detail)
+        raise InvariantViolation("fetchers-applied", detail)

@@ -1,4 +1,4 @@
-"""What a fault may take is no violation; and what the judgement is told is held against the log."""
+"""Permitted losses are not violations, and acknowledgements are compared with the log."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ CRC = slice(17, 21)
 
 
 class Run:
-    """Three nodes and a topic, watched."""
+    """Three nodes and a topic, with all invariants."""
 
     def __init__(self, seed: int = 0, **configs: str) -> None:
         self.cluster = SimulatedCluster(3, seed=seed, properties=PROPERTIES | {"min.insync.replicas": "1"})
@@ -23,8 +23,8 @@ class Run:
         assert self.cluster.await_ready()
         written = [{"name": name.replace("_", "."), "value": value} for name, value in configs.items()]
         topic = {"name": "orders", "num_partitions": 1, "replication_factor": 3, "configs": written}
-        answer = self.ask(1, request("CreateTopics", 7, topics=[topic], timeout=5_000))
-        assert answer.topics[0].error_code == 0, answer
+        response = self.send(1, request("CreateTopics", 7, topics=[topic], timeout=5_000))
+        assert response.topics[0].error_code == 0, response
         self.run_until(lambda: len({node.metadata.offset for node in self.cluster.nodes.values()}) == 1)
         self.sent = 0
 
@@ -37,28 +37,28 @@ class Run:
     def ledger(self) -> Any:
         return next(iter(self.invariants.partitions.ledgers.values()))
 
-    def ask(self, node_id: int, entity: Any) -> Any:
-        answers: list[Any] = []
-        Client(self.cluster).ask(node_id, entity, answers.append)
-        self.run_until(lambda: answers)
-        return answers[0]
+    def send(self, node_id: int, entity: Any) -> Any:
+        responses: list[Any] = []
+        Client(self.cluster).ask(node_id, entity, responses.append)
+        self.run_until(lambda: responses)
+        return responses[0]
 
     def run_until(self, condition: Any, within_ms: int = 60_000) -> None:
         end_ms = self.cluster.scheduler.now_ms + within_ms
         assert self.cluster.scheduler.run_until(condition, end_ms=end_ms)
 
     def produce(self, acks: int = -1) -> tuple[int, int]:
-        """Offset and checksum of a batch that is acknowledged."""
+        """Produce a batch, and return its offset and checksum."""
         self.sent += 1
         records = batch(b"%d" % self.sent * 100, timestamp_ms=WALL_START_MS + self.cluster.scheduler.now_ms)
         data = [{"name": "orders", "partition_data": [{"index": 0, "records": records}]}]
-        answer = self.ask(self.partition.leader, request("Produce", 9, acks=acks, timeout=1_000, topic_data=data))
-        produced = answer.responses[0].partition_responses[0]
+        response = self.send(self.partition.leader, request("Produce", 9, acks=acks, timeout=1_000, topic_data=data))
+        produced = response.responses[0].partition_responses[0]
         assert produced.error_code == 0, produced
         return produced.base_offset, int.from_bytes(records[CRC])
 
-    def leave_leader_alone(self) -> int:
-        """Cut its followers off; when it has something that they lack, the leader is soon alone in the ISR."""
+    def isolate_followers(self) -> int:
+        """Isolate the followers, and append a record: the leader is soon the only member of the ISR."""
         leader = self.partition.leader
         for follower in sorted({1, 2, 3} - {leader}):
             for source, destination in ((follower, leader), (leader, follower)):
@@ -76,7 +76,7 @@ class Run:
         self.invariants.check_idle()
 
 
-def test_an_acknowledgement_is_held_against_the_log():
+def test_an_acknowledgement_is_compared_with_the_log():
     run = Run()
     offset, crc = run.produce()
     run.invariants.acknowledged("orders", 0, offset, crc=crc, epoch=0)
@@ -87,15 +87,15 @@ def test_an_acknowledgement_is_held_against_the_log():
         run.invariants.acknowledged("orders", 0, offset + 1)
     with pytest.raises(InvariantViolation, match="acknowledged-is-committed"):
         run.invariants.acknowledged("nowhere", 0, 0)
-    with pytest.raises(InvariantViolation, match="group-offset-stands"):
+    with pytest.raises(InvariantViolation, match="group-offset-stays"):
         run.invariants.committed_group_offset("readers", "orders", 0, 7)
 
 
-def test_the_last_of_the_isr_may_lose_what_its_disk_lost():
-    """Of three replicas two are behind, and the third loses its power: Kafka 4.3.1 does this too, without KIP-966."""
+def test_the_last_member_of_the_isr_may_lose_records_with_its_disk():
+    """Two of three replicas lag, and the power of the third is cut: Kafka 4.3.1 loses records too, without KIP-966."""
     run = Run()
     run.produce()
-    leader = run.leave_leader_alone()
+    leader = run.isolate_followers()
     offsets = [run.produce() for _ in range(5)]
     before = run.ledger.committed_end
     run.cluster.cut_power(leader)
@@ -109,10 +109,10 @@ def test_the_last_of_the_isr_may_lose_what_its_disk_lost():
     assert run.ledger.committed_end < before
 
 
-def test_an_unclean_election_takes_every_promise_away():
+def test_an_unclean_election_may_lose_records():
     run = Run(unclean_leader_election_enable="true")
     run.produce()
-    leader = run.leave_leader_alone()
+    leader = run.isolate_followers()
     offset, crc = run.produce()
     run.cluster.kill(leader)
     run.run_until(lambda: run.partition.leader not in {leader, -1})
@@ -124,7 +124,7 @@ def test_an_unclean_election_takes_every_promise_away():
     assert run.ledger.given_up
 
 
-def test_a_quorum_that_lost_its_majority_by_new_disks_is_judged_no_more():
+def test_a_quorum_whose_majority_lost_its_disks_is_no_longer_judged():
     run = Run()
     run.produce()
     for node_id in (1, 2):
@@ -138,7 +138,7 @@ def test_a_quorum_that_lost_its_majority_by_new_disks_is_judged_no_more():
     run.invariants.acknowledged("orders", 0, 10_000)
 
 
-def test_a_cluster_says_why_it_has_not_converged():
+def test_the_reason_why_a_cluster_has_not_converged():
     run = Run()
     run.produce()
     run.await_convergence()

@@ -1,12 +1,12 @@
-"""What brokers do now and then, and whether it has been done: to be asked of a cluster that is whole and left alone.
+"""Periodic work of brokers, and whether it is done, in a cluster that is healthy and idle.
 
-- The checkpoints beside the logs say what is so: high watermarks (`replica.high.watermark.checkpoint.interval.ms`),
-  recovery points and log starts (`log.flush.offset.checkpoint.interval.ms`).
-- No log keeps what its retention lets go (`log.retention.check.interval.ms`): segments below the log start, older than
-  `retention.ms`, or beyond `retention.bytes`; nor producers beyond `producer.id.expiration.ms`.
-- Who is preferred leads, where `auto.leader.rebalance.enable` (`leader.imbalance.check.interval.seconds`).
+- The checkpoints beside the logs are current: high watermarks (`replica.high.watermark.checkpoint.interval.ms`),
+  recovery points and log start offsets (`log.flush.offset.checkpoint.interval.ms`).
+- Each log has applied its retention (`log.retention.check.interval.ms`): no segments below the log start offset, older
+  than `retention.ms`, or beyond `retention.bytes`; and no producers beyond `producer.id.expiration.ms`.
+- The preferred leader leads, if `auto.leader.rebalance.enable` (`leader.imbalance.check.interval.seconds`).
 
-Of what is done more seldom than `PERIOD_MAX_MS` nothing is asked.
+Work with a period above `PERIOD_MAX_MS` is not checked.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ from reference_broker.simulation.cluster import SimulatedCluster
 PERIOD_MAX_MS = 5_000
 
 
-def undone(cluster: SimulatedCluster) -> str | None:
-    """What a broker has not done yet, in words; null if everything is done."""
+def pending_work(cluster: SimulatedCluster) -> str | None:
+    """Describe work that is overdue; None if there is none."""
     return next(_reasons(cluster), None)
 
 
@@ -31,21 +31,21 @@ def _reasons(cluster: SimulatedCluster) -> Iterator[str]:
     for node_id, node in cluster.nodes.items():
         if node.broker is None:
             continue
-        for name in _unwritten(node, node.broker):
-            yield f"node {node_id}: {name} does not say what is so"
+        for name in _outdated_checkpoints(node, node.broker):
+            yield f"node {node_id}: {name} is out of date"
         if _is_often(node, "log.retention.check.interval.ms"):
             wall_ms = cluster.machines[node_id].now.wall_ms
             for partition in node.broker.replicas:
-                yield from (f"node {node_id}: {left}" for left in _left(partition, wall_ms))
-    yield from _displaced(cluster)
+                yield from (f"node {node_id}: {left}" for left in _expired(partition, wall_ms))
+    yield from _not_preferred(cluster)
 
 
 def _is_often(node: Node, name: str, unit_ms: int = 1) -> bool:
     return node.runtime.configuration.integer(name) * unit_ms <= PERIOD_MAX_MS
 
 
-def _unwritten(node: Node, broker: Broker) -> Iterator[str]:
-    """Checkpoints that differ from what is so."""
+def _outdated_checkpoints(node: Node, broker: Broker) -> Iterator[str]:
+    """Yield the names of checkpoints that differ from the current offsets."""
     files: dict[str, dict[tuple[str, int], int]] = {}
     if _is_often(node, "replica.high.watermark.checkpoint.interval.ms"):
         files[HIGH_WATERMARK_FILE] = {partition.key: partition.high_watermark for partition in broker.replicas}
@@ -61,8 +61,8 @@ def _unwritten(node: Node, broker: Broker) -> Iterator[str]:
 # Retention
 
 
-def _left(partition: Partition, wall_ms: int) -> Iterator[str]:
-    """What should be gone, by words of Kafka's topic configuration reference."""
+def _expired(partition: Partition, wall_ms: int) -> Iterator[str]:
+    """Yield segments and producers that should be deleted, by Kafka's topic configuration reference."""
     log, name = partition.log, f"{partition.topic}-{partition.index}"
     oldest, *younger = log.segments
     if younger and oldest.end_offset <= log.log_start_offset:
@@ -88,13 +88,13 @@ def _beyond(log: PartitionLog, wall_ms: int) -> Iterator[str]:
 # Preferred leaders
 
 
-def _displaced(cluster: SimulatedCluster) -> Iterator[str]:
+def _not_preferred(cluster: SimulatedCluster) -> Iterator[str]:
     controller = next((node for node in cluster.nodes.values() if node.controller and node.controller.is_active), None)
     if controller is None:
         return
     configuration = controller.runtime.configuration
-    is_asked = bool(configuration.value("auto.leader.rebalance.enable"))
-    if not is_asked or not _is_often(controller, "leader.imbalance.check.interval.seconds", unit_ms=1_000):
+    is_enabled = bool(configuration.value("auto.leader.rebalance.enable"))
+    if not is_enabled or not _is_often(controller, "leader.imbalance.check.interval.seconds", unit_ms=1_000):
         return
     for topic in controller.metadata.image.topics.values():
         for index, record in topic.partitions.items():

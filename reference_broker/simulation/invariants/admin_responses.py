@@ -1,16 +1,15 @@
-"""What the active controller decides for administrators: the other half of `answer-of-controller`.
+"""Responses of the active controller to administrators: the other half of `controller-response`.
 
-Only what takes a broker that is fenced, or a reassignment that is under way, is checked here; what a cluster that is
-whole responds to administrators is specified by requirements (`conformance/requirements`: admin, configs, leadership,
-reassignment).
+Only what depends on fenced brokers or on reassignments in progress is checked here; the responses of a healthy cluster
+are specified by requirements (`conformance/requirements`: admin, configs, leadership, reassignment).
 
 | request                    | what must hold                                                                         |
 |----------------------------|----------------------------------------------------------------------------------------|
 | CreateTopics,              | the replicas of new partitions are on registered brokers, and on as many racks as      |
 | CreatePartitions           | possible; the first one, which leads, is on a broker that is not fenced, as is the ISR |
-| AlterPartitionReassign-    | the target's replicas are there, those that it lacks are being removed, or are gone;   |
+| AlterPartitionReassign-    | the replicas of the target exist, all others are being removed, or are gone;          |
 | ments                      | without a target the replicas that were being added are gone (KIP-455)                 |
-| ListPartitionReassignments | the reassignments under way among the partitions of the request, with the replicas     |
+| ListPartitionReassignments | the reassignments in progress among the partitions of the request, with the replicas   |
 |                            | that are added and removed                                                             |
 | ElectLeaders               | a preferred leader was in the ISR before the election (KIP-460)                        |
 """
@@ -23,19 +22,19 @@ from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord, PartitionRecord
 
-Claim = tuple[str, object, object]
+Comparison = tuple[str, object, object]
 """What is checked, its value in the response or the records, and the value that it must have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A request, the metadata before and after the records of its decision, and the response."""
+    """A processed request, its records and response, and the metadata before and after the records."""
 
     cluster_id: str
     before: MetadataImage
     after: MetadataImage
     records: Sequence[MetadataRecord]
-    asked: Any
+    request: Any
     response: Any
 
 
@@ -46,37 +45,38 @@ _PREFERRED: Final = 0
 # --- topics
 
 
-def _of_creations(decision: Decision) -> Iterator[Claim]:
-    wanted = {topic.name: topic for topic in decision.asked.topics}
+def _compare_create_topics(decision: Decision) -> Iterator[Comparison]:
+    requested = {topic.name: topic for topic in decision.request.topics}
     for name in decision.after.topics.keys() - decision.before.topics.keys():
         partitions = list(decision.after.topics[name].partitions.values())
         for partition in partitions:
-            yield from _of_placed(decision, f"{name}-{partition.partition_id}", partition)
-        if not wanted[name].assignments:
-            yield from _of_spread(decision.before, name, partitions)
+            yield from _compare_placement(decision, f"{name}-{partition.partition_id}", partition)
+        if not requested[name].assignments:
+            yield from _compare_spread(decision.before, name, partitions)
 
 
-def _of_new_partitions(decision: Decision) -> Iterator[Claim]:
+def _compare_create_partitions(decision: Decision) -> Iterator[Comparison]:
     for name, topic in decision.after.topics.items():
         for index in topic.partitions.keys() - decision.before.topics[name].partitions.keys():
-            yield from _of_placed(decision, f"{name}-{index}", topic.partitions[index])
+            yield from _compare_placement(decision, f"{name}-{index}", topic.partitions[index])
 
 
-def _of_placed(decision: Decision, where: str, placed: PartitionRecord) -> Iterator[Claim]:
+def _compare_placement(decision: Decision, where: str, placed: PartitionRecord) -> Iterator[Comparison]:
     yield f"{where}: replicas once each", len(set(placed.replicas)), len(placed.replicas)
     yield f"{where}: replicas on brokers", set(placed.replicas) <= decision.before.brokers.keys(), True
     is_active = [decision.before.is_active(replica) for replica in placed.isr]
     yield f"{where}: an ISR of active replicas", all(is_active) and set(placed.isr) <= set(placed.replicas), True
     yield f"{where}: a leader in sync", placed.leader in placed.isr, True
-    begun = placed.leader_epoch, placed.partition_epoch, placed.leader_recovery_state
-    yield f"{where}: leader epoch, partition epoch, recovery state", begun, (0, 0, 0)
-    yield f"{where}: moves", _moves(placed), False
+    initial = placed.leader_epoch, placed.partition_epoch, placed.leader_recovery_state
+    yield f"{where}: leader epoch, partition epoch, recovery state", initial, (0, 0, 0)
+    yield f"{where}: is reassigned", _is_reassigned(placed), False
 
 
-def _of_spread(image: MetadataImage, name: str, placed: Sequence[PartitionRecord]) -> Iterator[Claim]:
-    """Each partition is in as many racks as it can be; then who is not fenced comes first, and leads as many as others.
+def _compare_spread(image: MetadataImage, name: str, placed: Sequence[PartitionRecord]) -> Iterator[Comparison]:
+    """Compare the placement with that of `StripedReplicaPlacer`.
 
-    The first replica, which is to lead, is never a fenced one.
+    Each partition is on as many racks as possible. Brokers that are not fenced are used first, and as preferred leader
+    equally often. The first replica, the preferred leader, is never on a fenced broker.
     """
     usable = {broker.broker_id: broker for broker in image.brokers.values() if not broker.in_controlled_shutdown}
     alive = {broker_id for broker_id, broker in usable.items() if not broker.fenced}
@@ -87,76 +87,78 @@ def _of_spread(image: MetadataImage, name: str, placed: Sequence[PartitionRecord
         yield f"{where}: racks", len(found), min(len(partition.replicas), len(racks))
         yield f"{where}: first on a fenced broker", partition.replicas[0] in alive, True
         is_needed = set(partition.replicas) <= alive or alive <= set(partition.replicas)
-        yield f"{where}: on a fenced broker, with others free", is_needed or len(racks) > 1, True
+        yield f"{where}: on a fenced broker while others are free", is_needed or len(racks) > 1, True
     if len(racks) == 1:
         leads = [sum(partition.replicas[0] == broker_id for partition in placed) for broker_id in sorted(alive)]
-        yield f"{name}: leads many more than another: {leads}", max(leads) - min(leads) <= 1, True
+        yield f"{name}: preferred leaders by broker differ: {leads}", max(leads) - min(leads) <= 1, True
 
 
 # --- partitions
 
 
-def _of_reassignments(decision: Decision) -> Iterator[Claim]:
-    wanted = {(topic.name, part.partition_index): part for topic in decision.asked.topics for part in topic.partitions}
+def _compare_reassignments(decision: Decision) -> Iterator[Comparison]:
+    requested = {
+        (topic.name, part.partition_index): part for topic in decision.request.topics for part in topic.partitions
+    }
     for topic in decision.response.responses:
         for part in topic.partitions:
             before = decision.before.partition(topic.name, part.partition_index)
             after = decision.after.partition(topic.name, part.partition_index)
-            where, target = f"{topic.name}-{part.partition_index}", wanted[topic.name, part.partition_index].replicas
+            where, target = f"{topic.name}-{part.partition_index}", requested[topic.name, part.partition_index].replicas
             if part.error_code is not ErrorCode.none:
                 yield f"{where}: after an error", after, before
             elif before is not None and after is not None:
-                yield from _of_target(where, target, before, after)
+                yield from _compare_target(where, target, before, after)
 
 
-def _of_target(
+def _compare_target(
     where: str, target: Sequence[int] | None, before: PartitionRecord, after: PartitionRecord
-) -> Iterator[Claim]:
+) -> Iterator[Comparison]:
     if target is None:
-        yield f"{where}: moves afterwards", _moves(after), False
+        yield f"{where}: is reassigned afterwards", _is_reassigned(after), False
         kept = tuple(replica for replica in before.replicas if replica not in before.adding_replicas)
         yield f"{where}: replicas", after.replicas, kept
         return
     yield f"{where}: replicas of the target that are missing", set(target) - set(after.replicas), set()
     yield f"{where}: in sync without being replicas", set(after.isr) - set(after.replicas), set()
-    if _moves(before):
-        return  # what that one was moving may go on
-    if not _moves(after):
+    if _is_reassigned(before):
+        return  # the earlier reassignment may continue
+    if not _is_reassigned(after):
         yield f"{where}: replicas", after.replicas, tuple(target)
         return
     staying = tuple(replica for replica in after.replicas if replica not in after.removing_replicas)
     yield f"{where}: the target", staying, tuple(target)
-    yield f"{where}: replicas that come", set(after.adding_replicas), set(target) - set(before.replicas)
-    yield f"{where}: replicas that go", set(after.removing_replicas), set(before.replicas) - set(target)
+    yield f"{where}: replicas that are added", set(after.adding_replicas), set(target) - set(before.replicas)
+    yield f"{where}: replicas that are removed", set(after.removing_replicas), set(before.replicas) - set(target)
 
 
-def _moves(partition: PartitionRecord) -> bool:
+def _is_reassigned(partition: PartitionRecord) -> bool:
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
-def _of_movements(decision: Decision) -> Iterator[Claim]:
-    yield "records of a question", len(decision.records), 0
-    asked = decision.asked.topics
-    moving = {
+def _compare_list_reassignments(decision: Decision) -> Iterator[Comparison]:
+    yield "records of a read-only request", len(decision.records), 0
+    requested = decision.request.topics
+    reassigned = {
         (topic.name, index): (record.replicas, record.adding_replicas, record.removing_replicas)
         for topic in decision.before.topics.values()
         for index, record in topic.partitions.items()
-        if _moves(record) and (asked is None or _is_among(asked, topic.name, index))
+        if _is_reassigned(record) and (requested is None or _is_among(requested, topic.name, index))
     }
-    told = {
+    returned = {
         (topic.name, part.partition_index): (part.replicas, part.adding_replicas, part.removing_replicas)
         for topic in decision.response.topics
         for part in topic.partitions
     }
-    yield "what moves", told, moving
+    yield "reassignments", returned, reassigned
 
 
-def _is_among(asked: Sequence[Any], name: str, index: int) -> bool:
-    return any(topic.name == name and index in topic.partition_indexes for topic in asked)
+def _is_among(requested: Sequence[Any], name: str, index: int) -> bool:
+    return any(topic.name == name and index in topic.partition_indexes for topic in requested)
 
 
-def _of_elections(decision: Decision) -> Iterator[Claim]:
-    if getattr(decision.asked, "election_type", _PREFERRED) != _PREFERRED:
+def _compare_elect_leaders(decision: Decision) -> Iterator[Comparison]:
+    if getattr(decision.request, "election_type", _PREFERRED) != _PREFERRED:
         return
     for result in decision.response.replica_election_results:
         for part in result.partition_result:
@@ -166,11 +168,11 @@ def _of_elections(decision: Decision) -> Iterator[Claim]:
                 yield f"{where}: preferred leader in sync before", before.replicas[0] in before.isr, True
 
 
-CLAIMS: Final[dict[int, Callable[[Decision], Iterator[Claim]]]] = {
-    _CREATE_TOPICS: _of_creations,
-    _CREATE_PARTITIONS: _of_new_partitions,
-    _ELECT_LEADERS: _of_elections,
-    _REASSIGN: _of_reassignments,
-    _LIST_REASSIGNMENTS: _of_movements,
+COMPARISONS: Final[dict[int, Callable[[Decision], Iterator[Comparison]]]] = {
+    _CREATE_TOPICS: _compare_create_topics,
+    _CREATE_PARTITIONS: _compare_create_partitions,
+    _ELECT_LEADERS: _compare_elect_leaders,
+    _REASSIGN: _compare_reassignments,
+    _LIST_REASSIGNMENTS: _compare_list_reassignments,
 }
 """By API key."""

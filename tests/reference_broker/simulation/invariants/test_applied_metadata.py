@@ -1,4 +1,4 @@
-"""A broker that is not what its metadata say, files that strayed, and what is done now and then, or left undone."""
+"""A broker that differs from its metadata, stray logs, and overdue periodic work are violations."""
 
 from unittest.mock import patch
 
@@ -8,9 +8,9 @@ from reference_broker.core.controller.elections import Elections
 from reference_broker.core.log.partition_log import PartitionLog
 from reference_broker.core.replication.replicas import Replicas
 from reference_broker.simulation.invariants import InvariantViolation
+from reference_broker.simulation.invariants.applied_metadata import check_applied_metadata
 from reference_broker.simulation.invariants.files import FilesInvariants
-from reference_broker.simulation.invariants.followed import check_followed
-from reference_broker.simulation.invariants.housekeeping import PERIOD_MAX_MS, undone
+from reference_broker.simulation.invariants.periodic_work import PERIOD_MAX_MS, pending_work
 from tests.reference_broker.simulation.invariants.storm import Storm
 
 
@@ -30,21 +30,21 @@ def keep_an_old_broker_setting(broker):
     ("tamper", "invariant"),
     [
         (lose_a_replica, "replicas-assigned"),
-        (keep_an_old_topic_setting, "settings-follow"),
-        (keep_an_old_broker_setting, "settings-follow"),
+        (keep_an_old_topic_setting, "configs-applied"),
+        (keep_an_old_broker_setting, "configs-applied"),
     ],
 )
-def test_a_broker_that_is_not_what_the_metadata_say_is_seen(tamper, invariant):
+def test_a_broker_that_differs_from_the_metadata_is_a_violation(tamper, invariant):
     run = Storm(1, faults=0, faulty_ms=500).run()
     watched = run.invariants.watch.nodes[1]
-    check_followed(watched)
+    check_applied_metadata(watched)
     tamper(watched.node.broker)
-    with pytest.raises(InvariantViolation) as seen:
-        check_followed(watched)
-    assert seen.value.name == invariant
+    with pytest.raises(InvariantViolation) as violation:
+        check_applied_metadata(watched)
+    assert violation.value.name == invariant
 
 
-def test_a_log_that_strayed_is_seen():
+def test_a_stray_log_is_a_violation():
     run = Storm(1, faults=0, faulty_ms=500).run()
     watched = run.invariants.watch.nodes[1]
     watched.node.runtime.disk.make_directory("ghosts-0")
@@ -53,11 +53,11 @@ def test_a_log_that_strayed_is_seen():
         FilesInvariants().metadata_applied(watched)
 
 
-def rested(properties: dict[str, str]) -> str | None:
-    """What is left undone by a cluster that was left alone for long."""
+def pending_after_rest(properties: dict[str, str]) -> str | None:
+    """Return the overdue work of a cluster after a long time without clients and faults."""
     run = Storm(1, faults=2, faulty_ms=4_000, properties=properties).run()
     run.cluster.scheduler.run(3 * PERIOD_MAX_MS)
-    return undone(run.cluster)
+    return pending_work(run.cluster)
 
 
 RETENTION = {"log.retention.check.interval.ms": "500", "log.retention.ms": "1000"}
@@ -65,12 +65,12 @@ REBALANCE = {"leader.imbalance.check.interval.seconds": "2"}
 
 
 @pytest.mark.parametrize("properties", [{}, RETENTION, REBALANCE], ids=["checkpoints", "retention", "leaders"])
-def test_everything_is_done_in_time(properties):
-    assert rested(properties) is None
+def test_no_work_is_overdue(properties):
+    assert pending_after_rest(properties) is None
 
 
 @pytest.mark.parametrize(
-    ("owner", "attribute", "properties", "told"),
+    ("owner", "attribute", "properties", "message"),
     [
         (Replicas, "checkpoint", {}, "recovery-point-offset-checkpoint"),
         (Replicas, "_checkpoint_high_watermarks", {}, "replication-offset-checkpoint"),
@@ -78,6 +78,6 @@ def test_everything_is_done_in_time(properties):
         (Elections, "preferred", REBALANCE, "prefers"),
     ],
 )
-def test_what_is_left_undone_is_told(owner, attribute, properties, told):
+def test_overdue_work_is_reported(owner, attribute, properties, message):
     with patch.object(owner, attribute, lambda *_: []):
-        assert told in str(rested(properties))
+        assert message in str(pending_after_rest(properties))

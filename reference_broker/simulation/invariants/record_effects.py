@@ -1,0 +1,104 @@
+"""A metadata record changes what it states, and nothing else: the invariant `record-effect`.
+
+| record                            | metadata image after it                                                          |
+|-----------------------------------|----------------------------------------------------------------------------------|
+| Partition, Register…, Topic       | has the fields of the record                                                     |
+| PartitionChange                   | has its fields that are not null; others are unchanged; the partition epoch is   |
+|                                   | greater by one, and so is the leader epoch if it has a leader, even the same one |
+| FenceBroker, UnfenceBroker        | only the broker's fencing is changed                                             |
+| BrokerRegistrationChange          | only the broker's fencing, controlled shutdown and directories are changed       |
+| Config, FeatureLevel, ProducerIds | has the value of the record; none if that is null                                |
+| Remove…, Unregister…              | has no such entry                                                                |
+
+The meaning of each field is specified again here, independently of the image that is checked.
+"""
+
+from dataclasses import asdict, is_dataclass
+from typing import Any, Final
+
+from reference_broker.protocol.metadata_records import (
+    NO_LEADER_CHANGE,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+)
+from reference_broker.simulation.invariants.violation import InvariantViolation
+
+_UNCHANGED_RECOVERY_STATE: Final = -1
+_NULLABLE: Final = ("isr", "replicas", "removing_replicas", "adding_replicas", "directories")
+
+
+def check_record_effect(record: MetadataRecord, before: object, now: object, offset: int) -> None:
+    """Compare the entry that a record changes with the entry before it.
+
+    :raises InvariantViolation: `record-effect`.
+    """
+    expected = _expected_entry(record, before)
+    found = asdict(now) if is_dataclass(now) and not isinstance(now, type) else now
+    if isinstance(expected, dict) and isinstance(found, dict):
+        wrong = {name: (found.get(name), value) for name, value in expected.items() if found.get(name) != value}
+    else:
+        wrong = {} if found == expected else {"value": (found, expected)}
+    if wrong:
+        detail = f"{type(record).__name__} at {offset}: " + "; ".join(
+            f"{name} is {actual}, not {value}" for name, (actual, value) in wrong.items()
+        )
+        raise InvariantViolation("record-effect", detail)
+
+
+def _expected_entry(record: MetadataRecord, before: Any) -> object:
+    match record:
+        case PartitionChangeRecord():
+            return _changed_partition(record, before)
+        case PartitionRecord():
+            return {name: value for name, value in asdict(record).items() if name != "directories" or value}
+        case RegisterBrokerRecord() | RegisterControllerRecord():
+            return asdict(record)
+        case FenceBrokerRecord() | UnfenceBrokerRecord():
+            return asdict(before) | {"fenced": isinstance(record, FenceBrokerRecord)}
+        case BrokerRegistrationChangeRecord():
+            return _changed_broker(record, before)
+        case TopicRecord():
+            return record.name
+        case ConfigRecord():
+            return record.value
+        case FeatureLevelRecord():
+            return record.feature_level or None
+        case ProducerIdsRecord():
+            return record.next_producer_id
+    return None
+
+
+def _changed_partition(record: PartitionChangeRecord, before: PartitionRecord) -> dict[str, object]:
+    expected = asdict(before) | {name: value for name in _NULLABLE if (value := getattr(record, name)) is not None}
+    if record.replicas is not None and record.directories is None:
+        del expected["directories"]
+    if record.leader != NO_LEADER_CHANGE:
+        expected |= {"leader": record.leader, "leader_epoch": before.leader_epoch + 1}
+    if record.leader_recovery_state != _UNCHANGED_RECOVERY_STATE:
+        expected["leader_recovery_state"] = record.leader_recovery_state
+    for name in ("eligible_leader_replicas", "last_known_elr"):
+        expected.pop(name, None)  # KIP-966 is not implemented
+    return expected | {"partition_epoch": before.partition_epoch + 1}
+
+
+def _changed_broker(record: BrokerRegistrationChangeRecord, before: RegisterBrokerRecord) -> dict[str, object]:
+    expected = asdict(before)
+    if record.fenced:
+        expected["fenced"] = record.fenced == 1
+    if record.in_controlled_shutdown:
+        expected["in_controlled_shutdown"] = True
+    if record.log_dirs:
+        expected["log_dirs"] = record.log_dirs
+    if record.cordoned_log_dirs is not None:
+        expected["cordoned_log_dirs"] = record.cordoned_log_dirs
+    return expected

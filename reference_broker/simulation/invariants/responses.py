@@ -1,0 +1,236 @@
+"""Responses about a partition agree with the state of the broker that sends them, at that moment.
+
+| name                | what must hold                                                                                |
+|---------------------|-----------------------------------------------------------------------------------------------|
+| `offset-response`   | ListOffsets returns the high watermark, the log start offset, or the first record of a        |
+|                     | timestamp; no latest offset before a new leader has committed all that it found (KIP-207)     |
+| `epoch-response`    | an epoch ends where its last batch does, for OffsetForLeaderEpoch as for a follower's Fetch   |
+|                     | (KIP-101, KIP-279, KIP-595)                                                                   |
+| `isr-response`      | NOT_ENOUGH_REPLICAS under acks=all if the ISR is below `min.insync.replicas`, and an          |
+|                     | acknowledgement, by the current leader, if it is not or will not be                           |
+| `backs-off`         | a follower that was rejected does not repeat the fetch more often than                        |
+|                     | `replica.fetch.backoff.ms` permits                                                            |
+| `records-response`  | a Fetch returns the batches that the log has at these offsets, from the requested one on      |
+
+These depend on replicas that lag, on failovers and on logs of several segments. Only what a node has itself is
+compared, so that this holds also for a leader that is deposed and has not learnt of it. Leader epochs, sequence numbers
+and the current leader in a response are specified by requirements (epochs, idempotence, leadership).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any, Final
+
+from reference_broker.core.broker import Broker
+from reference_broker.core.replication.partition import Partition
+from reference_broker.core.request import Request
+from reference_broker.core.tracer import ResponseSent
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
+from reference_broker.simulation.invariants.log_mirror import LogMirror
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Replica, Watched
+
+_PRODUCE: Final = 0
+_FETCH: Final = 1
+_LIST_OFFSETS: Final = 2
+_OFFSET_FOR_LEADER_EPOCH: Final = 23
+_CONSUMER: Final = -1
+_LATEST, _EARLIEST = -1, -2
+_ACKS_ALL: Final = -1
+_REJECTIONS_MAX: Final = 6
+_TOO_FEW: Final = (ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append)
+_base_offset, _last_offset = attrgetter("base_offset"), attrgetter("last_offset")
+
+
+def check_response(watched: Watched, event: ResponseSent) -> None:
+    """Check a response that a broker is about to send.
+
+    :raises InvariantViolation: one of the table.
+    """
+    request, response = event.request, event.body
+    if request.api_key not in _TOPICS or watched.node is None or watched.node.broker is None:
+        return
+    if request.connection.is_controller:
+        return  # `quorum_responses` checks these
+    for requested, returned, partition in _pairs(watched, request, response):
+        replica = watched.by_name.get(partition.key)
+        mirror = replica.log if replica is not None and replica.partition is partition else None
+        if request.api_key == _PRODUCE:
+            _check_isr(watched.node.broker, request.body, returned, partition)
+            continue
+        if returned.error_code is not ErrorCode.none:
+            if request.api_key == _FETCH and replica is not None:
+                _check_backoff(watched, request, requested, returned.error_code, replica)
+            continue
+        if request.api_key == _LIST_OFFSETS:
+            _check_end(request, requested, returned, partition)
+            if requested.timestamp >= 0 and mirror is not None:
+                _check_time(requested.timestamp, returned.offset, partition, mirror)
+        elif request.api_key == _OFFSET_FOR_LEADER_EPOCH and mirror is not None:
+            _check_epoch_end(partition, mirror, requested.leader_epoch, returned.leader_epoch, returned.end_offset)
+        elif mirror is not None and request.api_key == _FETCH:
+            _check_divergence(requested, returned, partition, mirror)
+            _check_records(requested, returned, partition, mirror)
+            _record_caught_up(request, requested, returned, watched.by_name[partition.key], partition)
+
+
+_TOPICS: Final = {
+    _PRODUCE: ("topic_data", "responses"),
+    _FETCH: ("topics", "responses"),
+    _LIST_OFFSETS: ("topics", "topics"),
+    _OFFSET_FOR_LEADER_EPOCH: ("topics", "topics"),
+}
+"""Names of the fields with the topics of a request, and of its response."""
+_PARTITIONS: Final = {_PRODUCE: ("partition_data", "partition_responses", "index")}
+_INDEX: Final = {_LIST_OFFSETS: "partition_index"}
+
+
+def _pairs(watched: Watched, request: Request, response: Any) -> Iterator[tuple[Any, Any, Partition]]:
+    """Yield the partition in the request, in the response and of this broker, where the broker has it."""
+    assert watched.node is not None
+    assert watched.node.broker is not None
+    replicas, image = watched.node.broker.replicas, watched.node.metadata.image
+    request_field, response_field = _TOPICS[request.api_key]
+    request_partitions, response_partitions, index_field = _PARTITIONS.get(
+        request.api_key, ("partitions", "partitions", _INDEX.get(request.api_key, "partition"))
+    )
+    for requested_topic, topic in zip(
+        getattr(request.body, request_field), getattr(response, response_field), strict=False
+    ):
+        name = getattr(requested_topic, "name", None) or getattr(requested_topic, "topic", None)
+        if name is None:
+            found = image.topics_by_id.get(requested_topic.topic_id)
+            name = None if found is None else found.name
+        for requested, returned in zip(
+            getattr(requested_topic, request_partitions), getattr(topic, response_partitions), strict=False
+        ):
+            partition = None if name is None else replicas.get(name, getattr(requested, index_field))
+            if partition is not None:
+                yield requested, returned, partition
+
+
+def _violated(name: str, partition: Partition, detail: str) -> InvariantViolation:
+    return InvariantViolation(name, f"{partition.topic}-{partition.index}: {detail}")
+
+
+def _check_isr(broker: Broker, body: Any, returned: Any, partition: Partition) -> None:
+    is_accepted = returned.error_code is ErrorCode.none and body.acks == _ACKS_ALL
+    is_single = sum(len(topic.partition_data) for topic in body.topic_data) == 1  # others may have completed before
+    if is_accepted and is_single and not partition.is_leader:
+        raise _violated("isr-response", partition, "acknowledged under acks=all by a broker that does not lead")
+    if not partition.is_leader or not (is_accepted or returned.error_code in _TOO_FEW):
+        return
+    demanded = broker.replicas.configuration(partition.topic).integer("min.insync.replicas")
+    demanded = min(demanded, len(partition.replicas))
+    state = partition.isr
+    if len(state.maximal) < demanded if is_accepted else len(state.isr) >= demanded:
+        members = f"{sorted(state.isr)}, at most {sorted(state.maximal)}"
+        raise _violated("isr-response", partition, f"{returned.error_code.name} with the ISR {members}, for {demanded}")
+
+
+def _check_end(request: Request, requested: Any, returned: Any, partition: Partition) -> None:
+    if requested.timestamp == _EARLIEST and returned.offset != partition.log_start_offset:
+        detail = f"the log start is returned as {returned.offset}, and is {partition.log_start_offset}"
+        raise _violated("offset-response", partition, detail)
+    if requested.timestamp != _LATEST or request.body.replica_id != _CONSUMER:
+        return
+    epoch = getattr(returned, "leader_epoch", partition.leader_epoch)
+    if returned.offset != partition.high_watermark or epoch != partition.leader_epoch:
+        actual, expected = (returned.offset, epoch), (partition.high_watermark, partition.leader_epoch)
+        raise _violated("offset-response", partition, f"end and epoch are returned as {actual}, and are {expected}")
+    if returned.offset < partition.epoch_start_offset:
+        detail = f"the end is returned as {returned.offset}, before the epoch begins at {partition.epoch_start_offset}"
+        raise _violated("offset-response", partition, detail)
+
+
+def _check_time(timestamp_ms: int, offset: int, partition: Partition, mirror: LogMirror) -> None:
+    """Check the offset of a timestamp: of the first committed batch with a record at or after it.
+
+    A batch that the log starts within may have lost that record.
+    """
+    first = None
+    for header in mirror.headers_backwards(partition.log):
+        if header.last_offset < partition.log_start_offset:
+            break
+        if header.max_timestamp_ms >= timestamp_ms:
+            first = header
+    if first is None or first.base_offset >= partition.high_watermark:
+        is_valid = offset < 0
+    else:
+        is_valid = first.base_offset <= offset <= first.last_offset or first.base_offset < partition.log_start_offset
+    if not is_valid:
+        raise _violated("offset-response", partition, f"{timestamp_ms} ms is returned at {offset}, and is in {first}")
+
+
+def _record_caught_up(request: Request, requested: Any, returned: Any, replica: Replica, partition: Partition) -> None:
+    """Record when a follower that fetches from the log end has caught up; not if its log diverges."""
+    state = getattr(request.body, "replica_state", None)
+    if state is None or requested.fetch_offset != partition.log.log_end_offset or returned.diverging_epoch.epoch >= 0:
+        return
+    if state.replica_id in partition.followers:
+        follower = partition.followers[state.replica_id]
+        if follower.end_offset == requested.fetch_offset:
+            replica.caught_up_ms[state.replica_id] = follower.last_fetch_ms
+
+
+def _check_backoff(watched: Watched, request: Request, requested: Any, error: ErrorCode, replica: Replica) -> None:
+    """Check the intervals between rejected fetches. A pair may be close if metadata changed in between."""
+    state = getattr(request.body, "replica_state", None)
+    if state is None or state.replica_id < 0 or error is ErrorCode.offset_out_of_range:
+        return
+    assert watched.node is not None
+    times = replica.rejected_ms.setdefault((state.replica_id, state.replica_epoch, requested.current_leader_epoch), [])
+    times.append(watched.machine.now.monotonic_ms)
+    del times[:-_REJECTIONS_MAX]
+    backoff_ms = watched.node.runtime.configuration.integer("replica.fetch.backoff.ms")
+    if len(times) == _REJECTIONS_MAX and times[-1] - times[0] < backoff_ms:
+        detail = f"{replica}: {state.replica_id} is rejected with {error.name} at {times}"
+        raise InvariantViolation("backs-off", detail)
+
+
+def _check_epoch_end(partition: Partition, mirror: LogMirror, requested: int, epoch: int, end_offset: int) -> None:
+    """Check where an epoch ends. The broker keeps no epochs of offsets below its log start."""
+    batches = mirror.batches[bisect_left(mirror.batches, partition.log_start_offset, key=_last_offset) :]
+    if end_offset < 0:
+        if batches and batches[0].epoch <= requested <= batches[-1].epoch:
+            raise _violated("epoch-response", partition, f"no end of epoch {requested}, which the log has")
+        return
+    number = bisect_left(batches, end_offset, key=_base_offset)
+    before, behind = batches[number - 1] if number else None, batches[number] if number < len(batches) else None
+    is_wrong = (before is not None and not before.epoch <= epoch <= requested) or (
+        behind is not None and behind.epoch <= requested
+    )
+    if is_wrong:
+        detail = f"up to epoch {requested} epoch {epoch} ends at {end_offset}, where {before} and {behind} meet"
+        raise _violated("epoch-response", partition, detail)
+
+
+def _check_divergence(requested: Any, returned: Any, partition: Partition, mirror: LogMirror) -> None:
+    """Check the diverging epoch of a response; without one, the logs must agree around the fetch offset."""
+    epoch = getattr(requested, "last_fetched_epoch", -1)
+    if epoch < 0:
+        return
+    if returned.diverging_epoch.epoch >= 0:
+        diverging = returned.diverging_epoch
+        _check_epoch_end(partition, mirror, epoch, diverging.epoch, diverging.end_offset)
+        return
+    before, at = mirror.before(requested.fetch_offset), mirror.holding(requested.fetch_offset)
+    if before is not None and before.last_offset < partition.log_start_offset:
+        before = None
+    if (before is not None and before.epoch > epoch) or (at is not None and at.epoch < epoch):
+        detail = f"no divergence of epoch {epoch} below {requested.fetch_offset}, between {before} and {at}"
+        raise _violated("epoch-response", partition, detail)
+
+
+def _check_records(requested: Any, returned: Any, partition: Partition, mirror: LogMirror) -> None:
+    records = returned.records
+    if not records or len(records) < HEADER_SIZE_BYTES:
+        return
+    header, known = BatchHeader.parse(records), mirror.holding(requested.fetch_offset)
+    if known is not None and (header.base_offset, header.crc) != (known.base_offset, known.crc):
+        detail = (
+            f"offset {header.base_offset} (crc {header.crc:08x}) is returned at {requested.fetch_offset}, not {known}"
+        )
+        raise _violated("records-response", partition, detail)
