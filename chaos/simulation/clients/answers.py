@@ -1,4 +1,4 @@
-"""What a response must satisfy, given its request, whatever fails: the check `wrong-response` of every simulated client.
+"""Conditions on a response, given its request, under any fault: the check `wrong-response` of each simulated client.
 
 Only request and response are looked at, never the cluster, so that a finding is wrong on any broker. It is about the
 APIs whose responses change with faults; what a cluster that is whole responds is specified by the requirements.
