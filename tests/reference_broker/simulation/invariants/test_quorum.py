@@ -27,7 +27,7 @@ def seen(seed: int) -> str:
 
 def test_a_leader_that_lacks_committed_records():
     """Who looks at no vote sees it in the election that it wins."""
-    blind = patch.object(QuorumInvariants, "answered", staticmethod(lambda *_: False))
+    blind = patch.object(QuorumInvariants, "on_response", staticmethod(lambda *_: False))
     votes_for_all = patch.object(QuorumLog, "is_behind_or_equal", lambda _self, _other: True)
     with blind, votes_for_all:
         assert any(seen(seed) == "quorum-leader-complete" for seed in range(60))
