@@ -1,30 +1,34 @@
 """All commands as one Typer application.
 
-Each command is a function in a module of its own under `commands/`, and imports what it works with when it is called.
+Each command is a function in its own module under `commands/`, which imports its implementation when it is called.
 """
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 
-from kafkatrial.commands import broker
-from kafkatrial.commands.chaos import chaos
-from kafkatrial.commands.check import check
-from kafkatrial.commands.collect import collect
-from kafkatrial.commands.doctor import doctor
-from kafkatrial.commands.export import export
-from kafkatrial.commands.fuzz import fuzz
-from kafkatrial.commands.nightly import nightly
-from kafkatrial.commands.replay import replay
-from kafkatrial.commands.report import report
-from kafkatrial.commands.requirements import requirements
-from kafkatrial.commands.run import run
-from kafkatrial.commands.sensitivity import sensitivity
-from kafkatrial.commands.simulate import simulate
-from kafkatrial.commands.spark_job import spark_job
-from kafkatrial.commands.synthesize import synthesize
-from kafkatrial.commands.targets import targets_app
+from kafkatrial.commands import (
+    broker,
+    chaos,
+    check,
+    collect,
+    doctor,
+    export,
+    fuzz,
+    nightly,
+    replay,
+    report,
+    requirements,
+    run,
+    sensitivity,
+    simulate,
+    spark_job,
+    synthesize,
+    targets,
+)
+from kafkatrial.commands.examples import examples_text
 from kafkatrial.errors import complain
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.output import is_null_device
@@ -33,14 +37,43 @@ from linearizability.cache import cache_directory
 _CLICK_INTERRUPTED = 130
 _ARGPARSE = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 """Pass every argument on: the command has a separate parser."""
+EXAMPLES = (
+    "kafkatrial doctor",
+    "kafkatrial run --target bootstrap:localhost:9092",
+    "kafkatrial check examples/histories/lost-write",
+)
+_PANELS: Mapping[str, Sequence[tuple[Callable[..., ExitCode], Sequence[str]]]] = {
+    "Run": (
+        (run.run, run.EXAMPLES),
+        (chaos.chaos, chaos.EXAMPLES),
+        (nightly.nightly, nightly.EXAMPLES),
+        (fuzz.fuzz, fuzz.EXAMPLES),
+        (simulate.simulate, simulate.EXAMPLES),
+        (sensitivity.sensitivity, sensitivity.EXAMPLES),
+    ),
+    "Investigate": (
+        (replay.replay, replay.EXAMPLES),
+        (check.check, check.EXAMPLES),
+        (report.report, report.EXAMPLES),
+        (export.export, export.EXAMPLES),
+        (collect.collect, collect.EXAMPLES),
+        (requirements.requirements, requirements.EXAMPLES),
+    ),
+    "Set up": (
+        (doctor.doctor, doctor.EXAMPLES),
+        (spark_job.spark_job, spark_job.EXAMPLES),
+        (synthesize.synthesize, synthesize.EXAMPLES),
+    ),
+}
+"""Commands by the panel of `kafkatrial --help` that lists them; `broker` and `targets` are added to these."""
 
 
-def run_command(words: list[str]) -> ExitCode:
-    """Run one command; without one, show the help. Errors of the command itself are the caller's to report."""
-    # Otherwise Hypothesis leaves a folder of its own wherever the command is run.
+def run_command(arguments: list[str]) -> ExitCode:
+    """Run one command; without one, show the help. Errors of the command itself are raised."""
+    # Otherwise Hypothesis creates a directory in the working directory.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache_directory() / "hypothesis"))
     try:
-        code = _build_app()(words or ["--help"], prog_name="kafkatrial", standalone_mode=False)
+        code = _build_app()(arguments or ["--help"], prog_name="kafkatrial", standalone_mode=False)
     except typer.TyperException as error:
         complain(f"{error.format_message()} (try: kafkatrial --help)")
         return ExitCode.USAGE
@@ -49,7 +82,7 @@ def run_command(words: list[str]) -> ExitCode:
     except SystemExit as end:
         if not isinstance(end.__context__, BrokenPipeError):
             raise
-        # Typer and Rich turn it into exit code 1, our "violation"; Rich has put the null device in the pipe's place.
+        # Typer and Rich return exit code 1, which means "violation"; Rich has replaced the pipe by the null device.
         if is_null_device():
             return ExitCode.OUTPUT_CLOSED
         raise end.__context__ from None
@@ -59,27 +92,16 @@ def run_command(words: list[str]) -> ExitCode:
 def _build_app() -> typer.Typer:
     app = typer.Typer(
         name="kafkatrial",
-        help="Put Kafka brokers on trial: drive them, break their network, and judge what they promised.",
+        help="Put Kafka brokers on trial: run clients and faults on a cluster, and judge the history.",
+        epilog=examples_text(EXAMPLES),
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.command()(run)
-    app.command()(chaos)
-    app.command()(nightly)
-    app.command()(fuzz)
-    app.command()(simulate)
-    app.command()(replay)
-    app.command()(sensitivity)
-    app.command()(check)
-    app.command()(report)
-    app.command()(export)
-    app.command()(collect)
-    app.command()(spark_job)
-    app.command()(synthesize)
-    app.add_typer(targets_app, name="targets")
-    app.command()(doctor)
-    app.command()(requirements)
-    app.command("broker", help=broker.SUMMARY, context_settings=_ARGPARSE)(_broker)
+    for panel, commands in _PANELS.items():
+        for command, examples in commands:
+            app.command(rich_help_panel=panel, epilog=examples_text(examples))(command)
+    app.command("broker", help=broker.SUMMARY, rich_help_panel="Run", context_settings=_ARGPARSE)(_broker)
+    app.add_typer(targets.targets_app, name="targets", rich_help_panel="Set up")
     app.callback()(_options)
     return app
 
@@ -98,9 +120,9 @@ def _options(
         bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options before the command."""
+    """Accept the options that precede the command."""
 
 
 def _broker(context: typer.Context) -> ExitCode:
-    """Run `broker` with its own parser, as `kafkatrial.__main__` does without loading Typer."""
+    """Run `broker` with its own parser, as `kafkatrial.__main__` does without importing Typer."""
     return broker.run_broker(context.args)

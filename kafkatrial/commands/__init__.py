@@ -1,1 +1,1 @@
-"""One module per command. A command returns its exit code."""
+"""One module per command: its function, which returns the exit code, and `EXAMPLES` for the end of its help."""

@@ -1,7 +1,7 @@
-"""`kafkatrial broker`: start a cluster, keep it up, and let it be broken on command.
+"""`kafkatrial broker`: a cluster with a control interface that injects faults.
 
-Made to be started by tests: whoever waits for its first line waits in every test run. So it parses its own options, and
-everything on the way to that line is imported only if it is needed.
+Tests start it and wait for its first line in every run. So it parses its own options, and imports no more than it needs
+until that line is printed.
 """
 
 import argparse
@@ -20,16 +20,21 @@ from kafkatrial.environment import CONTROL_TOKEN
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 
-SUMMARY = "Start a cluster and keep it up, with an interface to break it."
+SUMMARY = "Start a cluster for tests, with a control interface that injects faults."
 _PORT_MAX = 65535
 _PROPERTIES = {"auto.create.topics.enable": "true"}
-"""Kafka's own default, which people's programs are used to; the suite's own trials turn it off."""
+"""Kafka's default, which applications rely on; the trials of the suite turn it off."""
 _DESCRIPTION = """\
 Start a cluster and keep it up until SIGTERM, Ctrl-C or POST /stop.
 
-The first line of standard output, once the cluster is ready, is its bootstrap addresses; the second is "control URL",
-the address of the interface that breaks it (docs/control-interface.md).
+Once the cluster is ready, the first line of standard output is its bootstrap addresses. The second is "control URL",
+the address of the interface that injects faults (docs/control-interface.md).
 """
+EXAMPLES = (
+    "kafkatrial broker",
+    "kafkatrial broker --nodes 1 --port 9092 --data DIR",
+    "kafkatrial broker --target apache-kafka:4.3.1",
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,22 +47,22 @@ class _Parser(argparse.ArgumentParser):
         sys.stdout.flush()
 
 
-def run_broker(words: Sequence[str]) -> ExitCode:
-    """Run `kafkatrial broker` with these words."""
-    options = _parser().parse_args(words)
-    with contextlib.suppress(KeyboardInterrupt):  # being told to stop is a broker's usual end, and interrupts no work
+def run_broker(arguments: Sequence[str]) -> ExitCode:
+    """Run `kafkatrial broker` with these arguments."""
+    options = _parser().parse_args(arguments)
+    with contextlib.suppress(KeyboardInterrupt):  # the usual end of a broker, which interrupts no work
         _keep_up(options)
     return ExitCode.OK
 
 
 def _keep_up(options: argparse.Namespace) -> None:
     token = _control_token(options)
-    import chaos.targets  # noqa: F401 - registers the target `simulation`, so that it is not called unknown
+    import chaos.targets  # noqa: F401 - registers the target `simulation`, so that it is not reported as unknown
     from chaos.campaign.interruption import interruptible
     from fixtures.targets.catalogue import parse_target
 
     if options.target == "simulation":
-        raise UsageError("simulation: it has no address, being in the process that runs it; say reference")
+        raise UsageError("simulation: it runs inside one process and has no address; use --target reference")
     target = parse_target(
         options.target, options.nodes, properties=_PROPERTIES, work_dir=options.data, port=options.port
     )
@@ -81,7 +86,7 @@ def _keep_up(options: argparse.Namespace) -> None:
 
 
 def _control_token(options: argparse.Namespace) -> str | None:
-    """Return the token of the command line, or else of the environment, where other users cannot see it."""
+    """Return the token from the command line, or else from the environment, which other users cannot read."""
     token: str | None = options.control_token
     where = "--control-token"
     if token is None:
@@ -93,28 +98,41 @@ def _control_token(options: argparse.Namespace) -> str | None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="kafkatrial broker", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="kafkatrial broker",
+        description=_DESCRIPTION,
+        epilog="\n  ".join(("Examples:", *EXAMPLES)),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--target", default="reference", metavar="KIND[:VERSION]", help="which cluster [reference]")
-    parser.add_argument("--nodes", type=_at_least_one, metavar="N", help="brokers [3]")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="keep logs and data here [a temporary directory]")
-    parser.add_argument("--port", type=_port, metavar="N", help="that clients connect to [a free one]")
     parser.add_argument(
-        "--control-token", metavar="TOKEN", help=f"that requests to the control interface carry [${CONTROL_TOKEN}]"
+        "--target", default="reference", metavar="KIND[:VERSION]", help="Cluster to start (default: reference)."
     )
-    parser.add_argument("--exit-with-stdin", action="store_true", help="end when standard input does, as a parent dies")
+    parser.add_argument("--nodes", type=_positive_number, metavar="N", help="Number of brokers (default: 3).")
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="Directory for logs and data (default: a temporary directory)."
+    )
+    parser.add_argument(
+        "--port", type=_port, metavar="N", help="Port for clients of the first broker (default: a free port)."
+    )
+    parser.add_argument(
+        "--control-token",
+        metavar="TOKEN",
+        help=f"Token that requests to the control interface must carry (default: ${CONTROL_TOKEN}, if set).",
+    )
+    parser.add_argument(
+        "--exit-with-stdin", action="store_true", help="Stop when standard input ends, as when the parent process dies."
+    )
     return parser
 
 
-def _at_least_one(text: str) -> int:
+def _positive_number(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
     return int(text)
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _PORT_MAX:
-        raise argparse.ArgumentTypeError(f"{text} is not a port, 1 to {_PORT_MAX}")
+        raise argparse.ArgumentTypeError(f"{text} is not a port number from 1 to {_PORT_MAX}")
     return int(text)
 
 

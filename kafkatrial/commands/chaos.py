@@ -1,4 +1,4 @@
-"""`kafkatrial chaos`: clusters of processes, broken by drawn schedules while clients work on them."""
+"""`kafkatrial chaos`: faults on clusters of processes, by generated schedules, while clients work on them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,65 +8,89 @@ import typer
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 
-_OF_ONE_ROUND = frozenset({"target", "packets", "disk"})
-"""What can be said of a round that is known."""
+EXAMPLES = (
+    "kafkatrial chaos --target reference --target apache-kafka",
+    "kafkatrial chaos --minutes 60 --fault power --fault cut",
+    "kafkatrial chaos --show list",
+    "kafkatrial chaos --again .kafkatrial/chaos/failures/DIR",
+)
+_SAVED_ROUND_OPTIONS = frozenset({"target", "packets", "disk"})
+"""Options that apply to a saved round as well."""
 
 
 def chaos(  # noqa: PLR0917  a parameter is an option
     context: typer.Context,
     target: Annotated[
-        list[str] | None, typer.Option(metavar="KIND[:VERSION]", help="Cluster to break; repeat it for several.")
+        list[str] | None,
+        typer.Option(metavar="KIND[:VERSION]", help="Cluster to break; may be repeated (default: reference)."),
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(metavar="M", help="Begin no round after so many minutes; without it, one round.")
+        float | None,
+        typer.Option(metavar="M", help="Number of minutes after which no round starts (default: run one round)."),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="So many rounds.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="The first round's; drawn if not given.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Number of rounds to run (default: 1, or by --minutes).")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Seed of the first round (default: a random one, printed).")
+    ] = None,
     fault: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="Kinds of faults to draw from; repeat it. All by default.")
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Kind of fault to inject; may be repeated (default: every kind)."),
     ] = None,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Go on after a violation.")] = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Continue after a violation instead of ending the session.")
+    ] = False,
     shrink_minutes: Annotated[
-        float, typer.Option(min=0, metavar="M", help="For making a round that failed smaller; 0: leave it as it is.")
+        float,
+        typer.Option(min=0, metavar="M", help="Number of minutes to shrink a failed round; 0 leaves it as it is."),
     ] = 5.0,
     again: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run a kept failure again, and nothing else.")
+        Path | None, typer.Option(metavar="DIR", help="Run the saved failure in this directory, and nothing else.")
     ] = None,
     show: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Show a finding by its round; --show list says which there are.")
+        str | None,
+        typer.Option(metavar="NAME", help="Run the round that shows a known finding; `--show list` lists them."),
     ] = None,
     find: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Draw schedules until one shows this finding, and shrink it.")
+        str | None,
+        typer.Option(metavar="NAME", help="Generate schedules until one shows this finding, and shrink it."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run directory; .kafkatrial/chaos/<time>-<seed>.")
+        Path | None, typer.Option(metavar="DIR", help="Run directory (default: a new one in .kafkatrial/chaos).")
     ] = None,
     packets: Annotated[
-        bool, typer.Option("--packets", help="Break links on packets, in a network namespace of its own.")
+        bool, typer.Option("--packets", help="Inject link faults into packets, in a separate network namespace.")
     ] = False,
     history_topic: Annotated[
-        str | None, typer.Option(metavar="T", help="Send the histories to a topic as well, while they are made.")
+        str | None,
+        typer.Option(metavar="TOPIC", help="Topic that also receives the histories while they are recorded."),
     ] = None,
     history_bootstrap: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Of that topic's Kafka, which is not on trial.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Bootstrap address of the Kafka that has --history-topic."),
     ] = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Count and judge each round while it goes on, on Spark, every few seconds.")
+        bool, typer.Option("--live", help="Count and judge each round with Spark every few seconds while it runs.")
     ] = False,
     disk: Annotated[
-        str | None, typer.Option(metavar="KIND", help="What log directories lie on: fuse, ext4, xfs; what it takes.")
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="File system for the log directories: fuse, ext4 or xfs (default: by what the faults need).",
+        ),
     ] = None,
     load: Annotated[
-        int, typer.Option(min=1, metavar="N", help="So many times the records in each batch of the producers.")
+        int, typer.Option(min=1, metavar="N", help="Factor for the number of records in each producer batch.")
     ] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> ExitCode:
-    """Break real clusters by drawn schedules of faults, and judge what their clients saw."""
+    """Inject generated faults into real clusters, and judge the histories of their clients."""
     from kafkatrial.breaking import Breaking, Choices, beside, disk_named, plan_chaos, run_again
     from kafkatrial.findings import show_finding
 
-    for known in ("again", "show"):
-        _refuse_others(context, known)
+    for saved in ("again", "show"):
+        _reject_other_options(context, saved)
     if packets:
         from kafkatrial.packets import enter_namespace
 
@@ -100,13 +124,13 @@ def chaos(  # noqa: PLR0917  a parameter is an option
     return Breaking(plan_chaos(choices), as_json=as_json, beside=companions, is_live=live).run()
 
 
-def _refuse_others(context: typer.Context, name: str) -> None:
-    """Of an option that names a round, refuse those that have no meaning beside it."""
+def _reject_other_options(context: typer.Context, name: str) -> None:
+    """Raise UsageError if an option that selects a saved round is combined with options for new rounds."""
     given = {
         parameter.name: parameter.opts[0]
         for parameter in context.command.params
         if parameter.name and (source := context.get_parameter_source(parameter.name)) and source.name == "COMMANDLINE"
     }
-    others = [option for parameter, option in given.items() if parameter not in {name, *_OF_ONE_ROUND}]
+    others = [option for parameter, option in given.items() if parameter not in {name, *_SAVED_ROUND_OPTIONS}]
     if name in given and others:
-        raise UsageError(f"{given[name]} runs a round that is known, and takes no {', '.join(others)}")
+        raise UsageError(f"{given[name]} runs a saved round and cannot be combined with {', '.join(others)}")

@@ -1,4 +1,4 @@
-"""`kafkatrial check`: judge a saved history again, without running anything."""
+"""`kafkatrial check`: judge a saved history without running a cluster."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatrial.commands.engine import Engine, Master, SparkConf, refuse_spark_options
+from kafkatrial.commands.engine import Engine, Master, SparkConf, reject_spark_options
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 from linearizability.judgement import Judgement
@@ -17,10 +17,17 @@ if TYPE_CHECKING:
 
 TIME_LIMIT_S = 60.0
 MEMORY_LIMIT_MB = 1024
+EXAMPLES = (
+    "kafkatrial check examples/histories/lost-write",
+    "kafkatrial check RUN_DIR --engine spark --json",
+    "kafkatrial check history.edn",
+    "kafkatrial check operations.ndjson --model register",
+    "kafkatrial check RUN_DIR --picture page.html",
+)
 
 
-def _tell_models(wanted: bool) -> None:
-    if wanted:
+def _list_models(is_requested: bool) -> None:
+    if is_requested:
         from linearizability.models.catalogue import models_text
 
         typer.echo(models_text())
@@ -31,40 +38,45 @@ def check(
     history: Annotated[
         Path,
         typer.Argument(
-            help="A run directory; or a file: a history of Jepsen's Kafka workload (EDN, JSON), the tables as NDJSON,"
-            " a log that porcupine's tests read (etcd, key-value), and with --model operations of any object as NDJSON"
-            " or a log of Jepsen's. It may be compressed by gzip."
+            metavar="HISTORY",
+            help="Run directory, or a file, which may be gzipped: a history of Jepsen's Kafka workload (EDN, JSON),"
+            " the tables as NDJSON, or a log in a format of porcupine's tests (etcd, key-value). With --model:"
+            " operations of any object as NDJSON, or a log of Jepsen.",
         ),
     ],
     *,
-    engine: Annotated[Engine, typer.Option(help="spark: as jobs of Spark, here or on a cluster.")] = Engine.LOCAL,
+    engine: Annotated[
+        Engine, typer.Option(help="Engine that judges: this process, or Spark jobs, here or on a cluster.")
+    ] = Engine.LOCAL,
     master: Master = None,
     spark_conf: SparkConf = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Is it linearizable as such an object? Instead of looking for anomalies."),
+        typer.Option(metavar="NAME", help="Model to check linearizability against, instead of looking for anomalies."),
     ] = None,
     _models: Annotated[
         bool,
-        typer.Option("--models", callback=_tell_models, is_eager=True, help="Tell the models and their operations."),
+        typer.Option("--models", callback=_list_models, is_eager=True, help="List the models and their operations."),
     ] = False,
     time_limit_s: Annotated[
         float,
-        typer.Option("--time-limit", min=0, metavar="S", help="Seconds for what takes a search; then unknown."),
+        typer.Option("--time-limit", min=0, metavar="S", help="Seconds for a search; after that: unknown."),
     ] = TIME_LIMIT_S,
     memory_limit_mb: Annotated[
-        int, typer.Option("--memory-limit", min=1, metavar="MB", help="Megabytes for the same.")
+        int, typer.Option("--memory-limit", min=1, metavar="MB", help="Megabytes for a search; beyond that: unknown.")
     ] = MEMORY_LIMIT_MB,
     step_limit: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Steps for the same: operations that are tried.")
+        int | None, typer.Option(min=0, metavar="N", help="Operations that a search may try (default: no limit).")
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html", help="Draw the violation as a page; of several, the next as FILE-2.html."),
+        typer.Option(
+            metavar="FILE.html", help="Page that shows the violation; further ones go to FILE-2.html and so on."
+        ),
     ] = None,
 ) -> ExitCode:
-    """Judge a saved history again."""
+    """Judge a saved history: find anomalies, or check linearizability."""
     from kafkatrial.reporting import show_unfinished
     from kafkatrial.saved_histories import (
         EXIT_CODES,
@@ -79,12 +91,12 @@ def check(
 
     budget = Budget(steps=step_limit, time_s=time_limit_s, memory_mb=memory_limit_mb)
     if model is not None:
-        _refuse_unknown(model, engine)
-    refuse_spark_options(engine, master, spark_conf)
+        _require_known_model(model, engine)
+    reject_spark_options(engine, master, spark_conf)
     if history.is_file():
         if engine is Engine.SPARK:
-            made = "make it one with `kafkatrial export`"
-            raise UsageError(f"{history}: Spark judges run directories; leave --engine out, or {made}")
+            export = "convert the file with `kafkatrial export`"
+            raise UsageError(f"{history}: Spark judges run directories; leave --engine out, or {export}")
         return _check_file(history, model, budget, as_json=as_json, picture=picture)
     if history.exists() and not history.is_dir():
         raise UsageError(f"{history}: neither a file nor a directory; a history is read twice, so save it in a file")
@@ -105,17 +117,19 @@ def check(
     if picture is not None:
         from kafkatrial.pictures import picture_histories
 
-        _tell_pictures(picture_histories(picture, histories, judgements))
+        _list_pictures(picture_histories(picture, histories, judgements))
     return EXIT_CODES[combined.verdict]
 
 
-def _refuse_unknown(model: str, engine: Engine) -> None:
+def _require_known_model(model: str, engine: Engine) -> None:
     from linearizability.models.catalogue import MODELS
 
     if model not in MODELS:
-        raise UsageError(f"there is no model {model!r}; there are {', '.join(MODELS)} (--models tells what they take)")
+        raise UsageError(
+            f"there is no model {model!r}; there are {', '.join(MODELS)} (--models lists their operations)"
+        )
     if engine is Engine.SPARK:
-        raise UsageError("Spark judges for anomalies only; leave --engine or --model out")
+        raise UsageError("Spark looks for anomalies only; leave --engine or --model out")
 
 
 def _check_file(path: Path, model: str | None, budget: "Budget", *, as_json: bool, picture: Path | None) -> ExitCode:
@@ -130,12 +144,12 @@ def _check_file(path: Path, model: str | None, budget: "Budget", *, as_json: boo
     if picture is not None:
         from kafkatrial.pictures import picture_file
 
-        _tell_pictures(picture_file(picture, found))
+        _list_pictures(picture_file(picture, found))
     return EXIT_CODES[found.judgement.verdict]
 
 
-def _tell_pictures(written: list[Path]) -> None:
-    """On standard error, since standard output may be JSON."""
+def _list_pictures(written: list[Path]) -> None:
+    """Print the paths on standard error, since standard output may be JSON."""
     for path in written:
         typer.echo(f"picture: {printable(path)}", err=True)
     if not written:

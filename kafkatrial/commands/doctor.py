@@ -1,10 +1,12 @@
-"""`kafkatrial doctor`: what this machine has, what it lacks, and how to get it."""
+"""`kafkatrial doctor`: the clusters and faults that this machine can provide, and how to get the others."""
 
 from kafkatrial.exit_codes import ExitCode
 
+EXAMPLES = ("kafkatrial doctor",)
+
 
 def doctor() -> ExitCode:
-    """Look what clusters and faults this machine lets us have, and say how to get the rest."""
+    """Check which clusters and faults this machine can provide, and how to get the others."""
     from fixtures.targets.machine import examine
     from kafkatrial.console import show, stdout_console
     from kafkatrial.target_tables import render_findings

@@ -1,4 +1,4 @@
-"""The options by which a command is told who computes: this machine, or Spark."""
+"""The options that select where a command computes: in this process or with Spark."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -10,7 +10,7 @@ from kafkatrial.errors import UsageError
 
 
 class Engine(StrEnum):
-    """Who computes. Both say the same."""
+    """Engine that computes. Both return the same results."""
 
     LOCAL = "local"
     SPARK = "spark"
@@ -18,14 +18,17 @@ class Engine(StrEnum):
 
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Spark's: local[*], spark://…, yarn, k8s://…, sc://… (--engine spark)."),
+    typer.Option(
+        metavar="URL",
+        help="Spark master for --engine spark: local[*], spark://…, yarn, k8s://… or sc://… (default: local[*]).",
+    ),
 ]
 SparkConf = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark's; repeat it for several.")
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="Spark setting NAME=VALUE; may be repeated.")
 ]
 
 
-def refuse_spark_options(engine: Engine, master: str | None, spark_conf: Sequence[str] | None) -> None:
-    """Raise UsageError where Spark is told something, and does not compute."""
+def reject_spark_options(engine: Engine, master: str | None, spark_conf: Sequence[str] | None) -> None:
+    """Raise UsageError if Spark options are given for another engine."""
     if engine is Engine.LOCAL and (master or spark_conf):
-        raise UsageError("--master and --spark-conf are Spark's: add --engine spark")
+        raise UsageError("--master and --spark-conf need --engine spark")

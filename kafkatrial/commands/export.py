@@ -1,4 +1,4 @@
-"""`kafkatrial export`: a history in the other of its two public forms, a run directory or NDJSON."""
+"""`kafkatrial export`: conversion of a history between its two public formats, run directory and NDJSON."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,13 +10,21 @@ from kafkatrial.exit_codes import ExitCode
 from linearizability.printable import printable
 
 NDJSON_SUFFIX = ".ndjson"
+EXAMPLES = (
+    "kafkatrial export RUN_DIR history.ndjson",
+    "kafkatrial export history.edn RUN_DIR",
+)
 
 
 def export(
-    history: Annotated[Path, typer.Argument(help="A run directory, or a file of a Kafka history that `check` reads.")],
-    target: Annotated[Path, typer.Argument(help="A file NAME.ndjson, or a run directory that is not there yet.")],
+    history: Annotated[
+        Path, typer.Argument(metavar="HISTORY", help="Run directory, or a file of a Kafka history that `check` reads.")
+    ],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="Path to write: NAME.ndjson, or a new run directory.")
+    ],
 ) -> ExitCode:
-    """Write a history as NDJSON or as a run directory."""
+    """Convert a history to NDJSON or to a run directory."""
     from linearizability.check_file import import_history
     from linearizability.history.reader import open_history
     from linearizability.history.saving import save
@@ -24,7 +32,7 @@ def export(
     from linearizability.importers.ndjson import write_ndjson
 
     if target.exists():
-        raise UsageError(f"{target}: is there already; name another file or directory")
+        raise UsageError(f"{target}: already exists; name another file or directory")
     if history.is_file():
         found = import_history(history)
     else:

@@ -8,6 +8,10 @@ import typer
 from kafkatrial.exit_codes import ExitCode
 
 DEFAULT_TARGET = "reference"
+EXAMPLES = (
+    "kafkatrial fuzz --target reference --minutes 5",
+    "kafkatrial fuzz --replay .kafkatrial/fuzz/RUN/finding.json",
+)
 
 
 def fuzz(  # noqa: PLR0917  a parameter is an option
@@ -44,7 +48,7 @@ def fuzz(  # noqa: PLR0917  a parameter is an option
         typer.Option(metavar="FILE", help="Send the requests of a saved finding to a new cluster, and nothing else."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run directory (default: .kafkatrial/fuzz/<time>-<seed>).")
+        Path | None, typer.Option(metavar="DIR", help="Run directory (default: a new one in .kafkatrial/fuzz).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> ExitCode:

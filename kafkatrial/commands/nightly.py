@@ -1,4 +1,4 @@
-"""`kafkatrial nightly`: chaos through the night, by rotating seeds, on every target that is installed."""
+"""`kafkatrial nightly`: a long session of `chaos` on every installed target, with new seeds."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,23 +8,28 @@ import typer
 from kafkatrial.exit_codes import ExitCode
 
 MINUTES = 480.0
+EXAMPLES = ("kafkatrial nightly --minutes 60", "kafkatrial nightly --target reference --keep-going")
 
 
 def nightly(
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND[:VERSION]", help="Cluster to break; the reference broker and Kafka by default."),
+        typer.Option(metavar="KIND[:VERSION]", help="Cluster to break; may be repeated (default: those installed)."),
     ] = None,
-    minutes: Annotated[float, typer.Option(metavar="M", help="Begin no round after so many minutes.")] = MINUTES,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Go on after a violation.")] = False,
+    minutes: Annotated[
+        float, typer.Option(metavar="M", help="Number of minutes after which no round starts.")
+    ] = MINUTES,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Continue after a violation instead of ending the session.")
+    ] = False,
     packets: Annotated[
-        bool, typer.Option("--packets", help="Break links on packets, in a network namespace of its own.")
+        bool, typer.Option("--packets", help="Inject link faults into packets, in a separate network namespace.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run directory; .kafkatrial/chaos/<time>-<seed>.")
+        Path | None, typer.Option(metavar="DIR", help="Run directory (default: a new one in .kafkatrial/chaos).")
     ] = None,
 ) -> ExitCode:
-    """Chaos through the night: rounds by rotating seeds on each target in turn, each history kept."""
+    """Run chaos for hours: rounds with new seeds on each target in turn, and keep every history."""
     from kafkatrial.breaking import Breaking, Choices, installed_targets, plan_chaos
 
     if packets:

@@ -7,6 +7,11 @@ import typer
 
 from kafkatrial.exit_codes import ExitCode
 
+EXAMPLES = (
+    "kafkatrial replay failure.json --target apache-kafka:4.3.1",
+    "kafkatrial replay trial.json --target simulation",
+)
+
 
 def replay(
     file: Annotated[
@@ -18,11 +23,13 @@ def replay(
     ],
     target: Annotated[
         str,
-        typer.Option(metavar="KIND[:VERSION]", help="Target to run it on: simulation, reference, apache-kafka, …"),
+        typer.Option(
+            metavar="KIND[:VERSION]", help="Target of the trial: simulation, or one that `kafkatrial targets` lists."
+        ),
     ] = "reference",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Directory for the history (default: .kafkatrial/replays/<time>-<target>)."),
+        typer.Option(metavar="DIR", help="Directory for the history (default: a new one in .kafkatrial/replays)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> ExitCode:

@@ -1,13 +1,19 @@
-"""`kafkatrial report`: what runs did over time, and what changed from one to the next, as tables and one page."""
+"""`kafkatrial report`: tables and a page about runs over time, and about the changes from one run to the next."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kafkatrial.commands.engine import Engine, Master, SparkConf, refuse_spark_options
+from kafkatrial.commands.engine import Engine, Master, SparkConf, reject_spark_options
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
+
+EXAMPLES = (
+    "kafkatrial report RUN_DIR",
+    "kafkatrial report LAST_NIGHT TONIGHT",
+    "kafkatrial report RUN_DIR --engine spark --out DIR",
+)
 
 
 def report(
@@ -19,24 +25,32 @@ def report(
         ),
     ],
     *,
-    engine: Annotated[Engine, typer.Option(help="spark: for histories larger than this machine.")] = Engine.LOCAL,
+    engine: Annotated[
+        Engine, typer.Option(help="Engine that computes: DuckDB in this process, or Spark for larger histories.")
+    ] = Engine.LOCAL,
     master: Master = None,
     spark_conf: SparkConf = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Directory of the report; .kafkatrial/reports/<time>.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory for the report (default: a new one in .kafkatrial/reports)."),
     ] = None,
     memory_limit_mb: Annotated[
         int | None,
-        typer.Option("--memory-limit", min=64, metavar="MB", help="For SQL on the local engine; a fourth by default."),
+        typer.Option(
+            "--memory-limit",
+            min=64,
+            metavar="MB",
+            help="Megabytes for the local engine (default: a quarter of the machine's memory).",
+        ),
     ] = None,
 ) -> ExitCode:
-    """Tell what happened in runs: latency, availability, lag, loss by fault, leaders, and what changed."""
+    """Report on runs: latency, availability, lag, loss by fault, leaders, and changes between runs."""
     from kafkatrial.reporting import report_runs
     from kafkatrial.saved_histories import Spark, spark_settings
 
     if engine is Engine.SPARK:
         if memory_limit_mb is not None:
-            raise UsageError("--memory-limit is the local engine's; Spark's is --spark-conf spark.driver.memory=…")
+            raise UsageError("--memory-limit needs --engine local; for Spark use --spark-conf spark.driver.memory=…")
         return report_runs(runs, out, spark=Spark(master, spark_settings(spark_conf or ())))
-    refuse_spark_options(engine, master, spark_conf)
+    reject_spark_options(engine, master, spark_conf)
     return report_runs(runs, out, memory_mb=memory_limit_mb)

@@ -1,4 +1,4 @@
-"""`kafkatrial requirements`: what clusters are held to, with sources."""
+"""`kafkatrial requirements`: the requirements that clusters are checked against, with sources."""
 
 import json
 from typing import Annotated
@@ -8,11 +8,16 @@ import typer
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 
+EXAMPLES = ("kafkatrial requirements", "kafkatrial requirements produce --json")
+
 
 def requirements(
-    requirement: Annotated[list[str] | None, typer.Argument(metavar="[REQUIREMENT]...", help="Ids or areas.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON array.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Tables for a document.")] = False,
+    requirement: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[REQUIREMENT]...", help="Ids or areas of the requirements (default: all)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array instead of a table.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables instead.")] = False,
 ) -> ExitCode:
     """List the requirements: id, level, promise, source."""
     if as_json and as_markdown:

@@ -1,4 +1,4 @@
-"""`kafkatrial run`: hold clusters to the requirements."""
+"""`kafkatrial run`: the conformance suite on one or several clusters."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,25 +7,44 @@ import typer
 
 from kafkatrial.exit_codes import ExitCode
 
+EXAMPLES = (
+    "kafkatrial run --target bootstrap:localhost:9092",
+    "kafkatrial run --target reference --target apache-kafka:4.3.1",
+    "kafkatrial run --seed 7 produce/corrupt-batch-is-refused",
+)
+
 
 def run(  # noqa: PLR0917  a parameter is an option
     requirement: Annotated[
-        list[str] | None, typer.Argument(metavar="[REQUIREMENT]...", help="Ids or areas; all if none is named.")
+        list[str] | None,
+        typer.Argument(metavar="[REQUIREMENT]...", help="Ids or areas of the requirements to check (default: all)."),
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND[:VERSION]", help="Cluster to try; several run side by side. Default: reference."),
+        typer.Option(
+            metavar="KIND[:VERSION]", help="Cluster to test; may be repeated to compare (default: reference)."
+        ),
     ] = None,
-    nodes: Annotated[int | None, typer.Option(help="Brokers per cluster. Default: 3.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Draw the same scripts again. Default: a new seed, printed.")] = None,
-    level: Annotated[str | None, typer.Option(metavar="must|should", help="Weakest promise to check.")] = None,
-    profile: Annotated[str | None, typer.Option(metavar="ci|nightly", help="How much to try.")] = None,
-    expectations: Annotated[Path | None, typer.Option(help="TOML file of violations that are known.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Default: .kafkatrial/runs/<time>-<seed>.")] = None,
+    nodes: Annotated[int | None, typer.Option(metavar="N", help="Number of brokers per cluster (default: 3).")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed of the generated scripts (default: a random one, printed).")
+    ] = None,
+    level: Annotated[
+        str | None, typer.Option(metavar="must|should", help="Weakest level of requirement to check (default: should).")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="ci|nightly", help="Number of scripts per requirement (default: ci, the few).")
+    ] = None,
+    expectations: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML file of known violations (default: none).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run directory (default: a new one in .kafkatrial/runs).")
+    ] = None,
     events: Annotated[int | None, typer.Option(hidden=True)] = None,
     plan: Annotated[bool, typer.Option("--plan", hidden=True)] = False,
 ) -> ExitCode:
-    """Hold clusters to the requirements and report what was found."""
+    """Check clusters against the requirements with generated scripts and faults."""
     from kafkatrial.running import Running, plan_as_json, plan_run
     from kafkatrial.settings import load_settings
 

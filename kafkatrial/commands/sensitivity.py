@@ -1,4 +1,4 @@
-"""`kafkatrial sensitivity`: whether the suite catches the bugs that it is for."""
+"""`kafkatrial sensitivity`: the share of seeded bugs that the suite detects."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,29 +8,36 @@ import typer
 from kafkatrial.exit_codes import ExitCode
 
 SECONDS = 60.0
+EXAMPLES = (
+    "kafkatrial sensitivity --list",
+    "kafkatrial sensitivity --known-first --out DIR",
+    "kafkatrial sensitivity log --seconds 120",
+)
 
 
 def sensitivity(  # noqa: PLR0917  a parameter is an option
     defect: Annotated[
-        list[str] | None, typer.Argument(metavar="[DEFECT]...", help="Names or areas; all if none is named.")
+        list[str] | None,
+        typer.Argument(metavar="[DEFECT]...", help="Names or areas of the defects to seed (default: all)."),
     ] = None,
     seconds: Annotated[
-        float, typer.Option(min=0.1, metavar="S", help="For each defect, of computing on one core.")
+        float, typer.Option(min=0.1, metavar="S", help="Seconds of computing on one core for each defect.")
     ] = SECONDS,
     first_seed: Annotated[int, typer.Option("--first-seed", min=0, metavar="N", help="Seed of the first trial.")] = 0,
     known_first: Annotated[
-        bool, typer.Option("--known-first", help="Try the saved counterexample of a defect before its seeds.")
+        bool, typer.Option("--known-first", help="Run the saved counterexample of a defect before its seeds.")
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=512, metavar="N", help="Processes; one for each core, if not given.")
+        int | None, typer.Option(min=1, max=512, metavar="N", help="Number of processes (default: one per core).")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where sensitivity.html and sensitivity.json are written.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory for sensitivity.html and sensitivity.json (default: none)."),
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Only list the defects.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the defects and run nothing.")] = False,
 ) -> ExitCode:
-    """Seed bugs into the reference broker, and count which of them the suite catches."""
+    """Seed bugs into the reference broker, and count how many of them the suite detects."""
     from kafkatrial.sensing import Choices, Sensing, list_defects, plan_sensitivity
 
     if listed:

@@ -1,4 +1,4 @@
-"""`kafkatrial simulate`: the reference cluster in virtual time, by seeds."""
+"""`kafkatrial simulate`: trials from seeds on the reference cluster in virtual time."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +8,11 @@ import typer
 from kafkatrial.exit_codes import ExitCode
 
 DEFAULT_SEEDS = "0..999"
+EXAMPLES = (
+    "kafkatrial simulate",
+    "kafkatrial simulate --seeds 42",
+    "kafkatrial simulate --minutes 10 --keep-going",
+)
 
 
 def simulate(  # noqa: PLR0917  a parameter is an option
@@ -15,31 +20,41 @@ def simulate(  # noqa: PLR0917  a parameter is an option
         str | None,
         typer.Option(
             metavar="A..B",
-            help=f"From A to B, or one seed. Without --minutes {DEFAULT_SEEDS}, else from a drawn one on.",
+            help=f"Seeds from A to B, or one seed (default: {DEFAULT_SEEDS}; with --minutes: from a random one).",
         ),
     ] = None,
-    minutes: Annotated[float | None, typer.Option(metavar="M", help="Begin no seed after so many minutes.")] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(metavar="M", help="Number of minutes after which no seed starts (default: run all seeds)."),
+    ] = None,
     defect: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Seed a defect into the broker; `kafkatrial sensitivity --list` has them."),
+        typer.Option(
+            metavar="NAME",
+            help="Defect to seed into the broker (default: none; `kafkatrial sensitivity --list` lists them).",
+            show_default=False,
+        ),
     ] = "",
     workers: Annotated[
-        int | None, typer.Option(min=1, max=512, metavar="N", help="Processes; one for each core, if not given.")
+        int | None, typer.Option(min=1, max=512, metavar="N", help="Number of processes (default: one per core).")
     ] = None,
-    failures: Annotated[int, typer.Option(min=1, metavar="N", help="Stop after so many failing seeds.")] = 1,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Run all seeds, whatever fails.")] = False,
+    failures: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of failing seeds after which the run ends.")
+    ] = 1,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Run all seeds, however many fail.")] = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where failures are saved, and run again from; .kafkatrial/simulation/failures."
+            metavar="DIR",
+            help="Directory of saved failures, which run first (default: .kafkatrial/simulation/failures).",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     digests: Annotated[
-        bool, typer.Option("--digests", help="Also print each seed's digest: the same on any machine.")
+        bool, typer.Option("--digests", help="Print each seed's digest as well, which is the same on any machine.")
     ] = False,
 ) -> ExitCode:
-    """Run the reference cluster in virtual time: thousands of trials, each from its seed."""
+    """Run thousands of trials on the reference cluster in virtual time, each from its seed."""
     from kafkatrial.simulating import Choices, Simulating, plan_simulation
 
     choices = Choices(seeds, minutes, defect, workers, None if keep_going else failures)

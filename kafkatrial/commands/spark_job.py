@@ -1,4 +1,4 @@
-"""`kafkatrial spark-job`: what `spark-submit` needs to judge histories on a cluster."""
+"""`kafkatrial spark-job`: the files with which `spark-submit` judges histories on a cluster."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,11 +8,13 @@ import typer
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 
+EXAMPLES = ("kafkatrial spark-job DIR",)
+
 
 def spark_job(
-    folder: Annotated[Path, typer.Argument(help="Where to write them; it is made.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory to create and to write both files to.")],
 ) -> ExitCode:
-    """Write a zip of our code and a program, for `spark-submit --py-files`."""
+    """Write the code and the program that judge histories with `spark-submit` on a cluster."""
     from reports.spark.shipping import write_job
 
     try:

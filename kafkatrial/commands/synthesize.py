@@ -1,4 +1,4 @@
-"""`kafkatrial synthesize`: a lawful history of any size, with anomalies planted, to size a machine or to try a tool."""
+"""`kafkatrial synthesize`: a valid history of any size with planted anomalies, to size a machine or to test a tool."""
 
 import sys
 import time
@@ -11,27 +11,33 @@ import typer
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 
+EXAMPLES = ("kafkatrial synthesize RUN_DIR --records 10000000 --plant lost-write",)
 _PROGRESS_S = 0.5
 
 
 def synthesize(
-    run_dir: Annotated[Path, typer.Argument(help="A run directory that is not there yet.")],
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Run directory to create.")],
     *,
-    records: Annotated[int, typer.Option(min=1, metavar="N", help="About so many, sent and read.")],
-    partitions: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="P")] = 200,
+    records: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Approximate number of records, each sent and read.")
+    ],
+    partitions: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="P", help="Number of topic partitions.")
+    ] = 200,
     skew: Annotated[
-        float, typer.Option(min=0, max=1, metavar="S", help="The share of all records that one partition has.")
+        float, typer.Option(min=0, max=1, metavar="S", help="Share of all records that one partition has.")
     ] = 0.0,
     plant: Annotated[
-        list[str] | None, typer.Option(metavar="ANOMALY", help="An anomaly to plant, by name; may be given again.")
+        list[str] | None,
+        typer.Option(metavar="ANOMALY", help="Anomaly to plant, by name; may be repeated (default: none)."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the history.")] = 0,
     layout: Annotated[
         bool,
-        typer.Option("--layout", help="Lay it out for the engines in passing, which they do themselves otherwise."),
+        typer.Option("--layout", help="Write the layout by topic partition too, which the engines otherwise create."),
     ] = False,
 ) -> ExitCode:
-    """Write a history of any size, with anomalies planted."""
+    """Write a valid history of any size, with planted anomalies."""
     from linearizability.shards.running import Processes
     from linearizability.synthetic.plants import PLANTS
     from linearizability.synthetic.writing import Request
@@ -51,21 +57,21 @@ def synthesize(
 
 
 class _Progress:
-    """One line on a terminal, written again and again."""
+    """A line of progress on a terminal, overwritten by each update."""
 
     def __init__(self, records: int) -> None:
-        self._records, self._begin_s, self._told_s = records, time.monotonic(), 0.0
+        self._records, self._begin_s, self._shown_s = records, time.monotonic(), 0.0
 
     def __call__(self, written: int) -> None:
         now_s = time.monotonic()
-        if sys.stderr.isatty() and now_s - self._told_s >= _PROGRESS_S:
-            self._told_s = now_s
+        if sys.stderr.isatty() and now_s - self._shown_s >= _PROGRESS_S:
+            self._shown_s = now_s
             rate = written / (now_s - self._begin_s)
             left_s = max(0, self._records - written) / rate
             line = f"{written:,} of {self._records:,} records, {rate:,.0f} a second, {left_s:,.0f} s left"
             typer.echo(f"\r{line:<70}", nl=False, err=True)
 
     def end(self) -> None:
-        """Leave the line."""
-        if self._told_s:
+        """End the line."""
+        if self._shown_s:
             typer.echo(err=True)

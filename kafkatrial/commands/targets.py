@@ -1,18 +1,27 @@
-"""`kafkatrial targets`: what clusters there are, installing what they need, and looking at a running one."""
+"""`kafkatrial targets`: the kinds of clusters, their installation, and a probe of a running one."""
 
 from typing import Annotated
 
 import typer
 
+from kafkatrial.commands.examples import examples_text
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 
-targets_app = typer.Typer(help="List the clusters that can be tried, install what they need, look at a running one.")
+EXAMPLES = (
+    "kafkatrial targets",
+    "kafkatrial targets install apache-kafka:4.3.1",
+    "kafkatrial targets probe localhost:9092",
+)
+_INSTALL_EXAMPLES = ("kafkatrial targets install apache-kafka:4.3.1", "kafkatrial targets install toxiproxy")
+_PROBE_EXAMPLES = ("kafkatrial targets probe localhost:9092",)
+
+targets_app = typer.Typer()
 
 
-@targets_app.callback(invoke_without_command=True)
+@targets_app.callback(invoke_without_command=True, epilog=examples_text(EXAMPLES))
 def list_targets(context: typer.Context) -> ExitCode:
-    """List the clusters that can be tried, and what is missing for them."""
+    """List the kinds of clusters, install what they need, or probe a running one."""
     if context.invoked_subcommand is None:
         from kafkatrial.console import show, stdout_console
         from kafkatrial.target_tables import render_kinds
@@ -21,16 +30,17 @@ def list_targets(context: typer.Context) -> ExitCode:
     return ExitCode.OK
 
 
-@targets_app.command()
+@targets_app.command(epilog=examples_text(_INSTALL_EXAMPLES))
 def install(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="TARGET", help="apache-kafka:4.3.1, apache-kafka:3.9.2, apache-kafka-container, toxiproxy or spark"
+            metavar="TARGET",
+            help="One of: apache-kafka:4.3.1, apache-kafka:3.9.2, apache-kafka-container, toxiproxy, spark.",
         ),
     ],
 ) -> ExitCode:
-    """Download or build what a target needs, into the user's cache. Nothing is downloaded at any other time."""
+    """Download or build what a target needs, into the user's cache. No other command downloads anything."""
     if name == "spark":
         return _install_spark()
     from fixtures.targets.install import install as install_target
@@ -43,19 +53,21 @@ def install(
 
 
 def _install_spark() -> ExitCode:
-    """PySpark comes by pip; what is made here lets its JVM start in half the time."""
+    """Create the class data archive that halves the start of Spark's JVM; PySpark itself is installed by pip."""
     from reports.spark.archive import make_archive
 
     typer.echo(f"Spark's classes are in {make_archive()}")
     return ExitCode.OK
 
 
-@targets_app.command()
-def probe(address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A running broker.")]) -> ExitCode:
-    """Ask a running broker for its cluster and the versions of every API it offers."""
+@targets_app.command(epilog=examples_text(_PROBE_EXAMPLES))
+def probe(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Address of a running broker.")],
+) -> ExitCode:
+    """Show the cluster of a running broker and the versions of every API that it supports."""
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdecimal() and int(port) < 1 << 16):
-        raise UsageError(f"{address}: not HOST:PORT")
+        raise UsageError(f"{address}: the address must be HOST:PORT")
     from fixtures.targets.probe import probe as probe_broker
     from kafkatrial.console import show, stdout_console
     from kafkatrial.target_tables import render_probe

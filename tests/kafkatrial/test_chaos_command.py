@@ -31,12 +31,12 @@ COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
         (["--show", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
         (["--find", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
         (["--again", "nowhere"], "nowhere: no failure.json, so no failure that can be run again"),
-        (["--show", "deposed-leader", "--seed", "0"], "--show runs a round that is known, and takes no --seed"),
+        (["--show", "deposed-leader", "--seed", "0"], "--show runs a saved round and cannot be combined with --seed"),
         (
             ["--again", "nowhere", "--rounds", "2", "--json", "--fault", "kill", "--minutes", "1", "--show", "list"],
-            "--again runs a round that is known, and takes no --minutes, --rounds, --fault, --show, --json",
+            "--again runs a saved round and cannot be combined with --minutes, --rounds, --fault, --show, --json",
         ),
-        (["--show", "deposed-leader", "--history-topic", "t", "--live"], "--show runs a round that is known"),
+        (["--show", "deposed-leader", "--history-topic", "t", "--live"], "--show runs a saved round"),
         (["--target", "simulation"], "simulation: only clusters of processes that are started for it can be broken"),
     ],
 )

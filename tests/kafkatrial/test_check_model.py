@@ -50,7 +50,7 @@ def test_a_time_limit_without_end(operations, limit):
         (["--model", "regster"], f"there is no model 'regster'; there are {', '.join(MODELS)} (--models tells"),
         (
             ["--model", "register", "--engine", "spark"],
-            "Spark judges for anomalies only; leave --engine or --model out",
+            "Spark looks for anomalies only; leave --engine or --model out",
         ),
     ],
 )

@@ -25,10 +25,7 @@ from conformance.events import (
 )
 from conformance.requirements.requirement import Level, Requirement, Source
 from fixtures.targets.target import NotInstalledError, TargetError
-from kafkatrial import commands
 from kafkatrial.__main__ import exit_code
-from kafkatrial.app import run_command
-from kafkatrial.commands.broker import run_broker
 from linearizability.finding import Difference, Finding
 from linearizability.judgement import Anomaly, Evidence, Judgement, Verdict
 from reports.results import read_results
@@ -409,7 +406,7 @@ def test_export_there_and_back(command):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["history.edn", "history.edn"], "history.edn: is there already; name another file or directory"),
+        (["history.edn", "history.edn"], "history.edn: already exists; name another file or directory"),
         (["none", "run"], "none: no such directory"),
         (
             ["log", "run"],
@@ -424,40 +421,6 @@ def test_export_of_what_it_cannot(command, words, message):
     code, out, err = command("export", *words)
     assert (code, out, err.count("\n")) == (4, "", 1)
     assert err.startswith(f"kafkatrial: {message}")
-
-
-COMMANDS = {
-    module.stem.replace("_", "-")
-    for module in Path(commands.__file__).parent.glob("*.py")
-    if module.stem not in {"__init__", "engine"}  # which helps other commands
-}
-
-
-def test_help_lists_every_command_by_the_name_that_runs_it(command):
-    code, out, _ = command()
-    listed = re.findall(r"^│ (\S+)", out.partition("Commands")[2], re.MULTILINE)
-    assert code == 0
-    assert sorted(listed) == sorted(COMMANDS)
-
-
-def test_completion_offers_every_command_by_the_name_that_runs_it(capsys, monkeypatch):
-    monkeypatch.setenv("_KAFKATRIAL_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "kafkatrial ")
-    monkeypatch.setenv("COMP_CWORD", "1")
-    with pytest.raises(SystemExit):
-        run_command([])
-    assert sorted(capsys.readouterr().out.split()) == sorted(COMMANDS)
-
-
-def test_broker_has_the_same_help_with_typer_and_without(capsys):
-    """`kafkatrial.__main__` goes past Typer, which lists the command and completes its name."""
-    helps = []
-    for run in (run_broker, lambda words: run_command(["broker", *words])):
-        with pytest.raises(SystemExit):
-            run(["--help"])
-        helps.append(capsys.readouterr().out)
-    assert helps[0] == helps[1]
-    assert helps[0].startswith("usage: kafkatrial broker")
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--version", "run"]])

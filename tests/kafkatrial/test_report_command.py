@@ -137,8 +137,8 @@ def test_a_broken_run_is_one_line_and_leaves_nothing(tmp_path, capsys, what, lin
         (["history.ndjson"], "history.ndjson: a report is of run directories; make it one with `kafkatrial export`"),
         (["clean", "clean"], "clean: named twice"),
         (["clean", "copy"], "a report tells runs apart by it"),
-        (["clean", "--master", "local[2]"], "--master and --spark-conf are Spark's: add --engine spark"),
-        (["clean", "--engine", "spark", "--memory-limit", "100"], "--memory-limit is the local engine's"),
+        (["clean", "--master", "local[2]"], "--master and --spark-conf need --engine spark"),
+        (["clean", "--engine", "spark", "--memory-limit", "100"], "--memory-limit needs --engine local"),
         (["clean", "--out", "copy"], "the report directory copy is not empty"),
     ],
 )

@@ -13,7 +13,7 @@ BROKER = ["--history-topic", "t", "--history-bootstrap", "127.0.0.1:9"]
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["check", RUN, "--master", "local[2]"], "--master and --spark-conf are Spark's: add --engine spark"),
+        (["check", RUN, "--master", "local[2]"], "--master and --spark-conf need --engine spark"),
         (
             ["check", RUN, "--engine", "spark", "--master", "mesos://a"],
             "mesos://a: not a Spark master; there are local[*]",
