@@ -5,7 +5,7 @@ BIN := .venv/bin
 KAFKA ?=
 PACKAGES := kafkatrial chaos conformance fixtures reports linearizability reference_broker
 
-.PHONY: trial test nightly lint lock clean
+.PHONY: trial test nightly lint docs lock clean
 .DEFAULT_GOAL := trial
 
 trial: .venv/.synced    ## run the conformance suite on the reference broker, and on Apache Kafka too with KAFKA=4.3.1
@@ -24,6 +24,10 @@ lint: .venv/.synced
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.language
+
+docs: .venv/.synced     ## generate docs/kafka-classes.md from the module headers of the reference broker
+	$(BIN)/python -m tools.kafka_classes
 
 lock:                   ## resolve requirements.lock again from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --all-extras --group dev \

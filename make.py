@@ -100,6 +100,7 @@ def test() -> None:
     step("ruff", "format", "--check", ".")
     step("mypy")
     step("lint-imports")
+    step("python", "-m", "tools.language")
     tools = Tools(kafka=install_kafka(KAFKA, needed=is_ci), toxiproxy=install_toxiproxy(needed=is_ci))
     if is_ci and tools.deselected_markers:
         raise Stop(ExitCode.USAGE)
