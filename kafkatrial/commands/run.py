@@ -10,7 +10,7 @@ from kafkatrial.exit_codes import ExitCode
 EXAMPLES = (
     "kafkatrial run --target bootstrap:localhost:9092",
     "kafkatrial run --target reference --target apache-kafka:4.3.1",
-    "kafkatrial run --seed 7 produce/corrupt-batch-is-refused",
+    "kafkatrial run --seed 7 produce/corrupt-batch-is-rejected",
 )
 
 
