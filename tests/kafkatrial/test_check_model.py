@@ -47,7 +47,7 @@ def test_a_time_limit_without_end(operations, limit):
     ("more", "message"),
     [
         ([], "name the model that it is to be held against (--model): register, compare-and-set"),
-        (["--model", "regster"], f"there is no model 'regster'; there are {', '.join(MODELS)} (--models tells"),
+        (["--model", "regster"], f"there is no model 'regster'; there are {', '.join(MODELS)} (--models lists"),
         (
             ["--model", "register", "--engine", "spark"],
             "Spark looks for anomalies only; leave --engine or --model out",

@@ -57,7 +57,7 @@ def run(monkeypatch, *words):
 
 
 TESTS = " ".join(["pytest", *make.IN_PARALLEL, make.SLOWEST, "-m not nightly"])
-LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports"]
+LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports", "python -m tools.language"]
 SPARK = "kafkatrial targets install spark"
 KFAKE = "go build -C docs/examples/kfake ."
 REFERENCE = ["pytest -m conformance --target=reference", "pytest -m chaos -k power-cut --target=reference"]
@@ -67,8 +67,8 @@ WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
     commands = machine(ci=True)
     assert run(monkeypatch, "test") == 0
-    assert commands[:6] == [*LINT, KFAKE, SPARK]
-    assert sorted(commands[6:]) == sorted([TESTS, *WITH_KAFKA])
+    assert commands[:7] == [*LINT, KFAKE, SPARK]
+    assert sorted(commands[7:]) == sorted([TESTS, *WITH_KAFKA])
     installed = capsys.readouterr().out
     assert all(name in installed for name in ("apache-kafka:4.3.1", "apache-kafka:3.9.2", "toxiproxy"))
 
