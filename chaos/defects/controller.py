@@ -3,10 +3,10 @@
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import partition_changes, reassignments
+from reference_broker.core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from reference_broker.core.controller.handlers import allocate_producer_ids
-from reference_broker.core.controller.heartbeats import Heartbeats
 from reference_broker.core.controller.partition_changes import _Target
-from reference_broker.core.controller.placement import _Racks
+from reference_broker.core.controller.placement import _RackList
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.node import Node
 from reference_broker.protocol.metadata_records import (
@@ -15,13 +15,13 @@ from reference_broker.protocol.metadata_records import (
 
 _seeds = Area.CONTROLLER.seeds
 _next_block = allocate_producer_ids.next_block
-_place = _Racks.place
+_place = _RackList.place
 _commit = Node._commit
-_reverted = reassignments._reverted
+_reverted = reassignments._cancel_partition_reassignment
 
 
-@_seeds(Heartbeats, "expired", "no-busy-loop", "not-converged", "unavailable")
-def never_fence_the_silent(self: Heartbeats, now: Now) -> list[int]:
+@_seeds(BrokerHeartbeatManager, "stale_brokers", "no-busy-loop", "not-converged", "unavailable")
+def never_fence_the_silent(self: BrokerHeartbeatManager, now: Now) -> list[int]:
     """A broker that is not heard of any more is never fenced.
 
     What it led has no leader that answers; nobody is elected in its place.
@@ -50,8 +50,8 @@ def give_one_block_to_everybody(image: MetadataImage, broker_id: int) -> tuple[r
     )
 
 
-@_seeds(_Racks, "place", "leader-in-isr", "not-converged", "exception", "controller-response", source="KAFKA-1653")
-def place_the_leader_twice(self: _Racks, replication_factor: int) -> tuple[int, ...]:
+@_seeds(_RackList, "place", "leader-in-isr", "not-converged", "exception", "controller-response", source="KAFKA-1653")
+def place_the_leader_twice(self: _RackList, replication_factor: int) -> tuple[int, ...]:
     """The broker that is to lead a new partition gets its last replica, too.
 
     The partition has a replica fewer than it says, and an ISR that can never be full.

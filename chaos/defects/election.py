@@ -6,7 +6,7 @@ from dataclasses import replace
 from chaos.defects.defect import Area
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.elections import Elections
-from reference_broker.core.controller.partition_changes import Candidates, Election, Wanted
+from reference_broker.core.controller.partition_changes import Candidates, Election, RequestedChange
 from reference_broker.core.controller.placement import log_directory
 from reference_broker.core.metadata import image
 from reference_broker.protocol.metadata_records import (
@@ -20,7 +20,9 @@ _changed = image.changed
 _elect = partition_changes._elect
 
 
-@_seeds(Elections, "may_be_unclean", "clean-election", "lost-write", source="KIP-106, KAFKA-4623")
+@_seeds(
+    Elections, "unclean_leader_election_enabled_for_topic", "clean-election", "lost-write", source="KIP-106, KAFKA-4623"
+)
 def elect_uncleanly_always(self: Elections, topic: str) -> bool:
     """`unclean.leader.election.enable` is taken for true.
 
@@ -90,19 +92,19 @@ def lead_in_the_same_epoch(partition: PartitionRecord, change: PartitionChangeRe
 
 @_seeds(Elections, "candidates", "fenced-in-isr", "unavailable", source="KIP-841")
 def elect_a_fenced_broker(
-    self: Elections, partition: PartitionRecord, *, without: int = NO_LEADER, with_also: int = NO_LEADER
+    self: Elections, partition: PartitionRecord, *, broker_to_remove: int = NO_LEADER, broker_to_add: int = NO_LEADER
 ) -> Candidates:
     """Any registered broker may lead, fenced or stopping.
 
     A partition gets a leader that is not there. Its producers wait until that broker comes back.
     """
     return Candidates(
-        lambda broker_id: broker_id != without and broker_id in self.image.brokers,
+        lambda broker_id: broker_id != broker_to_remove and broker_id in self.image.brokers,
         lambda broker_id: log_directory(self.image, broker_id),
     )
 
 
-@_seeds(Elections, "with_also", "not-converged", "unavailable")
+@_seeds(Elections, "elect_leaderless", "not-converged", "unavailable")
 def leave_partitions_without_a_leader(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
     """Nobody looks for leaderless partitions when a broker comes back.
 
@@ -113,7 +115,7 @@ def leave_partitions_without_a_leader(self: Elections, broker_id: int) -> list[P
 
 @_seeds(
     Elections,
-    "without",
+    "remove_from_isrs",
     "clean-election",
     "acknowledged-is-committed",
     "watermark-on-isr",
@@ -130,11 +132,11 @@ def let_the_last_in_sync_go(self: Elections, broker_id: int) -> list[PartitionCh
         if broker_id in partition.isr:
             left = tuple(node for node in partition.isr if node != broker_id)
             isr = left or tuple(node for node in partition.replicas if node != broker_id and self.image.is_active(node))
-            changes.append(self._change(partition, Wanted(isr=isr), without=broker_id))
+            changes.append(self._change(partition, RequestedChange(isr=isr), broker_to_remove=broker_id))
     return [change for change in changes if change is not None]
 
 
-@_seeds(Elections, "without", "fenced-in-isr", "unavailable", "two-leaders")
+@_seeds(Elections, "remove_from_isrs", "fenced-in-isr", "unavailable", "two-leaders")
 def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
     """A broker that is fenced leaves the ISR of partitions that others lead, and keeps its own leaderships.
 
@@ -146,7 +148,7 @@ def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionCh
         if broker_id in partition.isr
         and partition.leader != broker_id
         and (isr := tuple(node for node in partition.isr if node != broker_id))
-        and (change := self._change(partition, Wanted(isr=isr), without=broker_id)) is not None
+        and (change := self._change(partition, RequestedChange(isr=isr), broker_to_remove=broker_id)) is not None
     ]
 
 

@@ -57,12 +57,12 @@ def acknowledge_commits_at_once(
 
 
 @_seeds(offset_commit, "_commit", "commit-regress", source="https://github.com/redpanda-data/redpanda/issues/13364")
-def commit_one_offset_too_far(group: str, topic: str, asked: Any, now: Now) -> Commit:
+def commit_one_offset_too_far(group: str, topic: str, requested: Any, now: Now) -> Commit:
     """The offset that is written down is one above the one that was committed.
 
     The group never reads one record.
     """
-    key, value = _commit(group, topic, asked, now)
+    key, value = _commit(group, topic, requested, now)
     assert value is not None
     return key, type(value)(
         offset=value.offset + 1,

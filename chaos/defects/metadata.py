@@ -7,7 +7,7 @@ from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import topics
 from reference_broker.core.controller.handlers import create_topics
-from reference_broker.core.controller.topics import NewTopic, PlannedTopic, Surroundings
+from reference_broker.core.controller.topics import CreationContext, NewTopic, PlannedTopic
 from reference_broker.core.handlers.cluster_view import BrokerView, ClusterView
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.metadata.delta import MetadataDelta
@@ -27,7 +27,7 @@ _seeds = Area.METADATA.seeds
 _advance = ClusterMetadata.advance
 _apply = MetadataImage.apply
 _open = Replicas._open
-_plan_topic = topics.plan_topic
+_create_topic = topics.create_topic
 _records = MetadataImage.records
 
 
@@ -73,15 +73,15 @@ def leave_configs_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
     return [record for record in _records(self) if not isinstance(record, ConfigRecord)]
 
 
-@_seeds(create_topics, "plan_topic", "phantom-read", "log-matching", "ids-unique", source="KIP-516")
-def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, around: Surroundings) -> PlannedTopic:
+@_seeds(create_topics, "create_topic", "phantom-read", "log-matching", "ids-unique", source="KIP-516")
+def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, context: CreationContext) -> PlannedTopic:
     """A topic that is created again has the id that it had before.
 
     A broker that was down meanwhile takes the old topic's log for the new one's. Consumers of the new topic read
     records of the old.
     """
-    named = Surroundings(around.configuration, lambda: uuid5(UUID(int=0), topic.name), around.random_below)
-    return _plan_topic(image, topic, named)
+    named = CreationContext(context.configuration, lambda: uuid5(UUID(int=0), topic.name), context.random_below)
+    return _create_topic(image, topic, named)
 
 
 @_seeds(Logs, "delete", "phantom-read", "log-matching", "segments-fit-log", "no-stray-logs", source="KAFKA-13972")

@@ -27,8 +27,8 @@ _append = produce._append
 _check = PartitionReader.check
 _find = list_offsets._find
 _found = list_offsets._found
-_look_at = fetch._look_at
-_refuse = delete_records._refuse
+_check_partition = fetch._check_partition
+_validate = delete_records._validate
 _metadata_partition = metadata._partition
 
 
@@ -57,43 +57,43 @@ def answer_the_last_offset(broker: Any, request: Request, result: Any, now: Now)
 
 
 @_seeds(list_offsets, "_find", "not-converged", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
-def tell_zero_for_the_start(request: Request, partition: Partition, asked: Any, found: Any) -> Any:
+def tell_zero_for_the_start(request: Request, partition: Partition, requested: Any, found: Any) -> Any:
     """ListOffsets tells that every log starts at 0.
 
     A consumer that begins at the start is out of range.
     """
-    if asked.timestamp == -2:
-        return _found(request, asked, -1, 0, partition.leader_epoch)
-    return _find(request, partition, asked, found)
+    if requested.timestamp == -2:
+        return _found(request, requested, -1, 0, partition.leader_epoch)
+    return _find(request, partition, requested, found)
 
 
 @_seeds(list_offsets, "_partition", "two-leaders", "stale-end-offset", "leadership/only-the-leader-serves")
-def tell_offsets_of_a_follower(broker: Any, request: Request, topic: Any, asked: Any, found: Any) -> Any:
+def tell_offsets_of_a_follower(broker: Any, request: Request, topic: Any, requested: Any, found: Any) -> Any:
     """Any replica answers ListOffsets, also one that follows.
 
     Its high watermark trails: a consumer is told an end that lies below what was acknowledged.
     """
-    partition = find_partition(broker, find_topic(broker, topic), asked.partition_index)
+    partition = find_partition(broker, find_topic(broker, topic), requested.partition_index)
     if isinstance(partition, ErrorCode):
-        return list_offsets._error(request, asked, partition)
-    return list_offsets._find(request, partition, asked, found)
+        return list_offsets._error(request, requested, partition)
+    return list_offsets._find(request, partition, requested, found)
 
 
 @_seeds(offset_for_leader_epoch, "_partition", "epochs/past-epochs-ended-where-the-next-began")
-def tell_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any, asked: Any) -> Any:
+def tell_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any, requested: Any) -> Any:
     """OffsetForLeaderEpoch tells the log's end whatever epoch is asked for.
 
     A consumer that looks for a truncation never finds one, and goes on in a log that is another one.
     """
     found = find_topic(broker, topic)
-    partition = find_partition(broker, found, asked.partition)
-    error = offset_for_leader_epoch._check(partition, asked)
+    partition = find_partition(broker, found, requested.partition)
+    error = offset_for_leader_epoch._check(partition, requested)
     if isinstance(partition, ErrorCode) or error is not ErrorCode.none:
-        return request.replies.EpochEndOffset(error_code=error, partition=asked.partition)
+        return request.replies.EpochEndOffset(error_code=error, partition=requested.partition)
     return request.replies.EpochEndOffset(
         error_code=ErrorCode.none,
-        partition=asked.partition,
-        leader_epoch=asked.leader_epoch,
+        partition=requested.partition,
+        leader_epoch=requested.leader_epoch,
         end_offset=partition.log.log_end_offset,
     )
 
@@ -109,14 +109,14 @@ def wait_where_nothing_will_come(self: PartitionReader, partition: Partition, as
     return ErrorCode.none if error is ErrorCode.offset_out_of_range and is_above else error
 
 
-@_seeds(fetch, "_look_at", "acknowledged-is-committed", "fetch/never-above-high-watermark", "watermark-regress")
-def tell_the_log_end_in_fetch(partition: Partition, asked: Any, reader: PartitionReader, now: Now) -> Any:
+@_seeds(fetch, "_check_partition", "acknowledged-is-committed", "fetch/never-above-high-watermark", "watermark-regress")
+def tell_the_log_end_in_fetch(partition: Partition, requested: Any, reader: PartitionReader, now: Now) -> Any:
     """Fetch tells the log's end for the high watermark.
 
     Followers and consumers take for committed what is not.
     """
-    look = _look_at(partition, asked, reader, now)
-    return look if look.high_watermark < 0 else look._replace(high_watermark=partition.log.log_end_offset)
+    status = _check_partition(partition, requested, reader, now)
+    return status if status.high_watermark < 0 else status._replace(high_watermark=partition.log.log_end_offset)
 
 
 @_seeds(produce, "_check", "produce/invalid-acks-are-rejected")
@@ -130,7 +130,7 @@ def take_any_acks(request: Request, partition: Any) -> Any:
 
 @_seeds(
     delete_records,
-    "_refuse",
+    "_validate",
     "watermark-within-log",
     "watermark-regress",
     "exception",
@@ -141,7 +141,7 @@ def delete_above_the_high_watermark(partition: Partition, before_offset: int) ->
 
     Records go that are not committed yet, and the watermark lies below the log start.
     """
-    error = _refuse(partition, before_offset)
+    error = _validate(partition, before_offset)
     is_in_log = before_offset <= partition.log.log_end_offset
     return ErrorCode.none if error is ErrorCode.offset_out_of_range and is_in_log and before_offset >= 0 else error
 
@@ -185,11 +185,11 @@ def name_the_first_replica_as_leader(request: Request, view: ClusterView, record
 
 
 @_seeds(list_offsets, "_find", "offset-response", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
-def tell_the_log_end(request: Request, partition: Partition, asked: Any, found: Any) -> Any:
+def tell_the_log_end(request: Request, partition: Partition, requested: Any, found: Any) -> Any:
     """ListOffsets tells consumers the log's end, not the high watermark.
 
     A consumer that waits for this offset waits for records that may never be committed.
     """
-    if asked.timestamp == -1:
-        return _found(request, asked, -1, partition.log.log_end_offset, partition.leader_epoch)
-    return _find(request, partition, asked, found)
+    if requested.timestamp == -1:
+        return _found(request, requested, -1, partition.log.log_end_offset, partition.leader_epoch)
+    return _find(request, partition, requested, found)

@@ -11,7 +11,7 @@ from typing import Any
 
 from reference_broker.core.broker import FORWARDING, Broker
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.refusals import refusal
+from reference_broker.core.controller.error_responses import error_response
 from reference_broker.core.envelope import wrap
 from reference_broker.core.request import Outcome, Request
 from reference_broker.protocol.errors import ErrorCode
@@ -49,8 +49,8 @@ class _Forwarded:
             if now.monotonic_ms < self.deadline_ms:
                 runtime.timers.set(now.monotonic_ms + _RETRY_BACKOFF_MS, self.attempt)
             else:
-                runtime.respond(self.request, refusal(self.request, ErrorCode.request_timed_out))
+                runtime.respond(self.request, error_response(self.request, ErrorCode.request_timed_out))
         elif response.response_data is None:
-            runtime.respond(self.request, refusal(self.request, ErrorCode.unknown_server_error))
+            runtime.respond(self.request, error_response(self.request, ErrorCode.unknown_server_error))
         else:
             self.then(bytes(response.response_data))

@@ -337,11 +337,11 @@ class Node:
         high_watermark = self.quorum.high_watermark
         records = self.metadata.advance(high_watermark)
         self._publish(MetadataDelta.of(records), now)
-        self._snapshots.committed(now)
+        self._snapshots.handle_commit(now)
         if self.controller is None:
             return
         if self.controller.is_active:
-            self.controller.committed(high_watermark, now)
+            self.controller.handle_commit(high_watermark, now)
         elif self._epoch_start_offset is not None and high_watermark > self._epoch_start_offset:
             self.controller.activate(self.quorum.state.epoch, self.metadata.image.copy(), now)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reference_broker.core import lifecycle
-from reference_broker.core.controller import heartbeats
+from reference_broker.core.controller import broker_heartbeat_manager
 from reference_broker.core.quorum import quorum_state
 from reference_broker.core.replication import fetch_state, isr, partition
 
@@ -22,14 +22,14 @@ WORDS = {
     lifecycle.Trigger.UNFENCED: "the controller unfences it",
     lifecycle.Trigger.STOP: "SIGTERM",
     lifecycle.Trigger.MAY_GO: "it may go",
-    heartbeats.Wish.SERVE: "wants to serve",
-    heartbeats.Wish.BE_FENCED: "wants to be fenced",
-    heartbeats.Wish.SHUT_DOWN: "wants to shut down",
-    heartbeats.Wish.SHUT_DOWN_FENCED: "wants both",
-    heartbeats.Condition.ALWAYS: "",
-    heartbeats.Condition.CAUGHT_UP: ", caught up",
-    heartbeats.Condition.LEADS: ", leads",
-    heartbeats.Condition.OTHERS_KNOW: ", others know",
+    broker_heartbeat_manager.DesiredState.SERVE: "wants to serve",
+    broker_heartbeat_manager.DesiredState.BE_FENCED: "wants to be fenced",
+    broker_heartbeat_manager.DesiredState.SHUT_DOWN: "wants to shut down",
+    broker_heartbeat_manager.DesiredState.SHUT_DOWN_FENCED: "wants both",
+    broker_heartbeat_manager.Condition.ALWAYS: "",
+    broker_heartbeat_manager.Condition.CAUGHT_UP: ", caught up",
+    broker_heartbeat_manager.Condition.LEADS: ", leads",
+    broker_heartbeat_manager.Condition.OTHERS_CAUGHT_UP: ", others caught up",
 }
 
 
@@ -48,16 +48,16 @@ def plain(table) -> Iterator[str]:
 
 def conditional(table) -> Iterator[str]:
     """Of the table of heartbeats; what leaves a broker as it is, is left out."""
-    for (state, wish), rows in table.items():
+    for (state, desired), rows in table.items():
         for condition, then in rows:
             if then is not state:
-                yield f"{state.name} --> {then.name}: {WORDS[wish]}{WORDS[condition]}"
+                yield f"{state.name} --> {then.name}: {WORDS[desired]}{WORDS[condition]}"
 
 
 DRAWINGS = {
     "quorum node": lambda: labelled(quorum_state.TRANSITIONS),
     "broker lifecycle": lambda: labelled(lifecycle.TRANSITIONS),
-    "broker as the controller has it": lambda: conditional(heartbeats.TRANSITIONS),
+    "broker as the controller has it": lambda: conditional(broker_heartbeat_manager.TRANSITIONS),
     "replica": lambda: plain(partition.ROLES),
     "isr": lambda: plain(isr.TRANSITIONS),
     "replication from a leader": lambda: plain(fetch_state.TRANSITIONS),

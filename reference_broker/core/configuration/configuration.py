@@ -1,10 +1,12 @@
-"""What is in force: a broker's own properties, and a topic's, each with the sources that it could come from.
+"""Effective configuration of a broker and its topics, with the source of each value.
 
-A broker's property is, the strongest first: set for this broker while it runs, set for all brokers while they run,
-given to it at its start, or the default (KIP-226). What is set while it runs comes with the metadata.
+Follows: org.apache.kafka.metadata.KafkaConfigSchema (KIP-226).
 
-A topic's property is its own where it sets one, else the broker's, else the default. A value that came from the broker
-keeps the name it has there, which is what DescribeConfigs calls a synonym.
+Sources of a broker's property in order of precedence: dynamic for this broker, dynamic for all brokers, static from its
+start, default. Dynamic values are part of the cluster's metadata.
+
+A topic's property is its own if set, otherwise the broker's, otherwise the default. DescribeConfigs calls the broker's
+property a synonym of the topic's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +18,7 @@ from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, BROKER_
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A value of a property, under the name and from the source where it was found."""
+    """Value of a property, with its name and source."""
 
     name: str
     value: str | None
@@ -24,7 +26,10 @@ class ConfigEntry:
 
 
 class BrokerConfiguration:
-    """The properties given at start (`--set`), over the defaults. Raises `InvalidConfigError` when made."""
+    """Static properties (`--set`), dynamic ones and defaults.
+
+    The constructor raises `InvalidConfigError` for an unknown property or invalid value.
+    """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         for name, text in properties.items():
@@ -42,13 +47,13 @@ class BrokerConfiguration:
         self._values: dict[str, Value] = {}
 
     def set_dynamic(self, own: Mapping[str, str], cluster_wide: Mapping[str, str]) -> None:
-        """What holds from here on for this broker, and for all. A value that cannot be is passed over, as in Kafka."""
+        """Replace the dynamic properties of this broker and of all brokers. Invalid values are ignored, as in Kafka."""
         self._sources[ConfigSource.DYNAMIC_BROKER] = _valid(own)
         self._sources[ConfigSource.DYNAMIC_DEFAULT_BROKER] = _valid(cluster_wide)
         self._values.clear()
 
     def value(self, name: str) -> Value:
-        """A property that has a value. Raises `KeyError` for one that does not exist."""
+        """Return the effective value of a property. Raises `KeyError` if there is no such property."""
         found = self._values.get(name)
         if found is None:
             text = next((source[name] for source in self._sources.values() if name in source), None)
@@ -58,18 +63,18 @@ class BrokerConfiguration:
         return found
 
     def integer(self, name: str) -> int:
-        """A property of an integer type."""
+        """Return the effective value of an integer property."""
         return int(self.value(name))
 
     def given(self, source: ConfigSource) -> Mapping[str, str]:
-        """What one source gives, properties included that this broker does not heed."""
+        """Return the properties of one source, including those that this broker does not use."""
         return self._sources[source]
 
     def synonyms(self, name: str) -> list[ConfigEntry]:
-        """Every source that gives this property or one that means the same, the one in force first.
+        """Return every source with a value of this property or of a synonym, in order of precedence.
 
-        Kafka leaves out what comes before the first one of this very name: a `log.retention.ms` that nobody set has no
-        synonym, though the default of `log.retention.hours` is in force.
+        As in Kafka, entries before the first one with this name are omitted: a `log.retention.ms` that is not set has
+        no synonyms, although the default of `log.retention.hours` applies.
         """
         found = [
             ConfigEntry(synonym, given[synonym], source)
@@ -81,11 +86,11 @@ class BrokerConfiguration:
         return found[first:]
 
     def entry(self, name: str) -> ConfigEntry:
-        """The value in force; null, from the default, for a property that nobody set."""
+        """Return the effective value; null with source DEFAULT for a property that is not set."""
         return next(iter(self.synonyms(name)), ConfigEntry(name, None, ConfigSource.DEFAULT))
 
-    def strongest(self, names: Iterable[str]) -> ConfigEntry | None:
-        """Who sets one of these, which mean the same, the strongest first; null where only defaults do."""
+    def explicit_entry(self, names: Iterable[str]) -> ConfigEntry | None:
+        """Return the first of these synonyms that is set; null if all have their defaults."""
         names = list(names)
         return next(
             (
@@ -99,26 +104,26 @@ class BrokerConfiguration:
         )
 
     def topic(self, overrides: Mapping[str, str]) -> "TopicConfiguration":
-        """The configuration of a topic on this broker."""
+        """Return the configuration of a topic on this broker."""
         return TopicConfiguration(self, overrides)
 
 
 class TopicConfiguration:
-    """The properties of one topic, over those of the broker."""
+    """Properties of a topic, with those of the broker as defaults."""
 
     def __init__(self, broker: BrokerConfiguration, overrides: Mapping[str, str]) -> None:
         self.broker = broker
         self._overrides = overrides
 
     def entry(self, name: str) -> ConfigEntry:
-        """The value in force, in the topic's own unit, and the source that Kafka names for it."""
+        """Return the effective value in the unit of the topic's property, and its source as in Kafka."""
         text = self._text(name)
         shown = None if text is None else canonical(TOPIC_CONFIG_KEYS[name].parse(text))
         source = next((entry.source for entry in self.synonyms(name)), ConfigSource.DEFAULT)
         return ConfigEntry(name, shown, source)
 
     def synonyms(self, name: str) -> list[ConfigEntry]:
-        """Every source that has a value, the one in force first, broker properties in their own units."""
+        """Return every source with a value in order of precedence; broker properties keep their units."""
         key = TOPIC_CONFIG_KEYS[name]
         found = []
         if name in self._overrides:
@@ -126,17 +131,17 @@ class TopicConfiguration:
         return found + (self.broker.synonyms(key.synonyms[0][0]) if key.synonyms else [])
 
     def value(self, name: str) -> Value:
-        """The typed value in force. Raises `KeyError` for a property that does not exist."""
+        """Return the effective value. Raises `KeyError` if there is no such property."""
         text = self._text(name)
         assert text is not None, f"{name} has no value"
         return TOPIC_CONFIG_KEYS[name].parse(text)
 
     def integer(self, name: str) -> int:
-        """A property of an integer type."""
+        """Return the effective value of an integer property."""
         return int(self.value(name))
 
     def entries(self) -> Iterator[ConfigEntry]:
-        """Every property of a topic, names ascending."""
+        """Yield every property, in order of names."""
         return (self.entry(name) for name in TOPIC_CONFIG_KEYS)
 
     def _text(self, name: str) -> str | None:
@@ -144,7 +149,7 @@ class TopicConfiguration:
             return self._overrides[name]
         key = TOPIC_CONFIG_KEYS[name]
         units = dict(key.synonyms)
-        entry = self.broker.strongest(units)
+        entry = self.broker.explicit_entry(units)
         return key.default if entry is None else _in_units(entry.value, units[entry.name])
 
 

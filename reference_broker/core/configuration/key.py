@@ -1,6 +1,6 @@
-"""One property: its type, default and bounds; and the rules by which a text becomes its value.
+"""Definition of a property: type, default, bounds and parsing.
 
-Types and messages are those of Kafka's `ConfigDef`, whose numbers DescribeConfigs shows (KIP-226, KIP-569).
+Follows: org.apache.kafka.common.config.ConfigDef (KIP-226, KIP-569).
 """
 
 import re
@@ -13,7 +13,7 @@ LONG_MAX = 2**63 - 1
 
 
 class ConfigType(IntEnum):
-    """The type of a property, as DescribeConfigs numbers them."""
+    """Type of a property, with the numbers of DescribeConfigs."""
 
     BOOLEAN = 1
     STRING = 2
@@ -25,7 +25,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a property's value comes from, as DescribeConfigs numbers them; the strongest first."""
+    """Source of a value in order of precedence, with the numbers of DescribeConfigs."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -35,11 +35,11 @@ class ConfigSource(IntEnum):
 
 
 class InvalidConfigError(Exception):
-    """A property that does not exist, or a value that it may not have. The message is Kafka's."""
+    """An unknown property or invalid value. The message is Kafka's."""
 
 
 Value = bool | int | float | str
-"""A list is a string whose parts are parted by commas, each once and without spaces around it."""
+"""A list is a string of distinct parts, separated by commas without spaces."""
 
 _INTEGER_BOUNDS = {
     ConfigType.SHORT: (-(2**15), 2**15 - 1),
@@ -52,12 +52,12 @@ _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """A property that exists.
+    """Definition of a property.
 
-    :param default: as text; null for a property that is unset unless somebody sets it.
-    :param synonyms: broker properties that a topic takes the value from where it sets none, the strongest first, each
-        with the number of its units that make one of this property's (`log.retention.hours` is in 3,600,000 ms).
-    :param objection: what is wrong with a value beyond type, bounds and what is allowed; null for nothing.
+    :param default: default as text; null if the property has none.
+    :param synonyms: broker properties that give the value if the topic does not set it, in order of precedence, each
+        with the factor from its unit to this one (3,600,000 for `log.retention.hours`).
+    :param validator: returns the problem of a value that has passed all other checks; null if it is valid.
     """
 
     name: str
@@ -67,25 +67,25 @@ class ConfigKey:
     maximum: float | None = None
     allowed: tuple[str, ...] = ()
     synonyms: tuple[tuple[str, int], ...] = ()
-    objection: Callable[[Value], str | None] | None = None
+    validator: Callable[[Value], str | None] | None = None
 
     def parse(self, text: str) -> Value:
-        """The value of a text. Raises `InvalidConfigError`."""
+        """Parse and validate a text. Raises `InvalidConfigError`."""
         value = self._typed(text.strip())
         if self.minimum is not None and not isinstance(value, str) and value < self.minimum:
             raise self._invalid(value, f"Value must be at least {self.minimum}")
         if self.maximum is not None and not isinstance(value, str) and value > self.maximum:
             raise self._invalid(value, f"Value must be no more than {self.maximum}")
-        for part in self._chosen(value) if self.allowed else ():
+        for part in self._parts(value) if self.allowed else ():
             if part not in self.allowed:
                 raise self._invalid(part, f"String must be one of: {', '.join(self.allowed)}")
-        reason = None if self.objection is None else self.objection(value)
+        reason = None if self.validator is None else self.validator(value)
         if reason is not None:
             shown = f"[{', '.join(str(value).split(','))}]" if self.type is ConfigType.LIST else value
             raise self._invalid(shown, reason)
         return value
 
-    def _chosen(self, value: Value) -> list[str]:
+    def _parts(self, value: Value) -> list[str]:
         if self.type is not ConfigType.LIST:
             return [str(value)]
         parts = str(value).split(",") if value else []
@@ -122,5 +122,5 @@ class ConfigKey:
 
 
 def canonical(value: Value) -> str:
-    """A value as DescribeConfigs shows it, however it was written."""
+    """Return a value in the form of DescribeConfigs, however it was written."""
     return str(value).lower() if isinstance(value, bool) else str(value)

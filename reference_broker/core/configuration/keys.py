@@ -1,7 +1,9 @@
-"""The properties that exist, with the defaults of Apache Kafka 4.3. Source: its configuration reference.
+"""Definitions of all topic and broker properties, with the defaults of Apache Kafka 4.3.
 
-A topic has all of Kafka's properties, those of features that are not here included, since clients set and compare them.
-A broker has those that this one heeds, and those that a topic's defaults come from.
+Follows: org.apache.kafka.storage.internals.log.LogConfig, kafka.server.KafkaConfig.
+
+Topics have all of Kafka's properties, including those of unsupported features, since clients set and compare them.
+Brokers have those that this one uses, and those that are defaults of topic properties.
 """
 
 import re
@@ -21,11 +23,11 @@ def _same(name: str) -> tuple[tuple[str, int], ...]:
     return ((name, 1),)
 
 
-def _no_gzip_level(value: Value) -> str | None:
+def _validate_gzip_level(value: Value) -> str | None:
     return None if value == -1 or value in range(1, 10) else "Value must be between 1 and 9 or equal to -1"
 
 
-def _no_throttled_replicas(role: str) -> Callable[[Value], str | None]:
+def _validate_throttled_replicas(role: str) -> Callable[[Value], str | None]:
     reason = (
         f"{role}.replication.throttled.replicas must be the literal '*' or a list of replicas in the following format: "
         "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
@@ -35,7 +37,9 @@ def _no_throttled_replicas(role: str) -> Callable[[Value], str | None]:
 
 _TOPIC = (
     ConfigKey("cleanup.policy", _LIST, "delete", allowed=("compact", "delete"), synonyms=_same("log.cleanup.policy")),
-    ConfigKey("compression.gzip.level", _INT, "-1", synonyms=_same("compression.gzip.level"), objection=_no_gzip_level),
+    ConfigKey(
+        "compression.gzip.level", _INT, "-1", synonyms=_same("compression.gzip.level"), validator=_validate_gzip_level
+    ),
     ConfigKey("compression.lz4.level", _INT, "9", 1, 17, synonyms=_same("compression.lz4.level")),
     ConfigKey("compression.type", _STRING, "producer", allowed=_COMPRESSION_TYPES, synonyms=_same("compression.type")),
     ConfigKey("compression.zstd.level", _INT, "3", -131072, 22, synonyms=_same("compression.zstd.level")),
@@ -49,9 +53,9 @@ _TOPIC = (
         0,
         synonyms=(("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
     ),
-    ConfigKey("follower.replication.throttled.replicas", _LIST, "", objection=_no_throttled_replicas("follower")),
+    ConfigKey("follower.replication.throttled.replicas", _LIST, "", validator=_validate_throttled_replicas("follower")),
     ConfigKey("index.interval.bytes", _INT, "4096", 0, synonyms=_same("log.index.interval.bytes")),
-    ConfigKey("leader.replication.throttled.replicas", _LIST, "", objection=_no_throttled_replicas("leader")),
+    ConfigKey("leader.replication.throttled.replicas", _LIST, "", validator=_validate_throttled_replicas("leader")),
     ConfigKey("local.retention.bytes", _LONG, "-2", -2, synonyms=_same("log.local.retention.bytes")),
     ConfigKey("local.retention.ms", _LONG, "-2", -2, synonyms=_same("log.local.retention.ms")),
     ConfigKey("max.compaction.lag.ms", _LONG, f"{LONG_MAX}", 1, synonyms=_same("log.cleaner.max.compaction.lag.ms")),
@@ -102,13 +106,13 @@ _TOPIC = (
 )
 
 TOPIC_CONFIG_KEYS = {key.name: key for key in _TOPIC}
-"""Every property of a topic by name, names ascending."""
+"""Every topic property by name, in order of names."""
 
 
 def _like(topic_property: str, name: str) -> ConfigKey:
-    """The broker property that a topic property takes its value from, of the same type and bounds."""
+    """Return the broker property that is the default of a topic property, with the same type and bounds."""
     key = TOPIC_CONFIG_KEYS[topic_property]
-    return ConfigKey(name, key.type, key.default, key.minimum, key.maximum, key.allowed, objection=key.objection)
+    return ConfigKey(name, key.type, key.default, key.minimum, key.maximum, key.allowed, validator=key.validator)
 
 
 _SOLE_SYNONYMS = tuple(_like(key.name, key.synonyms[0][0]) for key in _TOPIC if len(key.synonyms) == 1)
@@ -177,7 +181,7 @@ _BROKER = (
 )
 
 BROKER_CONFIG_KEYS = {key.name: key for key in _BROKER}
-"""Every property of the broker by name."""
+"""Every broker property by name."""
 
 DYNAMIC_BROKER_CONFIGS = frozenset(key.name for key in _SOLE_SYNONYMS) | {
     "log.flush.interval.ms",
@@ -186,7 +190,7 @@ DYNAMIC_BROKER_CONFIGS = frozenset(key.name for key in _SOLE_SYNONYMS) | {
     "log.roll.ms",
     "producer.id.expiration.ms",
 }
-"""Those that Kafka lets an administrator change while the broker runs; the others are read-only."""
+"""Broker properties that can be changed dynamically in Kafka; the others are read-only."""
 
 BROKER_SYNONYMS = {
     name: names
@@ -194,4 +198,4 @@ BROKER_SYNONYMS = {
     for name in names
     if name != "log.flush.scheduler.interval.ms"
 }
-"""Broker properties that mean the same as others: all of these, the strongest first."""
+"""Synonyms of broker properties, in order of precedence."""

@@ -1,7 +1,9 @@
-"""Properties of Apache Kafka 4.3's brokers that mean nothing here and that Kafka does not change while a broker runs.
+"""Read-only broker properties of Apache Kafka 4.3 that have no effect here.
 
-Source: the names of `KafkaConfig` without those of `DynamicBrokerConfig`. Whoever alters one is refused, as by Kafka,
-rather than told that it is done.
+Follows: kafka.server.KafkaConfig, kafka.server.DynamicBrokerConfig.
+
+These are the names of `KafkaConfig` without those of `DynamicBrokerConfig`. Dynamic changes of them are rejected, as in
+Kafka, instead of being accepted without effect.
 """
 
 UNHEEDED_READ_ONLY_CONFIGS = frozenset(

@@ -1,21 +1,24 @@
-"""What a property belongs to, as ConfigRecord, DescribeConfigs and AlterConfigs number it."""
+"""Types of configuration resources, with the numbers of ConfigRecord, DescribeConfigs and AlterConfigs.
+
+Follows: org.apache.kafka.common.config.ConfigResource.
+"""
 
 from enum import IntEnum
 from typing import Final
 
 _ID_DIGITS_MAX: Final = 1000
-"""Of more digits, leading zeros among them, Python would not parse all."""
+"""Maximum number of digits; Python does not parse more than 4,300, leading zeros included."""
 
 
 class ResourceType(IntEnum):
-    """Kafka's `ConfigResource.Type`, as far as this broker keeps properties of it."""
+    """Resource types that have properties on this broker."""
 
     TOPIC = 2
     BROKER = 4
 
 
 def parse_node_id(name: str) -> int | None:
-    """Return the node id that a resource's name is, or null if Java's `Integer.parseInt` raises an exception."""
+    """Return the node id in a resource's name, or null if Java's `Integer.parseInt` would raise an exception."""
     digits = name[1:] if name[:1] in {"+", "-"} else name
     if not digits.isdecimal() or len(digits) > _ID_DIGITS_MAX:
         return None

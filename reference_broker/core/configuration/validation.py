@@ -1,9 +1,10 @@
-"""Whether properties may be set: a topic's own, and a broker's while it runs. The messages are Kafka's.
+"""Validation of topic properties and of dynamic broker properties, with Kafka's messages.
 
-A topic's properties are judged as by `LogConfig.validate`, a broker's as by `DynamicBrokerConfig.validate`. A name that
-no broker property has is taken: it may be meant for a plug-in.
+Follows: org.apache.kafka.storage.internals.log.LogConfig, kafka.server.DynamicBrokerConfig.
 
-Gaps: `listeners` and its kin, threads and caches cannot be changed while the broker runs, as there are none to change.
+Unknown broker properties are accepted, since they may be meant for a plug-in.
+
+Gaps: listeners, threads and caches cannot be changed dynamically.
 """
 
 from collections.abc import Mapping
@@ -17,9 +18,9 @@ _READ_ONLY = (BROKER_CONFIG_KEYS.keys() - DYNAMIC_BROKER_CONFIGS) | UNHEEDED_REA
 
 
 def validate_topic_overrides(overrides: Mapping[str, str | None], broker: BrokerConfiguration) -> dict[str, str]:
-    """A topic's own properties. Raises `InvalidConfigError` for the first that is wrong.
+    """Validate and return a topic's properties. Raises `InvalidConfigError` for the first invalid one.
 
-    :param broker: where the properties come from that the topic does not set; some are judged together.
+    :param broker: configuration with the properties that the topic does not set; some are validated together.
     """
     without_value = [name for name, text in overrides.items() if text is None]
     if without_value:
@@ -45,7 +46,7 @@ def validate_topic_overrides(overrides: Mapping[str, str | None], broker: Broker
 
 
 def validate_dynamic(properties: Mapping[str, str]) -> None:
-    """All that a broker, or all brokers, would have set while running. Raises `InvalidConfigError`."""
+    """Validate all dynamic properties of a broker or of all brokers. Raises `InvalidConfigError`."""
     read_only = sorted(_READ_ONLY.intersection(properties))
     if read_only:
         raise InvalidConfigError(f"Cannot update these configs dynamically: [{', '.join(read_only)}]")

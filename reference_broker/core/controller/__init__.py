@@ -1,1 +1,1 @@
-"""The active controller: what is asked of the cluster's metadata becomes records, or an error (KIP-500, KIP-631)."""
+"""The active controller: requests to change the cluster's metadata become records of its log, or an error."""

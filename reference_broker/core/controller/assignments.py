@@ -1,4 +1,7 @@
-"""Replicas that a client places itself, and the partition that begins on given replicas."""
+"""Manual replica assignments, and new partitions on given replicas.
+
+Follows: org.apache.kafka.controller.ReplicationControlManager.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -11,21 +14,21 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 
 
 def check_assignment(image: MetadataImage, replicas: Sequence[int], replication_factor: int | None = None) -> None:
-    """Whether a partition may have these replicas: registered brokers, each once, as many as asked for.
+    """Check that replicas are distinct registered brokers, and as many as the replication factor, if there is one.
 
-    Raises `ControllerError`, INVALID_REPLICA_ASSIGNMENT.
+    Raises `ControllerError` with INVALID_REPLICA_ASSIGNMENT.
     """
     if not replicas:
         raise _invalid("The manual partition assignment includes an empty replica list.")
-    before = None
+    previous = None
     for node_id in sorted(replicas):
         if node_id not in image.brokers:
             raise _invalid(
                 f"The manual partition assignment includes broker {node_id}, but no such broker is registered."
             )
-        if node_id == before:
+        if node_id == previous:
             raise _invalid(f"The manual partition assignment includes the broker {node_id} more than once.")
-        before = node_id
+        previous = node_id
     if replication_factor is not None and len(replicas) != replication_factor:
         raise _invalid(
             f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
@@ -34,7 +37,7 @@ def check_assignment(image: MetadataImage, replicas: Sequence[int], replication_
 
 
 def new_partition(image: MetadataImage, topic_id: UUID, index: int, replicas: Sequence[int]) -> PartitionRecord:
-    """A partition as it begins: in sync is who is active, and the first of them leads. One at least must be active."""
+    """Return a new partition: the active replicas are in sync, and the first of them leads. One must be active."""
     isr = tuple(filter(image.is_active, replicas))
     return PartitionRecord(
         partition_id=index,

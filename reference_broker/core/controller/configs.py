@@ -1,12 +1,14 @@
-"""Properties of topics and brokers: `ConfigurationControlManager`.
+"""Changes of topic and broker configurations.
 
-IncrementalAlterConfigs (KIP-339) changes some properties, AlterConfigs gives all of them anew. Either way a resource
-changes as a whole or not at all, and is judged by all the properties that it would then have. First what they are
-worth (INVALID_CONFIG), then whether the resource exists.
+Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-339).
 
-The values of broker properties were judged by the broker that forwarded the request, since their limits may depend on
-that broker's own; the controller takes any. A record is written for a broker property even if its value stays, so that
-the broker looks again at what it names (KAFKA-14136).
+IncrementalAlterConfigs changes some properties, AlterConfigs replaces all of them. Either way a resource changes as a
+whole or not at all, and all properties that it would then have are validated together: first their values
+(INVALID_CONFIG), then whether the resource exists.
+
+Values of broker properties are validated by the broker that forwards the request, since limits may depend on its own
+configuration; the controller accepts any. A record is written for a broker property even if its value stays the same,
+so that the broker reloads the file that it names (KAFKA-14136).
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +30,7 @@ _VALUE_SIZE_MAX = 2**15 - 1
 
 
 class Operation(IntEnum):
-    """What becomes of a property, as IncrementalAlterConfigs numbers it."""
+    """Operation on a property, with the numbers of IncrementalAlterConfigs (`AlterConfigOp.OpType`)."""
 
     SET = 0
     DELETE = 1
@@ -38,7 +40,7 @@ class Operation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One property's change; the value of `DELETE` is passed over."""
+    """Change of one property; the value of a `DELETE` is ignored."""
 
     name: str
     operation: Operation
@@ -47,31 +49,35 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A topic, a broker by its id, or, without a name, all brokers."""
+    """A topic, a broker by its id, or, with an empty name, all brokers."""
 
     type: ResourceType
     name: str
 
 
-def altered(resource: Resource, changes: Iterable[Change], properties: Mapping[str, str]) -> dict[str, str | None]:
-    """What each named property becomes, null for one that goes. Raises `ControllerError`, INVALID_CONFIG.
+def apply_changes(
+    resource: Resource, changes: Iterable[Change], properties: Mapping[str, str]
+) -> dict[str, str | None]:
+    """Return the new value of each changed property, null if it is deleted.
 
-    :param properties: those that the resource has now.
+    :param properties: the present properties of the resource.
+
+    Raises `ControllerError` with INVALID_CONFIG.
     """
     return {change.name: _new_value(resource, change, properties.get(change.name)) for change in changes}
 
 
-def replaced(new: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str | None]:
-    """The same for a resource whose properties are all given: those not among them go."""
+def replace_properties(new: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the new value of each property if `new` replaces all properties; the others become null."""
     return {**new, **{name: None for name in properties if name not in new}}
 
 
 def config_records(
     image: MetadataImage, resource: Resource, values: Mapping[str, str | None], configuration: BrokerConfiguration
 ) -> list[ConfigRecord]:
-    """The records that give an existing resource these values. Raises `ControllerError`.
+    """Return the records that set these values of an existing resource. Raises `ControllerError`.
 
-    :param configuration: of the controller's node: what the topic's other properties come from.
+    :param configuration: configuration of the controller's node, for the topic properties that are not set.
     """
     before = image.overrides(resource.type, resource.name)
     if any(value is not None and len(value) > _VALUE_SIZE_MAX for value in values.values()):
@@ -92,7 +98,7 @@ def config_records(
     ]
 
 
-def _new_value(resource: Resource, change: Change, now: str | None) -> str | None:
+def _new_value(resource: Resource, change: Change, present: str | None) -> str | None:
     match change.operation:
         case Operation.SET:
             return change.value
@@ -103,7 +109,7 @@ def _new_value(resource: Resource, change: Change, now: str | None) -> str | Non
     if key is None or key.type is not ConfigType.LIST:
         message = f"Can't {change.operation.name} to key {change.name} because its type is not LIST."
         raise ControllerError(ErrorCode.invalid_config, message)
-    parts = [part for part in (key.default or "" if now is None else now).split(",") if part]
+    parts = [part for part in (key.default or "" if present is None else present).split(",") if part]
     for part in (change.value or "").split(","):
         if change.operation is Operation.APPEND and part not in parts:
             parts.append(part)

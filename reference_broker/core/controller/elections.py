@@ -1,18 +1,20 @@
-"""Who leads: the changes of partitions that follow from what becomes of brokers, settings, or an administrator's wish.
+"""Leader elections: changes of partitions that follow from broker states, configurations and requests.
 
-| what happens                          | partitions looked at            | election                                   |
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-460, KIP-841, KIP-858).
+
+| event                                 | partitions                      | election                                   |
 |---------------------------------------|---------------------------------|--------------------------------------------|
-| a broker goes (fenced, shut down, …)  | those with it in their ISR      | from the ISR, without it                   |
+| a broker is fenced or shuts down      | those with it in the ISR        | from the ISR, without it                   |
 | a broker is unfenced                  | those without a leader          | from the ISR, with it                      |
-| ElectLeaders, preferred               | those asked for                 | the first replica, if it is in the ISR     |
-| ElectLeaders, unclean                 | those asked for                 | any replica, if the ISR has none           |
-| `leader.imbalance.check.interval…`    | led by another than the first   | the first replica, if it is in the ISR     |
+| ElectLeaders, preferred               | those in the request            | the first replica, if it is in the ISR     |
+| ElectLeaders, unclean                 | those in the request            | any replica, if the ISR has none           |
+| `leader.imbalance.check.interval…`    | not led by the first replica    | the first replica, if it is in the ISR     |
 | `unclean.leader.election.enable` set, | those without a leader          | any replica                                |
 |  and every `unclean.…interval.ms`     |                                 |                                            |
 
-Wherever `unclean.leader.election.enable` is true for the topic, the first two elect uncleanly too if need be. A broker
-may lead if it is registered, neither fenced nor shutting down (KIP-841), and the directory that the partition has there
-is online (KIP-858). Source: Kafka's `ReplicationControlManager`.
+If `unclean.leader.election.enable` is true for the topic, the first two may elect uncleanly too. A broker may lead if
+it is registered, neither fenced nor in controlled shutdown (KIP-841), and the partition's directory on it is online
+(KIP-858).
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +25,7 @@ from uuid import UUID
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.core.controller.errors import ControllerError
-from reference_broker.core.controller.partition_changes import Candidates, Election, Wanted, partition_change
+from reference_broker.core.controller.partition_changes import Candidates, Election, RequestedChange, partition_change
 from reference_broker.core.controller.placement import UNASSIGNED, log_directory
 from reference_broker.core.metadata.image import CLUSTER_DEFAULT, MetadataImage
 from reference_broker.protocol.errors import ErrorCode
@@ -31,11 +33,11 @@ from reference_broker.protocol.metadata_records import NO_LEADER, PartitionChang
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _LOST = UUID(int=2)
-"""A directory id with a meaning of its own, as `UNASSIGNED` is; null is the third, MIGRATING (KIP-858)."""
+"""Reserved directory id, as `UNASSIGNED` is; null is the third, MIGRATING (KIP-858)."""
 
 
 class ElectionType(IntEnum):
-    """As ElectLeaders (43) numbers them (KIP-460)."""
+    """Type of an election, with the numbers of ElectLeaders (KIP-460)."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -43,17 +45,17 @@ class ElectionType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Elections:
-    """The elections that an image calls for.
+    """Elections on an image.
 
-    :param configuration: of the controller's node, for what neither topic nor cluster set.
+    :param configuration: configuration of the controller's node, used if neither topic nor cluster set a property.
     """
 
     image: MetadataImage
     configuration: BrokerConfiguration
     node_id: int
 
-    def may_be_unclean(self, topic: str) -> bool:
-        """Whether a topic's setting lets a replica outside of the ISR lead."""
+    def unclean_leader_election_enabled_for_topic(self, topic: str) -> bool:
+        """Whether the topic's configuration lets a replica outside of the ISR lead."""
         image = self.image
         for properties in (
             image.topic_overrides(topic),
@@ -65,16 +67,16 @@ class Elections:
         return bool(self.configuration.value(UNCLEAN_ELECTION))
 
     def candidates(
-        self, partition: PartitionRecord, *, without: int = NO_LEADER, with_also: int = NO_LEADER
+        self, partition: PartitionRecord, *, broker_to_remove: int = NO_LEADER, broker_to_add: int = NO_LEADER
     ) -> Candidates:
-        """Who may lead a partition.
+        """Return the brokers that may lead a partition.
 
-        :param without: a broker that may not, whatever the image says: it is about to go.
-        :param with_also: one that may though it is fenced: it is about to be unfenced.
+        :param broker_to_remove: a broker that may not, because it is about to be fenced.
+        :param broker_to_add: a broker that may although it is fenced, because it is about to be unfenced.
         """
 
         def is_acceptable(broker_id: int) -> bool:
-            if broker_id == without or not (broker_id == with_also or self.image.is_active(broker_id)):
+            if broker_id == broker_to_remove or not (broker_id == broker_to_add or self.image.is_active(broker_id)):
                 return False
             return self._is_directory_online(partition, broker_id)
 
@@ -88,28 +90,43 @@ class Elections:
             return False
         return directory in {None, UNASSIGNED} or not broker.log_dirs or directory in broker.log_dirs
 
-    # What follows from a broker's coming and going
+    # Changes of a broker's state
 
-    def without(self, broker_id: int) -> list[PartitionChangeRecord]:
-        """A broker leaves every ISR, and leads nothing any more."""
+    def remove_from_isrs(self, broker_id: int) -> list[PartitionChangeRecord]:
+        """Remove a broker from every ISR, and elect other leaders of its partitions."""
         partitions = (partition for partition in self.image.partitions() if broker_id in partition.isr)
         changes = (
-            self._change(partition, Wanted(isr=_except(partition.isr, broker_id)), without=broker_id)
+            self._change(partition, RequestedChange(isr=_except(partition.isr, broker_id)), broker_to_remove=broker_id)
             for partition in partitions
         )
         return [change for change in changes if change is not None]
 
-    def with_also(self, broker_id: int) -> list[PartitionChangeRecord]:
-        """Partitions without a leader may have one, now that this broker can lead."""
-        changes = (self._change(partition, Wanted(), with_also=broker_id) for partition in self._leaderless())
+    def elect_leaderless(self, broker_id: int) -> list[PartitionChangeRecord]:
+        """Elect leaders of partitions that have none, now that this broker can lead."""
+        changes = (
+            self._change(partition, RequestedChange(), broker_to_add=broker_id) for partition in self._leaderless()
+        )
         return [change for change in changes if change is not None]
 
     def _change(
-        self, partition: PartitionRecord, wanted: Wanted, *, without: int = NO_LEADER, with_also: int = NO_LEADER
+        self,
+        partition: PartitionRecord,
+        requested: RequestedChange,
+        *,
+        broker_to_remove: int = NO_LEADER,
+        broker_to_add: int = NO_LEADER,
     ) -> PartitionChangeRecord | None:
-        election = Election.UNCLEAN if self.may_be_unclean(self._topic(partition)) else Election.ONLINE
-        wanted = Wanted(isr=wanted.isr, election=election)
-        return partition_change(partition, wanted, self.candidates(partition, without=without, with_also=with_also))
+        election = (
+            Election.UNCLEAN
+            if self.unclean_leader_election_enabled_for_topic(self._topic(partition))
+            else Election.ONLINE
+        )
+        requested = RequestedChange(isr=requested.isr, election=election)
+        return partition_change(
+            partition,
+            requested,
+            self.candidates(partition, broker_to_remove=broker_to_remove, broker_to_add=broker_to_add),
+        )
 
     def _topic(self, partition: PartitionRecord) -> str:
         return self.image.topics_by_id[partition.topic_id].name
@@ -117,18 +134,18 @@ class Elections:
     def _leaderless(self) -> Iterator[PartitionRecord]:
         return (partition for partition in self.image.partitions() if partition.leader == NO_LEADER)
 
-    # What an administrator or a timer asks for
+    # Requests and timers
 
-    def elect(self, topic: str, index: int, election_type: ElectionType) -> PartitionChangeRecord:
-        """The election that ElectLeaders asks for. Raises `ControllerError`: ELECTION_NOT_NEEDED and the like."""
+    def elect_leader(self, topic: str, index: int, election_type: ElectionType) -> PartitionChangeRecord:
+        """Elect a leader on request. Raises `ControllerError`, such as ELECTION_NOT_NEEDED."""
         partition = self.image.partition(topic, index)
         if partition is None:
-            what = (
+            message = (
                 f"No such topic as {topic}"
                 if topic not in self.image.topics
                 else f"No such partition as {topic}-{index}"
             )
-            raise ControllerError(ErrorCode.unknown_topic_or_partition, what)
+            raise ControllerError(ErrorCode.unknown_topic_or_partition, message)
         if election_type is ElectionType.PREFERRED:
             election, not_available = Election.PREFERRED, ErrorCode.preferred_leader_not_available
             is_needed = partition.leader != partition.replicas[0]
@@ -137,23 +154,27 @@ class Elections:
             is_needed = partition.leader == NO_LEADER
         if not is_needed:
             raise ControllerError(ErrorCode.election_not_needed)
-        change = partition_change(partition, Wanted(election=election), self.candidates(partition))
+        change = partition_change(partition, RequestedChange(election=election), self.candidates(partition))
         if change is None:
             raise ControllerError(not_available)
         return change
 
-    def preferred(self) -> list[PartitionChangeRecord]:
-        """Every partition that its first replica could lead, and does not, is led by it (`auto.leader.rebalance`)."""
+    def maybe_balance_partition_leaders(self) -> list[PartitionChangeRecord]:
+        """Make the first replica lead wherever it can and does not (`auto.leader.rebalance.enable`)."""
         imbalanced = (part for part in self.image.partitions() if part.leader != part.replicas[0])
         return self._all(imbalanced, Election.PREFERRED)
 
-    def unclean(self) -> list[PartitionChangeRecord]:
-        """Every partition without a leader whose topic permits it is led by any replica that can."""
-        permitted = (part for part in self._leaderless() if self.may_be_unclean(self._topic(part)))
+    def maybe_elect_unclean_leaders(self) -> list[PartitionChangeRecord]:
+        """Elect any available replica of partitions without a leader if their topics permit it."""
+        permitted = (
+            part for part in self._leaderless() if self.unclean_leader_election_enabled_for_topic(self._topic(part))
+        )
         return self._all(permitted, Election.UNCLEAN)
 
     def _all(self, partitions: Iterable[PartitionRecord], election: Election) -> list[PartitionChangeRecord]:
-        changes = (partition_change(part, Wanted(election=election), self.candidates(part)) for part in partitions)
+        changes = (
+            partition_change(part, RequestedChange(election=election), self.candidates(part)) for part in partitions
+        )
         return [change for change in changes if change is not None]
 
 

@@ -1,10 +1,10 @@
-"""The one way in which a decision of the controller refuses."""
+"""Error of a request to the controller."""
 
 from reference_broker.protocol.errors import ErrorCode
 
 
 class ControllerError(Exception):
-    """A request that cannot be carried out; code and message go into its answer."""
+    """A rejected request; code and message become part of the response."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)

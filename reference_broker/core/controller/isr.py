@@ -1,20 +1,22 @@
-"""Whether a leader may change its in-sync replicas: AlterPartition (KIP-497, KIP-841, KIP-903, KIP-704).
+"""AlterPartition: changes of the in-sync replicas by the leader.
 
-The checks of one partition, in Kafka's order (`ReplicationControlManager.validateAlterPartitionData`):
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-497, KIP-704, KIP-841, KIP-903).
 
-| what is wrong                                                               | error                            |
+The checks of one partition, in the order of `validateAlterPartitionData`:
+
+| problem                                                                     | error                            |
 |-----------------------------------------------------------------------------|----------------------------------|
-| a topic id that does not exist                                              | UNKNOWN_TOPIC_ID(100)            |
-| a partition that does not exist                                             | UNKNOWN_TOPIC_OR_PARTITION(3)    |
-| a leader or partition epoch above the controller's: it is deposed           | NOT_CONTROLLER(41)               |
-| a leader epoch below                                                        | FENCED_LEADER_EPOCH(74)          |
+| the topic id is unknown                                                     | UNKNOWN_TOPIC_ID(100)            |
+| the partition is unknown                                                    | UNKNOWN_TOPIC_OR_PARTITION(3)    |
+| leader or partition epoch is newer than the controller's, which is outdated | NOT_CONTROLLER(41)               |
+| the leader epoch is older                                                   | FENCED_LEADER_EPOCH(74)          |
 | another broker leads                                                        | INVALID_REQUEST(42)              |
-| a partition epoch below                                                     | INVALID_UPDATE_VERSION(95)       |
-| a member that is no replica, twice or none; the leader not among them       | INVALID_REQUEST(42)              |
-| more than one member of a leader that recovers, or recovered, recovers now  | INVALID_REQUEST(42)              |
-| a member not registered, fenced, shutting down, or of another broker epoch  | INELIGIBLE_REPLICA(107)          |
+| the partition epoch is older                                                | INVALID_UPDATE_VERSION(95)       |
+| the ISR is empty, has duplicates or non-replicas, or lacks the leader       | INVALID_REQUEST(42)              |
+| RECOVERING with several ISR members, or after RECOVERED                     | INVALID_REQUEST(42)              |
+| a member is unregistered, fenced, shutting down or has another broker epoch | INELIGIBLE_REPLICA(107)          |
 
-A change that completes a reassignment may move the leader: it is made, and answered NEW_LEADER_ELECTED(108).
+A change that completes a reassignment may move the leader: it is applied, and returns NEW_LEADER_ELECTED(108).
 """
 
 from collections.abc import Iterator
@@ -25,7 +27,7 @@ from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.partition_changes import (
     Election,
     LeaderRecoveryState,
-    Wanted,
+    RequestedChange,
     partition_change,
 )
 from reference_broker.core.metadata.image import MetadataImage, TopicImage, changed
@@ -37,9 +39,9 @@ _ANY_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The in-sync replicas that a leader wants, and the state that it has of its partition.
+    """The in-sync replicas that a leader proposes, and its view of the partition.
 
-    :param isr: broker ids and broker epochs; epoch -1 is not checked.
+    :param isr: broker ids with broker epochs; epoch -1 is not checked.
     """
 
     broker_id: int
@@ -50,51 +52,53 @@ class Proposal:
 
     @property
     def members(self) -> tuple[int, ...]:
-        """The broker ids."""
+        """Broker ids of the proposed ISR."""
         return tuple(broker_id for broker_id, _ in self.isr)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What becomes of a proposal: the partition as it is afterwards, unless there is an error."""
+class AlterPartitionResult:
+    """Result of a proposal: an error, or the partition after the change and the record of the change."""
 
     code: ErrorCode
     partition: PartitionRecord | None = None
     change: PartitionChangeRecord | None = None
 
 
-def proposals(broker_id: int, partitions: Any) -> Iterator[tuple[int, Proposal]]:
-    """Partition index and proposal of each of kio's PartitionData."""
-    for asked in partitions:
-        if hasattr(asked, "new_isr_with_epochs"):
-            isr = tuple((member.broker_id, member.broker_epoch) for member in asked.new_isr_with_epochs)
+def parse_proposals(broker_id: int, partitions: Any) -> Iterator[tuple[int, Proposal]]:
+    """Yield partition index and proposal of each of kio's PartitionData."""
+    for data in partitions:
+        if hasattr(data, "new_isr_with_epochs"):
+            isr = tuple((member.broker_id, member.broker_epoch) for member in data.new_isr_with_epochs)
         else:
-            isr = tuple((member, _ANY_EPOCH) for member in asked.new_isr)
+            isr = tuple((member, _ANY_EPOCH) for member in data.new_isr)
         yield (
-            asked.partition_index,
-            Proposal(broker_id, asked.leader_epoch, asked.partition_epoch, isr, asked.leader_recovery_state),
+            data.partition_index,
+            Proposal(broker_id, data.leader_epoch, data.partition_epoch, isr, data.leader_recovery_state),
         )
 
 
-def judge(topic: TopicImage, index: int, proposal: Proposal, elections: Elections) -> Verdict:
-    """What becomes of a proposal for a partition of a topic that exists."""
+def alter_partition(topic: TopicImage, index: int, proposal: Proposal, elections: Elections) -> AlterPartitionResult:
+    """Validate and apply a proposal for a partition of an existing topic."""
     partition = topic.partitions.get(index)
     if partition is None:
-        return Verdict(ErrorCode.unknown_topic_or_partition)
+        return AlterPartitionResult(ErrorCode.unknown_topic_or_partition)
     code = _check(partition, proposal) or _check_eligible(proposal, elections.image)
     if code is not None:
-        return Verdict(code)
-    wanted = Wanted(
+        return AlterPartitionResult(code)
+    change_request = RequestedChange(
         isr=proposal.members,
         leader_recovery_state=proposal.leader_recovery_state,
-        election=Election.UNCLEAN if elections.may_be_unclean(topic.name) else Election.ONLINE,
+        election=Election.UNCLEAN
+        if elections.unclean_leader_election_enabled_for_topic(topic.name)
+        else Election.ONLINE,
     )
-    change = partition_change(partition, wanted, elections.candidates(partition))
+    change = partition_change(partition, change_request, elections.candidates(partition))
     if change is None:
-        return Verdict(ErrorCode.none, partition)
+        return AlterPartitionResult(ErrorCode.none, partition)
     if change.leader not in {NO_LEADER_CHANGE, proposal.broker_id}:
-        return Verdict(ErrorCode.new_leader_elected, change=change)
-    return Verdict(ErrorCode.none, changed(partition, change), change)
+        return AlterPartitionResult(ErrorCode.new_leader_elected, change=change)
+    return AlterPartitionResult(ErrorCode.none, changed(partition, change), change)
 
 
 def _check(partition: PartitionRecord, proposal: Proposal) -> ErrorCode | None:

@@ -1,7 +1,9 @@
-"""What the cluster's metadata says once a broker comes, goes, or is about to: Kafka's `handleBroker…` functions.
+"""Changes of a broker's state: records for the broker and for its partitions.
 
-A broker that goes leaves every ISR and leads nothing any more, in the same batch of records that says so: nobody sees
-it fenced and leading. If it is the last one in sync, it stays in the ISR, and the partition has no leader.
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-631, KIP-841).
+
+A broker that is fenced leaves every ISR and loses every leadership in the same batch of records, so it is never
+visible as both fenced and leading. The last member of an ISR stays in it, and the partition has no leader.
 """
 
 from reference_broker.core.controller.elections import Elections
@@ -16,26 +18,26 @@ _FENCE, _UNFENCE = 1, -1
 _IN_CONTROLLED_SHUTDOWN = 1
 
 
-def fenced(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
-    """The broker may lead nothing: it asked for it, was told to go, or was not heard of for too long."""
-    return [*elections.without(broker.broker_id), _change(broker, fenced=_FENCE)]
+def handle_broker_fenced(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
+    """Fence a broker: by its own request, for its shutdown, or because its session has expired."""
+    return [*elections.remove_from_isrs(broker.broker_id), _change(broker, fenced=_FENCE)]
 
 
-def unfenced(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
-    """The broker serves; partitions without a leader may get one."""
-    return [_change(broker, fenced=_UNFENCE), *elections.with_also(broker.broker_id)]
+def handle_broker_unfenced(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
+    """Unfence a broker, and elect leaders of partitions that have none."""
+    return [_change(broker, fenced=_UNFENCE), *elections.elect_leaderless(broker.broker_id)]
 
 
-def in_controlled_shutdown(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
-    """The broker serves, and gives its leaderships to others (KIP-841)."""
+def handle_broker_in_controlled_shutdown(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
+    """Move leaderships away from a broker, which remains unfenced (KIP-841)."""
     marked = [] if broker.in_controlled_shutdown else [_change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN)]
-    return [*marked, *elections.without(broker.broker_id)]
+    return [*marked, *elections.remove_from_isrs(broker.broker_id)]
 
 
-def unregistered(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
-    """The broker is no part of the cluster any more."""
-    farewell = UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch)
-    return [*elections.without(broker.broker_id), farewell]
+def handle_broker_unregistered(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
+    """Remove a broker from the cluster."""
+    unregistration = UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch)
+    return [*elections.remove_from_isrs(broker.broker_id), unregistration]
 
 
 def _change(

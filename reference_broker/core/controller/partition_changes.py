@@ -1,19 +1,21 @@
-"""What becomes of a partition: its leader, in-sync replicas, replicas and epochs, as Kafka's `PartitionChangeBuilder`.
+"""Changes of a partition's leader, in-sync replicas, replicas and epochs.
 
-One function, `partition_change`, takes a partition and what is wanted of it, and gives the record that does it, or null
-where nothing changes. In this order:
+Follows: org.apache.kafka.controller.PartitionChangeBuilder (KIP-455, KIP-704).
 
-1. A reassignment whose replicas are all in sync is completed: removing and adding replicas become empty (KIP-455).
-2. A leader is elected. The one there is stays, if it is in the wanted ISR and acceptable; else the first acceptable
-   replica of the ISR in the order of the replicas. `PREFERRED` asks the first replica before all others. `UNCLEAN`
-   takes, if the ISR has none, any acceptable replica: it alone is then in sync, and recovering (KIP-704).
-3. The ISR becomes the wanted one, unless that is empty: its last member stays in it while the partition has no leader,
-   since it alone has all that is committed. That is what Kafka does without KIP-966; in a log that Kafka wrote with
-   it, an ISR may be empty, and the eligible leader replicas are as good.
+`partition_change` takes a partition and a requested change, and returns the record of the change, or null if nothing
+changes. In this order:
+
+1. A reassignment whose target replicas are all in sync is completed: removing and adding replicas become empty.
+2. A leader is elected. The present leader stays if it is in the requested ISR and acceptable; otherwise the first
+   acceptable member of the ISR is elected, in replica order. `PREFERRED` tries the first replica before all others.
+   `UNCLEAN` elects any acceptable replica if the ISR has none: the ISR is then this replica alone, in recovery.
+3. The ISR becomes the requested one unless that is empty: its last member stays while the partition has no leader,
+   since only that one has all committed records. This is Kafka's behaviour without KIP-966. In a log written by Kafka
+   with KIP-966 the ISR may be empty; then the eligible leader replicas take its place.
 
 Epochs (`image.changed`): the partition epoch grows with every record. The leader epoch grows with every record that
-gives a leader: one that is elected, also "none", or the same one again where replicas were taken away. It does not grow
-when the ISR shrinks (KAFKA-15021, from metadata version 3.6 on).
+sets a leader: a new one, "none", or the same one when replicas were removed. It does not grow when the ISR shrinks
+(KAFKA-15021, since metadata version 3.6).
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +36,7 @@ _T = TypeVar("_T")
 
 
 class Election(Enum):
-    """How a leader may be found."""
+    """Rule by which a leader is elected."""
 
     PREFERRED = auto()
     ONLINE = auto()
@@ -42,7 +44,7 @@ class Election(Enum):
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether a leader has yet to recover from an unclean election (KIP-704)."""
+    """Whether the leader still has to recover from an unclean election (KIP-704)."""
 
     UNCHANGED = -1
     RECOVERED = 0
@@ -50,10 +52,10 @@ class LeaderRecoveryState(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a partition is to be; null for what it is already.
+class RequestedChange:
+    """Requested values of a partition's fields; null keeps the present value.
 
-    :param directories: of replicas, by broker, where they have come to lie in another one.
+    :param directories: directories of replicas that have moved, by broker.
     """
 
     isr: Replicas | None = None
@@ -67,10 +69,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What there is to know of brokers.
+    """Properties of the brokers that matter for a change.
 
     :param is_acceptable: whether a broker may lead the partition.
-    :param directory: where a broker puts a new replica.
+    :param directory: directory of a new replica on a broker.
     """
 
     is_acceptable: Callable[[int], bool]
@@ -86,21 +88,21 @@ class _Target:
 
 
 def partition_change(
-    partition: PartitionRecord, wanted: Wanted, candidates: Candidates
+    partition: PartitionRecord, requested: RequestedChange, candidates: Candidates
 ) -> PartitionChangeRecord | None:
-    """The record that makes a partition what is wanted."""
-    target = _with_reassignment_completed(_target(partition, wanted))
-    leader, is_unclean = _elect(partition, target, wanted.election, candidates.is_acceptable)
+    """Return the record that makes the requested change; null if nothing changes."""
+    target = _with_reassignment_completed(_target(partition, requested))
+    leader, is_unclean = _elect(partition, target, requested.election, candidates.is_acceptable)
     is_elected = leader != partition.leader
     is_unclean = is_unclean and is_elected
     has_lost_replicas = not set(partition.replicas) <= set(target.replicas)
-    directories = _directories(partition, target.replicas, wanted, candidates)
+    directories = _directories(partition, target.replicas, requested, candidates)
     record = PartitionChangeRecord(
         partition_id=partition.partition_id,
         topic_id=partition.topic_id,
         leader=leader if is_elected or has_lost_replicas else NO_LEADER_CHANGE,
         isr=(leader,) if is_unclean else _unless_same(target.isr or partition.isr, partition.isr),
-        leader_recovery_state=_recovery_state(partition, wanted, is_unclean=is_unclean),
+        leader_recovery_state=_recovery_state(partition, requested, is_unclean=is_unclean),
         directories=_unless_same(directories, partition.directories),
         replicas=_unless_same(target.replicas, partition.replicas),
         removing_replicas=_unless_same(target.removing, partition.removing_replicas),
@@ -115,17 +117,17 @@ def is_reassigning(partition: PartitionRecord) -> bool:
     return bool(partition.removing_replicas or partition.adding_replicas)
 
 
-def _target(partition: PartitionRecord, wanted: Wanted) -> _Target:
+def _target(partition: PartitionRecord, requested: RequestedChange) -> _Target:
     return _Target(
-        isr=(partition.isr or partition.eligible_leader_replicas or ()) if wanted.isr is None else wanted.isr,
-        replicas=partition.replicas if wanted.replicas is None else wanted.replicas,
-        removing=partition.removing_replicas if wanted.removing is None else wanted.removing,
-        adding=partition.adding_replicas if wanted.adding is None else wanted.adding,
+        isr=(partition.isr or partition.eligible_leader_replicas or ()) if requested.isr is None else requested.isr,
+        replicas=partition.replicas if requested.replicas is None else requested.replicas,
+        removing=partition.removing_replicas if requested.removing is None else requested.removing,
+        adding=partition.adding_replicas if requested.adding is None else requested.adding,
     )
 
 
 def _with_reassignment_completed(target: _Target) -> _Target:
-    """The target itself, unless all replicas that are to stay are in sync."""
+    """Return the target after the reassignment if all remaining replicas are in sync, otherwise the target itself."""
     isr = tuple(replica for replica in target.isr if replica not in target.removing)
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
     is_complete = (target.removing or target.adding) and isr and replicas and set(replicas) <= set(isr)
@@ -135,7 +137,7 @@ def _with_reassignment_completed(target: _Target) -> _Target:
 def _elect(
     partition: PartitionRecord, target: _Target, election: Election, is_acceptable: Callable[[int], bool]
 ) -> tuple[int, bool]:
-    """The leader, and whether it comes from outside of the ISR."""
+    """Return the leader, and whether it is outside of the ISR."""
     in_order = (partition.leader, *target.replicas)
     if election is Election.PREFERRED:
         in_order = (target.replicas[0], *in_order)
@@ -149,19 +151,19 @@ def _elect(
     return NO_LEADER, False
 
 
-def _recovery_state(partition: PartitionRecord, wanted: Wanted, *, is_unclean: bool) -> int:
+def _recovery_state(partition: PartitionRecord, requested: RequestedChange, *, is_unclean: bool) -> int:
     state = partition.leader_recovery_state
-    if wanted.leader_recovery_state is not None and wanted.leader_recovery_state != state:
-        return wanted.leader_recovery_state
+    if requested.leader_recovery_state is not None and requested.leader_recovery_state != state:
+        return requested.leader_recovery_state
     if is_unclean and state != LeaderRecoveryState.RECOVERING:
         return LeaderRecoveryState.RECOVERING
     return LeaderRecoveryState.UNCHANGED
 
 
 def _directories(
-    partition: PartitionRecord, replicas: Replicas, wanted: Wanted, candidates: Candidates
+    partition: PartitionRecord, replicas: Replicas, requested: RequestedChange, candidates: Candidates
 ) -> tuple[UUID | None, ...]:
-    known = dict(zip(partition.replicas, partition.directories, strict=True)) | dict(wanted.directories)
+    known = dict(zip(partition.replicas, partition.directories, strict=True)) | dict(requested.directories)
     return tuple(known[replica] if replica in known else candidates.directory(replica) for replica in replicas)
 
 

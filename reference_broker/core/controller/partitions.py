@@ -1,4 +1,7 @@
-"""More partitions for a topic: `ReplicationControlManager.createPartitions`."""
+"""Additional partitions of a topic: `createPartitions`.
+
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-195).
+"""
 
 from collections.abc import Sequence
 
@@ -13,9 +16,9 @@ from reference_broker.protocol.metadata_records import MetadataRecord
 def add_partitions(
     image: MetadataImage, name: str, count: int, assignments: Sequence[Sequence[int]] | None, random_below: RandomBelow
 ) -> list[MetadataRecord]:
-    """The records that bring a topic to this many partitions. Raises `ControllerError`.
+    """Return the records that increase a topic's partitions to `count`. Raises `ControllerError`.
 
-    :param assignments: the replicas of each new partition; null to let them be placed.
+    :param assignments: the replicas of each new partition; null to have them placed.
     """
     topic = image.topics.get(name)
     if topic is None:
@@ -39,15 +42,15 @@ def add_partitions(
 
 
 def _check_count(topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None) -> None:
-    there = len(topic.partitions)
-    if count == there:
-        raise ControllerError(ErrorCode.invalid_partitions, f"Topic already has {there} partition(s).")
-    if count < there:
-        message = f"The topic {topic.name} currently has {there} partition(s); {count} would not be an increase."
+    current = len(topic.partitions)
+    if count == current:
+        raise ControllerError(ErrorCode.invalid_partitions, f"Topic already has {current} partition(s).")
+    if count < current:
+        message = f"The topic {topic.name} currently has {current} partition(s); {count} would not be an increase."
         raise ControllerError(ErrorCode.invalid_partitions, message)
-    if assignments is not None and len(assignments) != count - there:
+    if assignments is not None and len(assignments) != count - current:
         message = (
-            f"Attempted to add {count - there} additional partition(s), but only {len(assignments)} assignment(s) were "
-            "specified."
+            f"Attempted to add {count - current} additional partition(s), but only {len(assignments)} assignment(s) "
+            "were specified."
         )
         raise ControllerError(ErrorCode.invalid_replica_assignment, message)

@@ -1,13 +1,15 @@
-"""Periodic tasks of an active controller (Kafka's `PeriodicTaskControlManager`).
+"""Periodic tasks of an active controller.
 
-| task                                    | when                                                                  |
-|-----------------------------------------|-----------------------------------------------------------------------|
-| fence brokers that were not heard of    | `broker.session.timeout.ms` after the last heartbeat                  |
-| let first replicas lead again           | every `leader.imbalance.check.interval.seconds`, if                   |
-|                                         | `auto.leader.rebalance.enable`                                        |
-| elect uncleanly where that is permitted | every `unclean.leader.election.interval.ms`, and when a setting       |
-|                                         | permits it                                                            |
-| write a NoOpRecord (KIP-835)            | every `metadata.max.idle.interval.ms`, if that is not 0               |
+Follows: org.apache.kafka.controller.PeriodicTaskControlManager, org.apache.kafka.controller.QuorumController (KIP-835).
+
+| task                               | when                                                                       |
+|------------------------------------|----------------------------------------------------------------------------|
+| `maybeFenceStaleBroker`            | `broker.session.timeout.ms` after the last heartbeat                       |
+| `maybeBalancePartitionLeaders`     | every `leader.imbalance.check.interval.seconds`, if                        |
+|                                    | `auto.leader.rebalance.enable`                                             |
+| `electUnclean`                     | every `unclean.leader.election.interval.ms`, and when a configuration      |
+|                                    | record changes `unclean.leader.election.enable`                            |
+| `writeNoOpRecord` (KIP-835)        | every `metadata.max.idle.interval.ms`, if that is not 0                    |
 """
 
 from collections.abc import Callable, Sequence
@@ -15,8 +17,8 @@ from typing import Protocol
 
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import membership
+from reference_broker.core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from reference_broker.core.controller.elections import UNCLEAN_ELECTION, Elections
-from reference_broker.core.controller.heartbeats import Heartbeats
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.runtime import Runtime
 from reference_broker.core.timers import Timer
@@ -24,80 +26,83 @@ from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRec
 
 _LATE_MS = 250
 _GRACE_MS = 250
-"""A controller that looks so late was not running: it reads the heartbeats that came meanwhile, and looks again."""
+"""If the check is late, this process was not running: it first handles the heartbeats that arrived meanwhile."""
 
 Decide = Callable[[], Sequence[MetadataRecord]]
 
 
-class DecidingController(Protocol):
-    """What the tasks need of a `Controller`."""
+class ControllerState(Protocol):
+    """The part of `Controller` that the tasks use."""
 
     runtime: Runtime
     image: MetadataImage
-    heartbeats: Heartbeats
+    heartbeat_manager: BrokerHeartbeatManager
 
     @property
     def elections(self) -> Elections:
-        """The elections that the image calls for."""
+        """Elections on the present image."""
 
     def write(self, records: Sequence[MetadataRecord], then: Callable[[Now], None], now: Now) -> None:
-        """Make these records part of the metadata."""
+        """Write records, and call `then` once they are committed."""
 
 
 class PeriodicTasks:
     """The timers of a controller while it is active."""
 
-    def __init__(self, controller: DecidingController) -> None:
+    def __init__(self, controller: ControllerState) -> None:
         self._controller = controller
         self._timers: dict[str, Timer] = {}
 
-    def begin(self, now: Now) -> None:
-        """The controller has become active."""
+    def start(self, now: Now) -> None:
+        """Schedule all tasks: the controller has become active."""
         controller = self._controller
         configuration = controller.runtime.configuration
         self._every(
-            "unclean", configuration.integer("unclean.leader.election.interval.ms"), controller.elections.unclean, now
+            "unclean",
+            configuration.integer("unclean.leader.election.interval.ms"),
+            controller.elections.maybe_elect_unclean_leaders,
+            now,
         )
         if configuration.value("auto.leader.rebalance.enable"):
             period_ms = configuration.integer("leader.imbalance.check.interval.seconds") * 1000
-            self._every("preferred", period_ms, controller.elections.preferred, now)
+            self._every("preferred", period_ms, controller.elections.maybe_balance_partition_leaders, now)
         if idle_ms := configuration.integer("metadata.max.idle.interval.ms"):
             self._every("idle", idle_ms, lambda: [NoOpRecord()], now)
-        self.watch_sessions(now)
+        self.schedule_session_expiry(now)
 
-    def end(self) -> None:
-        """It is active no more."""
+    def stop(self) -> None:
+        """Cancel all tasks: the controller is no longer active."""
         for timer in self._timers.values():
             self._controller.runtime.timers.cancel(timer)
         self._timers.clear()
 
-    def watch_sessions(self, now: Now) -> None:
-        """Be there when the first session is over; to be called when there is a new one."""
-        next_expiry_ms = self._controller.heartbeats.next_expiry_ms
-        if "session" not in self._timers and next_expiry_ms is not None:
-            self._watch_sessions_at(next_expiry_ms)
+    def schedule_session_expiry(self, now: Now) -> None:
+        """Schedule the earliest session expiry; to be called whenever a session starts."""
+        next_check_time_ms = self._controller.heartbeat_manager.next_check_time_ms
+        if "session" not in self._timers and next_check_time_ms is not None:
+            self._schedule_session_expiry_at(next_check_time_ms)
 
-    def _watch_sessions_at(self, at_ms: int, *, is_second_look: bool = False) -> None:
-        def look(now: Now) -> None:
+    def _schedule_session_expiry_at(self, at_ms: int, *, is_second_check: bool = False) -> None:
+        def check(now: Now) -> None:
             del self._timers["session"]
-            if now.monotonic_ms > at_ms + _LATE_MS and not is_second_look:
-                self._watch_sessions_at(now.monotonic_ms + _GRACE_MS, is_second_look=True)
+            if now.monotonic_ms > at_ms + _LATE_MS and not is_second_check:
+                self._schedule_session_expiry_at(now.monotonic_ms + _GRACE_MS, is_second_check=True)
             else:
                 self._fence_expired(now)
 
-        self._timers["session"] = self._controller.runtime.timers.set(at_ms, look)
+        self._timers["session"] = self._controller.runtime.timers.set(at_ms, check)
 
     def records_written(self, records: Sequence[MetadataRecord], now: Now) -> None:
-        """Do what follows from these records."""
+        """Run the tasks that these records trigger."""
         if any(isinstance(record, ConfigRecord) and record.name == UNCLEAN_ELECTION for record in records):
-            self._write(self._controller.elections.unclean(), now)
+            self._write(self._controller.elections.maybe_elect_unclean_leaders(), now)
 
     def _fence_expired(self, now: Now) -> None:
         controller = self._controller
-        for broker_id in controller.heartbeats.expired(now):
-            controller.heartbeats.end(broker_id)
-            self._write(membership.fenced(controller.image.brokers[broker_id], controller.elections), now)
-        self.watch_sessions(now)
+        for broker_id in controller.heartbeat_manager.stale_brokers(now):
+            controller.heartbeat_manager.remove(broker_id)
+            self._write(membership.handle_broker_fenced(controller.image.brokers[broker_id], controller.elections), now)
+        self.schedule_session_expiry(now)
 
     def _every(self, name: str, period_ms: int, decide: Decide, now: Now) -> None:
         def fire(now: Now) -> None:
@@ -108,8 +113,8 @@ class PeriodicTasks:
 
     def _write(self, records: Sequence[MetadataRecord], now: Now) -> None:
         if records:
-            self._controller.write(records, nothing, now)
+            self._controller.write(records, ignore_commit, now)
 
 
-def nothing(now: Now) -> None:
-    """Of a write that nobody waits for."""
+def ignore_commit(now: Now) -> None:
+    """Do nothing: the callback of a write without a waiting request."""

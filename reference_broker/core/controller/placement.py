@@ -1,12 +1,14 @@
-"""Where the replicas of new partitions go: striped over racks and brokers, as Kafka's `StripedReplicaPlacer` does it.
+"""Placement of the replicas of new partitions, striped over racks and brokers.
 
-Goals, the first before the others: replicas spread over racks; they spread over brokers; unfenced brokers come before
-fenced ones. Rules that are never broken: no broker holds two replicas of a partition, and the first replica, which will
-lead, is not fenced.
+Follows: org.apache.kafka.metadata.placement.StripedReplicaPlacer.
 
-A partition is one round. The racks take turns, and so do the brokers of a rack; each round begins one rack further and,
-in each rack, one broker further. After as many rounds as there are unfenced brokers all orders are shuffled, so that
-the stripes do not repeat.
+Goals in order of priority: replicas are spread over racks; they are spread over brokers; unfenced brokers come before
+fenced ones. Two rules always hold: no broker has two replicas of a partition, and the first replica, which will lead,
+is not fenced.
+
+Each partition is one round. Racks take turns, and so do the brokers within a rack; each round starts one rack later,
+and one broker later within each rack. After as many rounds as there are unfenced brokers, all orders are shuffled so
+that the stripes do not repeat.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,12 +23,12 @@ from reference_broker.protocol.errors import ErrorCode
 RandomBelow = Callable[[int], int]
 _T = TypeVar("_T")
 UNASSIGNED = UUID(int=1)
-"""The directory id of a replica whose broker has yet to choose one (KIP-858)."""
+"""Directory id of a replica whose broker has not chosen a directory yet (KIP-858)."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsableBroker:
-    """A broker that may hold a new replica."""
+    """A broker that may get a new replica."""
 
     node_id: int
     rack: str | None = None
@@ -34,7 +36,7 @@ class UsableBroker:
 
 
 def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
-    """Every registered broker, but for those that are shutting down."""
+    """Return every registered broker that is not in controlled shutdown."""
     return [
         UsableBroker(broker.broker_id, broker.rack, broker.fenced)
         for broker in image.brokers.values()
@@ -43,7 +45,7 @@ def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
 
 
 def log_directory(image: MetadataImage, node_id: int) -> UUID | None:
-    """Where a broker puts a new replica: its only log directory; of several it chooses itself (KIP-858)."""
+    """Return the directory of a new replica: the broker's only one, or UNASSIGNED if it has several (KIP-858)."""
     broker = image.brokers.get(node_id)
     if broker is None or not broker.log_dirs:
         return None
@@ -53,19 +55,23 @@ def log_directory(image: MetadataImage, node_id: int) -> UUID | None:
 def place_replicas(
     brokers: Iterable[UsableBroker], num_partitions: int, replication_factor: int, random_below: RandomBelow
 ) -> list[tuple[int, ...]]:
-    """The replicas of each new partition. Raises `ControllerError`, INVALID_REPLICATION_FACTOR."""
+    """Return the replicas of each new partition. Raises `ControllerError` with INVALID_REPLICATION_FACTOR."""
     brokers = list(brokers)
     unfenced = sum(not broker.fenced for broker in brokers)
     if replication_factor <= 0:
-        raise _refused(f"Invalid replication factor {replication_factor}: the replication factor must be positive.")
+        raise _invalid_replication_factor(
+            f"Invalid replication factor {replication_factor}: the replication factor must be positive."
+        )
     if not unfenced:
-        raise _refused("All brokers are currently fenced, or have all their log directories cordoned.")
+        raise _invalid_replication_factor(
+            "All brokers are currently fenced, or have all their log directories cordoned."
+        )
     if replication_factor > len(brokers):
-        raise _refused(
+        raise _invalid_replication_factor(
             f"The target replication factor of {replication_factor} cannot be reached because only {len(brokers)} "
             "broker(s) are registered or some brokers have all their log directories cordoned."
         )
-    racks = _Racks(brokers, random_below)
+    racks = _RackList(brokers, random_below)
     placed = []
     for index in range(num_partitions):
         if index and index % unfenced == 0 and unfenced > 1:
@@ -74,7 +80,7 @@ def place_replicas(
     return placed
 
 
-def _refused(message: str) -> ControllerError:
+def _invalid_replication_factor(message: str) -> ControllerError:
     return ControllerError(ErrorCode.invalid_replication_factor, message)
 
 
@@ -85,8 +91,8 @@ def _shuffle(items: list[_T], random_below: RandomBelow) -> None:
 
 
 @dataclass(slots=True)
-class _Ring:
-    """Brokers that take turns: each at most once in a round, each round beginning one further."""
+class _BrokerList:
+    """Brokers that take turns, each at most once per round; each round starts with the next broker."""
 
     brokers: list[int]
     start: int = 0
@@ -94,7 +100,7 @@ class _Ring:
     round: int = 0
 
     def take(self, this_round: int) -> int | None:
-        """The next broker; null once all had their turn in this round."""
+        """Return the next broker; null if all were taken in this round."""
         if not self.brokers:
             return None
         if self.round != this_round:
@@ -108,18 +114,18 @@ class _Ring:
 
 @dataclass(slots=True)
 class _Rack:
-    unfenced: _Ring = field(default_factory=lambda: _Ring([]))
-    fenced: _Ring = field(default_factory=lambda: _Ring([]))
+    unfenced: _BrokerList = field(default_factory=lambda: _BrokerList([]))
+    fenced: _BrokerList = field(default_factory=lambda: _BrokerList([]))
 
     def take(self, this_round: int) -> int | None:
         broker = self.unfenced.take(this_round)
         return self.fenced.take(this_round) if broker is None else broker
 
-    def rings(self) -> tuple[_Ring, _Ring]:
+    def broker_lists(self) -> tuple[_BrokerList, _BrokerList]:
         return self.unfenced, self.fenced
 
 
-class _Racks:
+class _RackList:
     def __init__(self, brokers: Iterable[UsableBroker], random_below: RandomBelow) -> None:
         by_name: dict[str | None, _Rack] = {}
         for broker in sorted(brokers, key=lambda broker: broker.node_id):
@@ -127,16 +133,16 @@ class _Racks:
             (rack.fenced if broker.fenced else rack.unfenced).brokers.append(broker.node_id)
         self._racks = [by_name[name] for name in sorted(by_name, key=lambda name: (name is not None, name or ""))]
         self._random_below = random_below
-        for ring in self._rings():
-            ring.start = random_below(len(ring.brokers)) if ring.brokers else 0
+        for broker_list in self._broker_lists():
+            broker_list.start = random_below(len(broker_list.brokers)) if broker_list.brokers else 0
         self._first = random_below(len(self._racks))
         self._round = 0
 
-    def _rings(self) -> list[_Ring]:
-        return [ring for rack in self._racks for ring in rack.rings()]
+    def _broker_lists(self) -> list[_BrokerList]:
+        return [broker_list for rack in self._racks for broker_list in rack.broker_lists()]
 
     def place(self, replication_factor: int) -> tuple[int, ...]:
-        """One round: the leader from the first rack that has an unfenced broker, then a replica of each in turn."""
+        """Return the replicas of one round: a leader on the first rack with an unfenced broker, then by turns."""
         self._round += 1
         racks = self._racks[self._first :] + self._racks[: self._first]
         self._first = (self._first + 1) % len(self._racks)
@@ -155,7 +161,7 @@ class _Racks:
         return tuple(replicas)
 
     def shuffle(self) -> None:
-        """Other orders from here on."""
+        """Shuffle the order of racks, and of the brokers within each."""
         _shuffle(self._racks, self._random_below)
-        for ring in self._rings():
-            _shuffle(ring.brokers, self._random_below)
+        for broker_list in self._broker_lists():
+            _shuffle(broker_list.brokers, self._random_below)

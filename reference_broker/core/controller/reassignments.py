@@ -1,13 +1,13 @@
-"""Moving partitions to other replicas (KIP-455), and giving that up.
+"""Partition reassignments: begin, replace, complete and cancel.
 
-While replicas are being added and removed a partition has them all: `replicas` is the target followed by what is to go.
-It is done once the target is in sync, which `partition_change` sees to: it may be so at once, where replicas only go or
-change places. Kafka's code: `ReplicationControlManager.alterPartitionReassignments`, `PartitionReassignmentReplicas`,
-`PartitionReassignmentRevert`.
+Follows: org.apache.kafka.controller.PartitionReassignmentReplicas (KIP-455, KIP-860).
 
-Another reassignment may take the place of one that is under way: what that one was adding is then to be removed.
-Giving one up takes out what it was adding. If only those were in sync, the first of the old replicas must lead without
-being in sync, which is an unclean election and has to be allowed.
+During a reassignment `replicas` is the target followed by the replicas to remove. `partition_change` completes it once
+the target is in sync, which may be at once if replicas are only removed or reordered.
+
+A new reassignment may replace an ongoing one, whose added replicas are then removed. Cancelling one removes the
+replicas that it added. If only those were in sync, the first of the old replicas has to lead without being in sync:
+that is an unclean election, and must be enabled (`ReplicationControlManager`, `PartitionReassignmentRevert`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,12 @@ from dataclasses import dataclass
 from reference_broker.core.controller.assignments import check_assignment
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.errors import ControllerError
-from reference_broker.core.controller.partition_changes import Election, Wanted, is_reassigning, partition_change
+from reference_broker.core.controller.partition_changes import (
+    Election,
+    RequestedChange,
+    is_reassigning,
+    partition_change,
+)
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionChangeRecord, PartitionRecord
@@ -24,10 +29,10 @@ from reference_broker.protocol.metadata_records import PartitionChangeRecord, Pa
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """What is asked for one partition.
+    """The requested reassignment of one partition.
 
-    :param replicas: the target; null gives up the reassignment that is under way.
-    :param keep_replication_factor: the target must have as many replicas as there are now (KIP-860).
+    :param replicas: the target; null cancels the ongoing reassignment.
+    :param keep_replication_factor: whether the target must have as many replicas as the partition has now (KIP-860).
     """
 
     topic: str
@@ -36,68 +41,74 @@ class Reassignment:
     keep_replication_factor: bool = False
 
 
-def reassign(elections: Elections, asked: Reassignment) -> PartitionChangeRecord | None:
-    """The record that begins, replaces, completes or ends it; null if there is nothing to do.
+def alter_partition_reassignment(elections: Elections, requested: Reassignment) -> PartitionChangeRecord | None:
+    """Return the record that begins, replaces, completes or cancels it; null if nothing changes.
 
     Raises `ControllerError`.
     """
     image = elections.image
-    if asked.topic not in image.topics:
-        raise _unknown(f"Unable to find a topic named {asked.topic}.")
-    partition = image.partition(asked.topic, asked.index)
+    if requested.topic not in image.topics:
+        raise _unknown(f"Unable to find a topic named {requested.topic}.")
+    partition = image.partition(requested.topic, requested.index)
     if partition is None:
-        raise _unknown(f"Unable to find partition {asked.topic}:{asked.index}.")
-    if asked.replicas is None:
-        wanted = _reverted(partition, asked, may_be_unclean=elections.may_be_unclean(asked.topic))
+        raise _unknown(f"Unable to find partition {requested.topic}:{requested.index}.")
+    if requested.replicas is None:
+        change = _cancel_partition_reassignment(
+            partition,
+            requested,
+            is_unclean_allowed=elections.unclean_leader_election_enabled_for_topic(requested.topic),
+        )
     else:
-        check_assignment(image, asked.replicas)
-        if asked.keep_replication_factor:
-            _check_replication_factor(partition, len(asked.replicas))
-        wanted = _begun(partition, asked.replicas)
-    return partition_change(partition, wanted, elections.candidates(partition))
+        check_assignment(image, requested.replicas)
+        if requested.keep_replication_factor:
+            _check_replication_factor(partition, len(requested.replicas))
+        change = _change_partition_reassignment(partition, requested.replicas)
+    return partition_change(partition, change, elections.candidates(partition))
 
 
-def reassigning(
-    image: MetadataImage, asked: Sequence[tuple[str, Sequence[int]]] | None
+def list_partition_reassignments(
+    image: MetadataImage, requested: Sequence[tuple[str, Sequence[int]]] | None
 ) -> Iterator[tuple[str, list[PartitionRecord]]]:
-    """The partitions under way: all, or those that were asked for, by topic. What does not exist is passed over."""
-    if asked is None:
-        asked = [(topic.name, list(topic.partitions)) for topic in image.topics.values()]
-    for name, indexes in asked:
-        there = [partition for index in indexes if (partition := image.partition(name, index)) is not None]
-        under_way = [partition for partition in there if is_reassigning(partition)]
-        if under_way:
-            yield name, under_way
+    """Yield the partitions in reassignment by topic, all or the requested ones. Unknown partitions are ignored."""
+    if requested is None:
+        requested = [(topic.name, list(topic.partitions)) for topic in image.topics.values()]
+    for name, indexes in requested:
+        partitions = [partition for index in indexes if (partition := image.partition(name, index)) is not None]
+        ongoing = [partition for partition in partitions if is_reassigning(partition)]
+        if ongoing:
+            yield name, ongoing
 
 
-def _begun(partition: PartitionRecord, target: Sequence[int]) -> Wanted:
+def _change_partition_reassignment(partition: PartitionRecord, target: Sequence[int]) -> RequestedChange:
     removing = tuple(sorted(set(partition.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(partition.replicas)))
-    return Wanted(replicas=(*target, *removing), removing=removing or None, adding=adding or None)
+    return RequestedChange(replicas=(*target, *removing), removing=removing or None, adding=adding or None)
 
 
-def _reverted(partition: PartitionRecord, asked: Reassignment, *, may_be_unclean: bool) -> Wanted:
+def _cancel_partition_reassignment(
+    partition: PartitionRecord, requested: Reassignment, *, is_unclean_allowed: bool
+) -> RequestedChange:
     if not is_reassigning(partition):
         raise ControllerError(ErrorCode.no_reassignment_in_progress)
     replicas = tuple(replica for replica in partition.replicas if replica not in partition.adding_replicas)
     isr = tuple(replica for replica in partition.isr if replica not in partition.adding_replicas)
     if not isr:
-        if not may_be_unclean:
+        if not is_unclean_allowed:
             message = (
-                f"Unable to revert partition assignment for {asked.topic}:{asked.index} because it would require an "
-                "unclean leader election."
+                f"Unable to revert partition assignment for {requested.topic}:{requested.index} because it would "
+                "require an unclean leader election."
             )
             raise ControllerError(ErrorCode.invalid_replica_assignment, message)
         isr = replicas[:1]
-    election = Election.UNCLEAN if may_be_unclean else Election.ONLINE
-    return Wanted(isr=isr, replicas=replicas, removing=(), adding=(), election=election)
+    election = Election.UNCLEAN if is_unclean_allowed else Election.ONLINE
+    return RequestedChange(isr=isr, replicas=replicas, removing=(), adding=(), election=election)
 
 
-def _check_replication_factor(partition: PartitionRecord, asked: int) -> None:
-    """Against what there will be once the reassignment under way is done."""
-    there = len(partition.replicas) - len(partition.removing_replicas)
-    if asked != there:
-        message = f"The replication factor is changed from {there} to {asked}"
+def _check_replication_factor(partition: PartitionRecord, target: int) -> None:
+    """Compare with the replication factor after the ongoing reassignment."""
+    current = len(partition.replicas) - len(partition.removing_replicas)
+    if target != current:
+        message = f"The replication factor is changed from {current} to {target}"
         raise ControllerError(ErrorCode.invalid_replication_factor, message)
 
 

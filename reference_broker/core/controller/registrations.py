@@ -1,18 +1,20 @@
-"""Whether a broker may join, and as what (KIP-631; KIP-584 for features, KIP-858 for directories).
+"""Registration of brokers and controllers.
 
-Checks, in Kafka's order (`ClusterControlManager.registerBroker`):
+Follows: org.apache.kafka.controller.ClusterControlManager (KIP-631, KIP-584, KIP-858, KIP-919).
 
-| what is wrong                                                              | error                                |
+Checks of `registerBroker`, in Kafka's order:
+
+| problem                                                                    | error                                |
 |----------------------------------------------------------------------------|--------------------------------------|
-| another cluster's id                                                       | INCONSISTENT_CLUSTER_ID(104)         |
-| the id is another incarnation's whose session lasts                        | DUPLICATE_BROKER_REGISTRATION(101)   |
-| a broker that still uses ZooKeeper                                         | BROKER_ID_NOT_REGISTERED(102)        |
-| no directory, a reserved or repeated id of one, or one of another broker   | INVALID_REGISTRATION(119)            |
-| a feature's level in force is not in its range                             | UNSUPPORTED_VERSION(35)              |
-| no range for `metadata.version`                                            | INVALID_REGISTRATION(119)            |
+| the cluster id is wrong                                                    | INCONSISTENT_CLUSTER_ID(104)         |
+| another incarnation with this id has a valid session                       | DUPLICATE_BROKER_REGISTRATION(101)   |
+| the broker still uses ZooKeeper                                            | BROKER_ID_NOT_REGISTERED(102)        |
+| directory ids are missing, reserved, repeated or used by another broker    | INVALID_REGISTRATION(119)            |
+| a finalized feature level is outside of the supported range                | UNSUPPORTED_VERSION(35)              |
+| `metadata.version` has no range                                            | INVALID_REGISTRATION(119)            |
 
-A new incarnation starts fenced, with the offset of its registration as its epoch; it may have lost what it had, so the
-one before leaves every ISR. The same incarnation again changes its registration, and keeps epoch and state.
+A new incarnation starts fenced, and the offset of its registration is its epoch. It may have lost data, so the
+previous incarnation is removed from every ISR. If the same incarnation registers again, epoch and state are kept.
 """
 
 from typing import Any
@@ -32,49 +34,49 @@ from reference_broker.protocol.metadata_records import (
 )
 
 _RESERVED_DIRECTORIES = 100
-"""Directory ids below this are no random ones, and some have a meaning of their own."""
+"""Number of lowest directory ids that are reserved; some have a special meaning."""
 
 
-def broker_registration(
-    asked: Any, elections: Elections, *, cluster_id: str, has_session: bool, next_offset: int
+def register_broker(
+    registration: Any, elections: Elections, *, cluster_id: str, has_session: bool, next_offset: int
 ) -> tuple[list[MetadataRecord], RegisterBrokerRecord]:
-    """The records by which a broker joins; its registration is the last of them. Raises `ControllerError`.
+    """Return the records that register a broker, and the last of them, its registration. Raises `ControllerError`.
 
-    :param asked: kio's BrokerRegistrationRequest.
-    :param has_session: whether the broker with this id is alive.
-    :param next_offset: of the first of the records.
+    :param registration: kio's BrokerRegistrationRequest.
+    :param has_session: whether the broker with this id has a valid session.
+    :param next_offset: offset of the first record.
     """
-    existing = elections.image.brokers.get(asked.broker_id)
-    is_same = existing is not None and existing.incarnation_id == asked.incarnation_id
-    if asked.cluster_id != cluster_id:
-        message = f"Expected cluster ID {cluster_id}, but got cluster ID {asked.cluster_id}"
+    existing = elections.image.brokers.get(registration.broker_id)
+    is_same = existing is not None and existing.incarnation_id == registration.incarnation_id
+    if registration.cluster_id != cluster_id:
+        message = f"Expected cluster ID {cluster_id}, but got cluster ID {registration.cluster_id}"
         raise ControllerError(ErrorCode.inconsistent_cluster_id, message)
     if has_session and not is_same:
         message = "Another broker is registered with that broker id."
         raise ControllerError(ErrorCode.duplicate_broker_registration, message)
-    if getattr(asked, "is_migrating_zk_broker", False):
+    if getattr(registration, "is_migrating_zk_broker", False):
         message = "Controller does not support registering ZK brokers."
         raise ControllerError(ErrorCode.broker_id_not_registered, message)
-    log_dirs = getattr(asked, "log_dirs", ())
-    _check_directories(asked.broker_id, log_dirs, elections.image)
-    _check_features(asked.features, elections.image)
+    log_dirs = getattr(registration, "log_dirs", ())
+    _check_directories(registration.broker_id, log_dirs, elections.image)
+    _check_features(registration.features, elections.image)
     record = RegisterBrokerRecord(
-        broker_id=asked.broker_id,
-        incarnation_id=asked.incarnation_id,
+        broker_id=registration.broker_id,
+        incarnation_id=registration.incarnation_id,
         broker_epoch=existing.broker_epoch if existing and is_same else next_offset,
-        end_points=_endpoints(asked.listeners),
-        features=_features(asked.features),
-        rack=asked.rack,
+        end_points=_endpoints(registration.listeners),
+        features=_features(registration.features),
+        rack=registration.rack,
         fenced=existing.fenced if existing and is_same else True,
         in_controlled_shutdown=existing.in_controlled_shutdown if existing and is_same else False,
         log_dirs=tuple(log_dirs),
     )
-    departures = [] if is_same else elections.without(asked.broker_id)
-    return [*departures, record], record
+    removals = [] if is_same else elections.remove_from_isrs(registration.broker_id)
+    return [*removals, record], record
 
 
 def check_broker_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> None:
-    """Refuse a broker that is not, or not any more, registered so. Raises `ControllerError`, STALE_BROKER_EPOCH."""
+    """Raise `ControllerError` with STALE_BROKER_EPOCH unless the broker is registered with this epoch."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         message = f"No broker registration found for broker id {broker_id}"
@@ -84,13 +86,16 @@ def check_broker_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) 
         raise ControllerError(ErrorCode.stale_broker_epoch, message)
 
 
-def controller_registration(asked: Any) -> RegisterControllerRecord:
-    """The record by which a controller tells of itself (KIP-919)."""
+def register_controller(registration: Any) -> RegisterControllerRecord:
+    """Return the record that registers a controller (KIP-919).
+
+    :param registration: kio's ControllerRegistrationRequest.
+    """
     return RegisterControllerRecord(
-        controller_id=asked.controller_id,
-        incarnation_id=asked.incarnation_id,
-        end_points=_endpoints(asked.listeners),
-        features=_features(asked.features),
+        controller_id=registration.controller_id,
+        incarnation_id=registration.incarnation_id,
+        end_points=_endpoints(registration.listeners),
+        features=_features(registration.features),
     )
 
 
@@ -107,8 +112,8 @@ def _check_directories(broker_id: int, log_dirs: tuple[UUID | None, ...], image:
                 raise _invalid(f"Broker {other.broker_id} is already registered with directory {directory}")
 
 
-def _check_features(asked: Any, image: MetadataImage) -> None:
-    ranges = {feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in asked}
+def _check_features(features: Any, image: MetadataImage) -> None:
+    ranges = {feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in features}
     for name, (lowest, highest) in ranges.items():
         _check_level(name, image.features.get(name, 0), lowest, highest)
     if METADATA_VERSION not in ranges:

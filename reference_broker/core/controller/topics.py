@@ -1,7 +1,9 @@
-"""New topics: `ReplicationControlManager.createTopics`.
+"""New topics: `createTopics`.
 
-Topics of one request are judged by the image as it was before the request: two new names that collide with each other
-only are both created, as in Kafka.
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-464).
+
+All topics of a request are validated against the image before the request: if two new names collide only with each
+other, both topics are created, as in Kafka.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +24,12 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRecord, TopicRecord
 
 USE_DEFAULT = -1
-"""A number of partitions or a replication factor that is left to the broker (KIP-464)."""
+"""Number of partitions or replication factor for which the broker's default is used (KIP-464)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic that is asked for. `assignments` are replicas by partition index, where the client places them itself."""
+    """A requested topic. `assignments` are replicas by partition index if the client places them."""
 
     name: str
     num_partitions: int = USE_DEFAULT
@@ -38,7 +40,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTopic:
-    """A topic that can be created: the records that do it, and what its creator is told."""
+    """A valid new topic: the records that create it, and the values of the response."""
 
     topic_id: UUID
     num_partitions: int
@@ -48,11 +50,11 @@ class PlannedTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What new topics depend on beyond the image.
+class CreationContext:
+    """Inputs of topic creation other than the image.
 
-    :param configuration: of the controller's node: defaults of topics.
-    :param new_uuid: makes topic ids.
+    :param configuration: configuration of the controller's node, for defaults.
+    :param new_uuid: generator of topic ids.
     """
 
     configuration: BrokerConfiguration
@@ -60,15 +62,15 @@ class Surroundings:
     random_below: RandomBelow
 
 
-def plan_topic(image: MetadataImage, topic: NewTopic, around: Surroundings) -> PlannedTopic:
-    """The records that create a topic. Raises `ControllerError`."""
+def create_topic(image: MetadataImage, topic: NewTopic, context: CreationContext) -> PlannedTopic:
+    """Validate a requested topic and place its replicas. Raises `ControllerError`."""
     _check_name(image, topic.name)
     try:
-        overrides = validate_topic_overrides(topic.overrides, around.configuration)
+        overrides = validate_topic_overrides(topic.overrides, context.configuration)
     except InvalidConfigError as error:
         raise ControllerError(ErrorCode.invalid_config, str(error)) from error
-    replicas = _manual_replicas(image, topic) if topic.assignments else _placed_replicas(image, topic, around)
-    topic_id = around.new_uuid()
+    replicas = _manual_replicas(image, topic) if topic.assignments else _placed_replicas(image, topic, context)
+    topic_id = context.new_uuid()
     return PlannedTopic(
         topic_id=topic_id,
         num_partitions=len(replicas),
@@ -119,19 +121,19 @@ def _manual_replicas(image: MetadataImage, topic: NewTopic) -> list[tuple[int, .
     return [by_index[index] for index in range(len(by_index))]
 
 
-def _placed_replicas(image: MetadataImage, topic: NewTopic, around: Surroundings) -> list[tuple[int, ...]]:
+def _placed_replicas(image: MetadataImage, topic: NewTopic, context: CreationContext) -> list[tuple[int, ...]]:
     if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
         raise ControllerError(ErrorCode.invalid_replication_factor, message)
     if topic.num_partitions < USE_DEFAULT or topic.num_partitions == 0:
         message = "Number of partitions was set to an invalid non-positive value."
         raise ControllerError(ErrorCode.invalid_partitions, message)
-    default = around.configuration.integer
-    given, factor = topic.num_partitions, topic.replication_factor
-    num_partitions = default("num.partitions") if given == USE_DEFAULT else given
+    default = context.configuration.integer
+    count, factor = topic.num_partitions, topic.replication_factor
+    num_partitions = default("num.partitions") if count == USE_DEFAULT else count
     replication_factor = default("default.replication.factor") if factor == USE_DEFAULT else factor
     try:
-        return place_replicas(usable_brokers(image), num_partitions, replication_factor, around.random_below)
+        return place_replicas(usable_brokers(image), num_partitions, replication_factor, context.random_below)
     except ControllerError as error:
         message = f"Unable to replicate the partition {replication_factor} time(s): {error.message}"
         raise ControllerError(error.code, message) from error

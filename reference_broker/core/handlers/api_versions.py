@@ -1,12 +1,14 @@
-"""ApiVersions (18), versions 0-4: what this listener speaks.
+"""ApiVersions (18), versions 0-4: APIs and versions of this listener.
+
+Follows: org.apache.kafka.server.DefaultApiVersionManager (KIP-35, KIP-511, KIP-584).
 
 - Every API with its lowest and highest version (KIP-35).
-- From version 3 a client names its software; a name or version that could not stand in a metric is INVALID_REQUEST(42)
-  with an empty list (KIP-511).
-- A version above the highest: a version 0 answer with UNSUPPORTED_VERSION(35) that lists ApiVersions alone (KIP-511).
-- Features (KIP-584): `metadata.version` is the one there is.
+- From version 3 a client sends the name and version of its software; if one of them is not valid in a metric name, the
+  response is INVALID_REQUEST(42) with an empty list (KIP-511).
+- Unsupported version: a version 0 response with UNSUPPORTED_VERSION(35) that lists only ApiVersions (KIP-511).
+- Features (KIP-584): only `metadata.version`.
 
-Gaps: no other feature is supported, so `transaction.version`, `group.version` and the like are not told.
+Gaps: no other feature is supported, so `transaction.version`, `group.version` and others are not returned.
 """
 
 import re
@@ -25,7 +27,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handler(ranges: Mapping[int, tuple[int, int]]) -> Handler:
-    """The handler that tells these versions by API key."""
+    """Return a handler that responds with these version ranges by API key."""
 
     def handle(node: ServingNode, request: Request, now: Now) -> Any:
         new = request.replies
@@ -52,7 +54,7 @@ def handler(ranges: Mapping[int, tuple[int, int]]) -> Handler:
 
 
 def unsupported_version(new: Replies, own_range: tuple[int, int]) -> Any:
-    """The version 0 answer to a version that is not served."""
+    """Return the version 0 response to an unsupported version."""
     return new.ApiVersionsResponse(
         error_code=ErrorCode.unsupported_version, api_keys=_api_keys(new, {API_VERSIONS: own_range})
     )

@@ -1,7 +1,9 @@
-"""The cluster as a client of one listener may see it: brokers by their addresses there, and the state of partitions.
+"""The cluster as clients of one listener see it: broker endpoints and partition states.
 
-A broker is listed while it is not fenced and has that listener. A leader may be fenced: the record that elects another
-one is on its way. Source: Kafka's `KRaftMetadataCache`.
+Follows: org.apache.kafka.metadata.KRaftMetadataCache (KIP-430, KIP-590).
+
+A broker is listed if it is not fenced and has that listener. A leader may be fenced until the record that elects
+another one is applied.
 """
 
 from dataclasses import dataclass
@@ -23,12 +25,12 @@ TOPIC_OPERATIONS = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DE
 CLUSTER_OPERATIONS = _bits(
     _CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE
 )
-"""All operations on a cluster."""
+"""All operations on the cluster, in the same form."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
-    """A broker, at the address for the client's listener."""
+    """A broker with its endpoint on the client's listener."""
 
     node_id: int
     host: str
@@ -39,10 +41,10 @@ class BrokerView:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """A partition; `leader` is -1 where there is none, or none that the client can reach.
+    """A partition; `leader` is -1 if it has none, or if the leader lacks the client's listener.
 
-    :param leader_registered: its leader, reachable or not, is a registered broker.
-    :param offline: replicas on brokers that are fenced, gone, or without the listener.
+    :param leader_registered: whether the leader is a registered broker, with or without the listener.
+    :param offline: replicas on brokers that are fenced, unregistered, or without the listener.
     """
 
     record: PartitionRecord
@@ -52,7 +54,7 @@ class PartitionView:
 
 
 class ClusterView:
-    """What the clients of a listener see."""
+    """The cluster as seen by clients of a listener."""
 
     def __init__(self, image: MetadataImage, listener: str) -> None:
         self.image = image
@@ -61,15 +63,15 @@ class ClusterView:
         self._alive = frozenset(view.node_id for view in self._brokers.values() if not view.fenced)
 
     def brokers(self, *, with_fenced: bool = False) -> list[BrokerView]:
-        """Every broker that has the listener, by id."""
+        """Return every broker that has the listener, in order of ids."""
         return [view for view in self._brokers.values() if with_fenced or not view.fenced]
 
     def controller(self, own_id: int) -> int:
-        """Who takes requests for the controller: any broker that is listed, best the one that is asked (KIP-590)."""
+        """Return a broker that forwards to the controller: this one if it is listed, otherwise any (KIP-590)."""
         return own_id if own_id in self._alive else min(self._alive, default=-1)
 
     def partition(self, record: PartitionRecord) -> PartitionView:
-        """One partition."""
+        """Return the client's view of a partition."""
         return PartitionView(
             record=record,
             leader=record.leader if record.leader in self._brokers else NO_LEADER,

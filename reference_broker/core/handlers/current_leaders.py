@@ -1,4 +1,7 @@
-"""Where a client is sent that asked the wrong broker, in the same answer (KIP-951)."""
+"""Current leaders in responses to requests that reached another broker.
+
+Follows: kafka.server.KafkaApis (KIP-951).
+"""
 
 from typing import Any
 
@@ -8,26 +11,26 @@ from reference_broker.core.request import Request
 
 
 class CurrentLeaders:
-    """The leaders that one response names, and at its end their addresses on the listener that the client came by."""
+    """The leaders that one response mentions, and their endpoints on the client's listener."""
 
     def __init__(self, broker: Broker, request: Request) -> None:
         self._broker = broker
         self._request = request
-        self._named: set[int] = set()
+        self._mentioned: set[int] = set()
 
-    def of(self, topic: str, index: int) -> Any:
-        """Leader and epoch of a partition, as the replica here knows them, else as the metadata says."""
+    def current_leader(self, topic: str, index: int) -> Any:
+        """Return leader and epoch of a partition, from the local replica or else from the metadata."""
         partition = self._broker.replicas.get(topic, index) or self._broker.image.partition(topic, index)
         leader = NO_LEADER if partition is None else partition.leader
-        self._named.add(leader)
+        self._mentioned.add(leader)
         return self._request.replies.LeaderIdAndEpoch(
             leader_id=leader, leader_epoch=NO_EPOCH if partition is None else partition.leader_epoch
         )
 
     def endpoints(self) -> tuple[Any, ...]:
-        """The addresses of those that were named and are alive."""
+        """Return the endpoints of the mentioned leaders that are not fenced."""
         new, listener = self._request.replies, self._request.connection.listener
-        live = (self._broker.image.brokers.get(node_id) for node_id in sorted(self._named))
+        live = (self._broker.image.brokers.get(node_id) for node_id in sorted(self._mentioned))
         return tuple(
             new.NodeEndpoint(node_id=node.broker_id, host=end.host, port=end.port, rack=node.rack)
             for node in live

@@ -1,9 +1,11 @@
-"""DeleteRecords (21), versions 0-2: the log start moves up (KIP-107), and is told when all live replicas have moved it.
+"""DeleteRecords (21), versions 0-2: advance the log start offset on all live replicas.
 
-- Offset -1 is the high watermark. Above that, or another negative number: OFFSET_OUT_OF_RANGE(1). Below the log start:
-  nothing happens. The answer is the low watermark, the least log start of all live replicas.
-- Followers learn of it by fetching. If they have not within the request's timeout: REQUEST_TIMED_OUT(7); if leadership
-  is lost meanwhile: NOT_LEADER_OR_FOLLOWER(6).
+Follows: org.apache.kafka.server.purgatory.DelayedDeleteRecords (KIP-107).
+
+- Offset -1 stands for the high watermark. A larger offset or another negative one: OFFSET_OUT_OF_RANGE(1). An offset
+  below the log start changes nothing. The response has the low watermark, the lowest log start of all live replicas.
+- Followers learn the new log start by fetching. If they do not within the timeout of the request:
+  REQUEST_TIMED_OUT(7). If the leadership is lost meanwhile: NOT_LEADER_OR_FOLLOWER(6).
 - A topic without `delete` in its cleanup policy: POLICY_VIOLATION(44). An internal topic: INVALID_TOPIC_EXCEPTION(17).
 """
 
@@ -27,43 +29,45 @@ _UNKNOWN_OFFSET = -1
 
 @dataclass(slots=True)
 class _Result:
-    """One partition. `waits_for` is null once it is settled."""
+    """Result of one partition. `required_offset` is null once the result is final."""
 
     topic: Any
     index: int
     key: tuple[str, int] | None = None
     error: ErrorCode = ErrorCode.none
     low_watermark: int = _UNKNOWN_OFFSET
-    waits_for: int | None = None
+    required_offset: int | None = None
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """The low watermark of each partition, afterwards."""
-    results = [_delete(broker, topic, asked, now) for topic in request.body.topics for asked in topic.partitions]
-    waiting = _DelayedDeletion(broker, request, results)
+    """Delete records, and respond when all live replicas have done so."""
+    results = [
+        _delete(broker, topic, requested, now) for topic in request.body.topics for requested in topic.partitions
+    ]
+    waiting = _DelayedDeleteRecords(broker, request, results)
     if waiting.is_settled():
         return waiting.response()
-    keys = [result.key for result in results if result.waits_for is not None]
+    keys = [result.key for result in results if result.required_offset is not None]
     timeout_ms = milliseconds(request.body.timeout)
     broker.runtime.purgatory.wait(waiting, keys, now.monotonic_ms + timeout_ms)
     return Outcome.DEFERRED
 
 
-def _delete(broker: Broker, topic: Any, asked: Any, now: Now) -> _Result:
-    result = _Result(topic, asked.partition_index)
-    partition = find_partition(broker, find_topic(broker, topic), asked.partition_index)
+def _delete(broker: Broker, topic: Any, requested: Any, now: Now) -> _Result:
+    result = _Result(topic, requested.partition_index)
+    partition = find_partition(broker, find_topic(broker, topic), requested.partition_index)
     if isinstance(partition, ErrorCode):
         result.error = partition
         return result
-    before_offset = partition.high_watermark if asked.offset == _HIGH_WATERMARK else asked.offset
-    result.key, result.error = partition.key, _refuse(partition, before_offset)
+    before_offset = partition.high_watermark if requested.offset == _HIGH_WATERMARK else requested.offset
+    result.key, result.error = partition.key, _validate(partition, before_offset)
     if result.error is ErrorCode.none:
         partition.delete_records_before(before_offset, now)
-        result.waits_for = before_offset
+        result.required_offset = before_offset
     return result
 
 
-def _refuse(partition: Partition, before_offset: int) -> ErrorCode:
+def _validate(partition: Partition, before_offset: int) -> ErrorCode:
     if partition.topic in INTERNAL_TOPICS:
         return ErrorCode.invalid_topic_exception
     if not partition.is_leader:
@@ -76,8 +80,8 @@ def _refuse(partition: Partition, before_offset: int) -> ErrorCode:
 
 
 @dataclass(slots=True)
-class _DelayedDeletion:
-    """A deletion that waits for followers."""
+class _DelayedDeleteRecords:
+    """A request that waits for followers."""
 
     broker: Broker
     request: Request
@@ -88,33 +92,33 @@ class _DelayedDeletion:
         return self.request.connection
 
     def is_settled(self) -> bool:
-        """Look at those that wait. True if none is left."""
+        """Update the partitions that wait. Return whether none is left."""
         for result in self.results:
-            if result.waits_for is not None and result.key is not None:
-                self._look_at(result, self.broker.replicas.find(result.key), result.waits_for)
-        return all(result.waits_for is None for result in self.results)
+            if result.required_offset is not None and result.key is not None:
+                self._update(result, self.broker.replicas.find(result.key), result.required_offset)
+        return all(result.required_offset is None for result in self.results)
 
     @staticmethod
-    def _look_at(result: _Result, partition: Partition | ErrorCode, waits_for: int) -> None:
+    def _update(result: _Result, partition: Partition | ErrorCode, required_offset: int) -> None:
         if isinstance(partition, ErrorCode):
-            result.error, result.waits_for = ErrorCode.unknown_topic_or_partition, None
+            result.error, result.required_offset = ErrorCode.unknown_topic_or_partition, None
         elif not partition.is_leader:
-            result.error, result.waits_for = ErrorCode.not_leader_or_follower, None
-        elif partition.low_watermark >= waits_for:
-            result.low_watermark, result.waits_for = partition.low_watermark, None
+            result.error, result.required_offset = ErrorCode.not_leader_or_follower, None
+        elif partition.low_watermark >= required_offset:
+            result.low_watermark, result.required_offset = partition.low_watermark, None
 
     def answer(self, now: Now, happened: Hashable | None) -> bool:
-        """The purgatory asks."""
+        """Complete the request if all partitions are final or the time is over."""
         if not self.is_settled() and happened is not None:
             return False
         for result in self.results:
-            if result.waits_for is not None:
+            if result.required_offset is not None:
                 result.error = ErrorCode.request_timed_out
         self.broker.runtime.respond(self.request, self.response())
         return True
 
     def response(self) -> Any:
-        """What became of each partition."""
+        """Return low watermark or error of each partition."""
         new = self.request.replies
         by_topic: dict[int, list[Any]] = {id(topic): [] for topic in self.request.body.topics}
         for result in self.results:

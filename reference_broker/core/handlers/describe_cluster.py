@@ -1,10 +1,11 @@
-"""DescribeCluster (60), versions 0-2: the cluster's id, controller and brokers (KIP-700).
+"""DescribeCluster (60), versions 0-2: the cluster's id, controller and brokers.
 
-- Brokers at the addresses of the listener by which the client came. The controller that is named is a broker that
-  forwards to it.
-- From version 1 a client says which kind of endpoint it wants; this listener is a broker's, so controllers (2) are
+Follows: kafka.server.KafkaApis (KIP-700, KIP-919, KIP-1073).
+
+- Brokers have their endpoints on the client's listener. The controller id is that of a broker that forwards to it.
+- From version 1 a request has an endpoint type; this listener is a broker's, so controllers (2) are
   MISMATCHED_ENDPOINT_TYPE(114) and any other number UNSUPPORTED_ENDPOINT_TYPE(115) (KIP-919).
-- Version 2 may ask for fenced brokers too (KIP-1073).
+- Version 2 can include fenced brokers (KIP-1073).
 """
 
 from enum import IntEnum
@@ -18,14 +19,14 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 class EndpointType(IntEnum):
-    """Kafka's numbers."""
+    """Type of an endpoint, with the numbers of `org.apache.kafka.clients.admin.EndpointType`."""
 
     BROKER = 1
     CONTROLLER = 2
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """The cluster."""
+    """Describe the cluster."""
     new = request.replies
     if getattr(request.body, "endpoint_type", EndpointType.BROKER) != EndpointType.BROKER:
         return wrong_endpoint(request, EndpointType.BROKER)

@@ -1,13 +1,15 @@
-"""DescribeConfigs (32), versions 1-4: the properties in force, and where they come from (KIP-133, KIP-226).
+"""DescribeConfigs (32), versions 1-4: effective configuration values and their sources.
 
-- A topic: all of Kafka's properties, its own (source 1), the broker's (2-4) or the default (5). Illegal name
-  INVALID_TOPIC_EXCEPTION(17), unknown topic UNKNOWN_TOPIC_OR_PARTITION(3).
-- This broker, by its id: those that it heeds, and all that are set while it runs. Another broker's id
-  INVALID_REQUEST(42). The empty id asks for what is set for all brokers while they run.
-- A property that this broker does not know may be a secret: its value is not told.
-- Synonyms on demand: every source that has a value, the one in force first. Version 3 adds types (KIP-569).
+Follows: kafka.server.ConfigHelper (KIP-133, KIP-226, KIP-569).
+
+- A topic has all of Kafka's properties: its own (source 1), the broker's (2-4) or the default (5). Invalid name:
+  INVALID_TOPIC_EXCEPTION(17). Unknown topic: UNKNOWN_TOPIC_OR_PARTITION(3).
+- This broker, by its id, has the properties that it uses, and all that were set dynamically. Another broker's id:
+  INVALID_REQUEST(42). The empty id selects the dynamic properties of all brokers.
+- The value of a property that this broker does not know is omitted, since it may be a secret.
+- Synonyms on request: every source that has a value, the effective one first. Version 3 adds types (KIP-569).
 - A resource that has occurred before in the request: INVALID_REQUEST(42). Kafka describes it again.
-- A resource of a type that does not exist makes the whole request INVALID_REQUEST(42).
+- An unknown resource type: INVALID_REQUEST(42) for the whole request.
 
 Gaps: no documentation texts; groups, client metrics and loggers have no properties.
 """
@@ -37,11 +39,11 @@ _REPEATED = "Each resource must appear at most once."
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """The properties of each resource."""
+    """Describe the properties of each resource."""
     resources = request.body.resources
     if any(resource.resource_type not in {*ResourceType, *_WITHOUT_PROPERTIES} for resource in resources):
-        refused = ControllerError(ErrorCode.invalid_request, _MALFORMED)
-        results = tuple(_refused(request, resource, refused) for resource in resources)
+        error = ControllerError(ErrorCode.invalid_request, _MALFORMED)
+        results = tuple(_error_result(request, resource, error) for resource in resources)
     else:
         results = tuple(_describe_once(broker, request, resources))
     return request.replies.DescribeConfigsResponse(results=results)
@@ -53,7 +55,7 @@ def _describe_once(broker: Broker, request: Request, resources: Iterable[Any]) -
     for resource in resources:
         key = resource.resource_type, resource.resource_name
         if key in described:
-            yield _refused(request, resource, ControllerError(ErrorCode.invalid_request, _REPEATED))
+            yield _error_result(request, resource, ControllerError(ErrorCode.invalid_request, _REPEATED))
         else:
             described.add(key)
             yield _describe(broker, request, resource)
@@ -63,7 +65,7 @@ def _describe(broker: Broker, request: Request, resource: Any) -> Any:
     try:
         configs = tuple(_properties(broker, request, resource))
     except ControllerError as error:
-        return _refused(request, resource, error)
+        return _error_result(request, resource, error)
     return request.replies.DescribeConfigsResult(
         error_code=ErrorCode.none,
         error_message="",
@@ -73,7 +75,7 @@ def _describe(broker: Broker, request: Request, resource: Any) -> Any:
     )
 
 
-def _refused(request: Request, resource: Any, error: ControllerError) -> Any:
+def _error_result(request: Request, resource: Any, error: ControllerError) -> Any:
     return request.replies.DescribeConfigsResult(
         error_code=error.code,
         error_message=error.message,
@@ -102,7 +104,7 @@ def _topic(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
     if name not in broker.image.topics:
         raise ControllerError(ErrorCode.unknown_topic_or_partition, "")
     configuration = broker.replicas.configuration(name)
-    for key in _asked(resource, TOPIC_CONFIG_KEYS):
+    for key in _requested_names(resource, TOPIC_CONFIG_KEYS):
         synonyms = configuration.synonyms(key)
         yield _entry(request, configuration.entry(key), synonyms, TOPIC_CONFIG_KEYS[key].type, read_only=False)
 
@@ -119,22 +121,22 @@ def _broker(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
     configuration = broker.configuration
     dynamic = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
     names = {**BROKER_CONFIG_KEYS, **{name: None for source in dynamic for name in configuration.given(source)}}
-    for name in _asked(resource, names):
+    for name in _requested_names(resource, names):
         yield _broker_entry(request, configuration.entry(name), configuration.synonyms(name))
 
 
 def _cluster_wide(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER
     given = broker.configuration.given(source)
-    for name in _asked(resource, given):
+    for name in _requested_names(resource, given):
         entry = ConfigEntry(name, given[name], source)
         yield _broker_entry(request, entry, [entry])
 
 
-def _asked(resource: Any, names: Iterable[str]) -> Iterable[str]:
-    """Those named, or all; names that do not exist are passed over."""
-    asked = set(resource.configuration_keys or ())
-    return [name for name in names if not asked or name in asked]
+def _requested_names(resource: Any, names: Iterable[str]) -> Iterable[str]:
+    """Return the requested ones of these names, all if none is requested. Unknown names are ignored."""
+    requested = set(resource.configuration_keys or ())
+    return [name for name in names if not requested or name in requested]
 
 
 def _broker_entry(request: Request, entry: ConfigEntry, synonyms: list[ConfigEntry]) -> Any:

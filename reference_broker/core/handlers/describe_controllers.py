@@ -1,7 +1,9 @@
-"""DescribeCluster (60), versions 1-2, on a controller's listener: where the controllers are (KIP-919).
+"""DescribeCluster (60), versions 1-2, on a controller's listener: the endpoints of the controllers.
+
+Follows: kafka.server.ControllerApis (KIP-919).
 
 - Endpoints of brokers (1) are MISMATCHED_ENDPOINT_TYPE(114) here, any other number UNSUPPORTED_ENDPOINT_TYPE(115).
-- The active controller is named as this node knows it, -1 for nobody.
+- The controller id is that of the active controller as far as this node knows, or -1.
 """
 
 from typing import Any
@@ -15,7 +17,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 def handle(node: ServingNode, request: Request, now: Now) -> Any:
-    """The voters of the quorum."""
+    """Describe the voters of the quorum."""
     new, body, voters = request.replies, request.body, node.quorum.voters
     if body.endpoint_type != EndpointType.CONTROLLER:
         return wrong_endpoint(request, EndpointType.CONTROLLER)

@@ -1,10 +1,12 @@
-"""DescribeLogDirs (35), versions 1-5: what lies in a broker's log directories (KIP-113).
+"""DescribeLogDirs (35), versions 1-5: the replicas in a broker's log directories.
 
-- All replicas of this broker, or those that are named; each with its size, and how far its end is behind its high
-  watermark. None is a future replica: there is one directory.
+Follows: kafka.server.ReplicaManager (KIP-113, KIP-827).
 
-Gaps: the size of the volume and what is free on it (version 4, KIP-827) are not known to the core: -1. A directory that
-has failed takes its broker down, so none is ever offline.
+- All replicas of this broker, or the requested ones, each with its size and the lag of its log end behind its high
+  watermark. There are no future replicas, since there is one directory.
+
+Gaps: total and usable bytes of the volume (version 4, KIP-827) are -1, since the core does not know them. A broker
+stops when its directory fails, so no directory is ever offline.
 """
 
 from collections import defaultdict
@@ -18,14 +20,14 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """The one directory."""
+    """Describe the log directory."""
     new = request.replies
-    asked = None
+    requested = None
     if request.body.topics is not None:
-        asked = {(topic.topic, index) for topic in request.body.topics for index in topic.partitions}
+        requested = {(topic.topic, index) for topic in request.body.topics for index in topic.partitions}
     by_topic: defaultdict[str, list[Partition]] = defaultdict(list)
     for partition in broker.replicas:
-        if asked is None or partition.key in asked:
+        if requested is None or partition.key in requested:
             by_topic[partition.topic].append(partition)
     result = new.DescribeLogDirsResult(
         error_code=ErrorCode.none,

@@ -1,9 +1,11 @@
-"""DescribeQuorum (55), versions 0-2: leader, voters and observers of the metadata quorum (KIP-595, 836, 853).
+"""DescribeQuorum (55), versions 0-2: leader, voters and observers of the metadata quorum.
+
+Follows: org.apache.kafka.raft.KafkaRaftClient (KIP-595, KIP-836, KIP-853).
 
 - A partition other than `__cluster_metadata-0` is UNKNOWN_TOPIC_OR_PARTITION(3), and so are all partitions of a request
   that has more than one (`KafkaRaftClient.hasValidTopicPartition`).
-- A node that does not lead: NOT_LEADER_OR_FOLLOWER(6), with the leader and the epoch that it knows.
-- Version 1 tells when voters fetched last; version 2 their directory ids, and where the controllers listen.
+- A node that is not the leader: NOT_LEADER_OR_FOLLOWER(6), with the leader and the epoch that it knows.
+- Version 1 adds the times of the last fetches; version 2 adds directory ids and the endpoints of the controllers.
 """
 
 from typing import Any
@@ -16,11 +18,11 @@ from reference_broker.core.request import Request
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.errors import ErrorCode
 
-_NOTHING = {"current_voters": (), "observers": (), "error_message": None}
+_NO_REPLICAS = {"current_voters": (), "observers": (), "error_message": None}
 
 
 def handle(node: ServingNode, request: Request, now: Now) -> Any:
-    """The quorum as this node, its leader, knows it."""
+    """Describe the quorum if this node leads it."""
     new, topics = request.replies, request.body.topics
     is_single = len(topics) == 1 and len(topics[0].partitions) == 1
     return new.DescribeQuorumResponse(
@@ -54,7 +56,7 @@ def _partition(node: ServingNode, request: Request, topic: str, index: int, now:
             leader_id=state.leader_id,
             leader_epoch=state.epoch,
             high_watermark=-1,
-            **_NOTHING,
+            **_NO_REPLICAS,
         )
     return _described(request, description)
 
@@ -66,7 +68,7 @@ def _unknown_partition(request: Request, index: int) -> Any:
         leader_id=0,
         leader_epoch=0,
         high_watermark=0,
-        **_NOTHING,
+        **_NO_REPLICAS,
     )
 
 

@@ -1,10 +1,12 @@
-"""DescribeTopicPartitions (75), version 0: partitions page by page (KIP-966).
+"""DescribeTopicPartitions (75), version 0: partitions page by page.
 
-- Topics by name, ascending; an empty list asks for all. Unknown: UNKNOWN_TOPIC_OR_PARTITION(3), illegal:
+Follows: kafka.server.handlers.DescribeTopicPartitionsRequestHandler (KIP-966).
+
+- Topics are sorted by name; an empty list selects all. Unknown topic: UNKNOWN_TOPIC_OR_PARTITION(3). Invalid name:
   INVALID_TOPIC_EXCEPTION(17).
-- At most `response_partition_limit` partitions, and never more than `max.request.partition.size.limit`, 2000. If there
-  are more, the cursor says where the next request goes on.
-- A cursor for a topic that is not asked for, or a partition below 0: INVALID_REQUEST(42) for each topic.
+- A page has at most `response_partition_limit` partitions, and never more than `max.request.partition.size.limit`,
+  2000. If there are more, the cursor is where the next request has to continue.
+- A cursor for a topic that is not in the request, or with a negative partition: INVALID_REQUEST(42) for each topic.
 """
 
 from typing import Any
@@ -21,36 +23,36 @@ _PARTITIONS_MAX = 2000
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """As many partitions as fit, and where to go on."""
+    """Return one page of partitions, and the cursor of the next."""
     new, cursor = request.replies, request.body.cursor
     view = ClusterView(broker.image, request.connection.listener)
     names = sorted({topic.name for topic in request.body.topics} or view.image.topics)
     first = 0
     if cursor is not None:
-        asked_elsewhere = request.body.topics and cursor.topic_name not in names
-        if asked_elsewhere or cursor.partition_index < 0:
-            return _refused(request)
+        is_other_topic = request.body.topics and cursor.topic_name not in names
+        if is_other_topic or cursor.partition_index < 0:
+            return _invalid_cursor(request)
         names = [name for name in names if name >= cursor.topic_name]
         first = cursor.partition_index if names[:1] == [cursor.topic_name] else 0
-    left = max(min(_PARTITIONS_MAX, request.body.response_partition_limit), 1)
+    remaining = max(min(_PARTITIONS_MAX, request.body.response_partition_limit), 1)
     topics = []
     next_cursor = None
     for name in names:
-        if not left:
+        if not remaining:
             next_cursor = new.Cursor(topic_name=name, partition_index=0)
             break
         topic = view.image.topics.get(name)
-        indexes = range(0) if topic is None else range(first, min(len(topic.partitions), first + left))
+        indexes = range(0) if topic is None else range(first, min(len(topic.partitions), first + remaining))
         topics.append(_topic(request, view, name, topic, indexes))
         if topic is not None and indexes.stop < len(topic.partitions):
             next_cursor = new.Cursor(topic_name=name, partition_index=indexes.stop)
             break
-        left -= len(indexes)
+        remaining -= len(indexes)
         first = 0
     return new.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=next_cursor)
 
 
-def _refused(request: Request) -> Any:
+def _invalid_cursor(request: Request) -> Any:
     new = request.replies
     return new.DescribeTopicPartitionsResponse(
         topics=tuple(

@@ -1,8 +1,10 @@
-"""Envelope (58), version 0: what a broker's client asks of the controller (KIP-590).
+"""Envelope (58), version 0: a client's request that a broker forwards to the controller.
 
-- A node that is not the active controller: NOT_CONTROLLER(41), and the broker looks for the one that is.
-- An API that is not the controller's to answer, in an envelope: INVALID_REQUEST(42).
-- The answer inside is that of the request inside; NOT_CONTROLLER in it becomes the envelope's own.
+Follows: kafka.server.EnvelopeUtils (KIP-590).
+
+- A node that is not the active controller: NOT_CONTROLLER(41); the broker then looks for the active one.
+- The embedded request is for an API that cannot be forwarded: INVALID_REQUEST(42).
+- The envelope's response contains the embedded response; NOT_CONTROLLER in that becomes the error of the envelope.
 """
 
 from typing import Any
@@ -14,11 +16,11 @@ from reference_broker.protocol.errors import ErrorCode, MalformedRequestError
 from reference_broker.protocol.messages import read_header
 
 _FORWARDABLE = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 64})
-"""The keys of what brokers pass on."""
+"""Keys of the APIs that brokers forward."""
 
 
 def handle(node: ServingNode, request: Request, now: Now) -> Any:
-    """The answer to what is inside, now or later."""
+    """Serve the embedded request."""
     if node.controller is None or not node.controller.is_active:
         return request.replies.EnvelopeResponse(error_code=ErrorCode.not_controller, response_data=None)
     try:

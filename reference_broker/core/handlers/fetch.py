@@ -1,21 +1,24 @@
-"""Fetch (1), versions 4-18: batches are read, now or when there are enough of them, by consumers and by followers.
+"""Fetch (1), versions 4-18: read batches for consumers and followers, with long polling.
 
-- A long poll: with fewer than `min_bytes` to give, the answer waits for an append, a moving high watermark or another
-  leader, at most `max_wait` (KIP-41's purgatory). An error or a diverging epoch is answered at once.
-- `max_bytes` and `partition_max_bytes` are soft: the first batch of an answer is given whole, so that a reader always
-  gets on (KIP-74). Partitions are served in the order of the request. An offset inside a batch gives that whole batch.
-- Consumers see what is below the high watermark, with read_committed below the last stable offset; followers all.
-- Offset below the log's start or above its end: OFFSET_OUT_OF_RANGE(1) with watermarks of -1.
-- The reader's leader epoch is checked (KIP-320). Where its last fetched epoch ended elsewhere in this log, the answer
-  says where (diverging epoch, KIP-595), and its records are not given. From version 13 topics go by id (KIP-516).
-- Another broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 16 with the leader and where it is (KIP-951). A consumer
-  of version 11 or later may read from a follower; none is told to (KIP-392).
+Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320, KIP-516, KIP-595, KIP-903, KIP-951).
+
+- With fewer than `min_bytes` to return, the request waits for an append, an advance of the high watermark or a change
+  of leader, for at most `max_wait`. Errors and diverging epochs are returned at once.
+- `max_bytes` and `partition_max_bytes` are soft limits: the first batch of a response is always whole, so that every
+  reader makes progress (KIP-74). Partitions are served in the order of the request. An offset inside a batch returns
+  that whole batch.
+- Consumers read up to the high watermark, with read_committed up to the last stable offset; followers read everything.
+- Offset below the log start or above the log end: OFFSET_OUT_OF_RANGE(1) with watermarks of -1.
+- The leader epoch of the request is checked (KIP-320). If the last fetched epoch ended at another offset in this log,
+  the response has that offset (diverging epoch, KIP-595) and no records. From version 13 topics have ids (KIP-516).
+- Another broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 16 with the leader and its endpoint (KIP-951). From
+  version 11 a consumer may read from a follower, but no preferred read replica is returned (KIP-392).
 - A partition that occurs more than once is read once.
-- A follower is known by its replica id and broker epoch. One that is no replica gets UNKNOWN_LEADER_EPOCH(75), an
-  earlier run of a broker NOT_LEADER_OR_FOLLOWER (KIP-903). Its first look, not what it is given later, tells how far it
-  is; the high watermark in the answer is the one before that.
-- Sessions (KIP-227) are refused by answering session id 0, which everybody takes for a full fetch; an incremental
-  fetch of some session is FETCH_SESSION_ID_NOT_FOUND(70).
+- A follower is identified by replica id and broker epoch. A broker without a replica gets UNKNOWN_LEADER_EPOCH(75), a
+  previous incarnation of a broker NOT_LEADER_OR_FOLLOWER (KIP-903). The follower's state is updated when its request
+  arrives, not when it completes; the high watermark of the response is the one from before that update.
+- The response has session id 0, so that every client sends full fetches; an incremental fetch in a session is
+  FETCH_SESSION_ID_NOT_FOUND(70) (KIP-227).
 
 Gaps: incremental sessions; preferred read replicas (KIP-392).
 """
@@ -38,41 +41,41 @@ from reference_broker.protocol.errors import ErrorCode
 
 _CONSUMER = -1
 _READ_COMMITTED = 1
-_FOLLOWERS_SERVE_VERSION = 11
-_LEADER_TOLD_VERSION = 16
+_FOLLOWER_FETCH_MIN_VERSION = 11
+_CURRENT_LEADER_MIN_VERSION = 16
 _UNKNOWN_OFFSET = -1
 _UNKNOWN = frozenset({ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition})
 _MOVED = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """What there is to read, or a promise."""
+    """Return what can be read, or wait for more."""
     request = _without_repetitions(request)
     body = request.body
     if getattr(body, "session_epoch", -1) > 0:
         return request.replies.FetchResponse(error_code=ErrorCode.fetch_session_id_not_found, responses=())
     reader = _reader(broker, request)
-    looks = _look_at_all(broker, request, reader, now)
+    statuses = _check_partitions(broker, request, reader, now)
     max_wait_ms = milliseconds(body.max_wait)
-    can_wait = max_wait_ms > 0 and bool(body.topics) and not any(look.is_urgent for look in looks)
-    if can_wait and (body.min_bytes > 0 and not any(look.has_records for look in looks)):
-        return _wait(broker, request, reader, looks, now.monotonic_ms + max_wait_ms)
-    answer = _Answer(broker, request, looks)
-    response = answer.response()
-    if can_wait and answer.size_bytes < body.min_bytes:
-        return _wait(broker, request, reader, looks, now.monotonic_ms + max_wait_ms)
+    can_wait = max_wait_ms > 0 and bool(body.topics) and not any(status.is_urgent for status in statuses)
+    if can_wait and (body.min_bytes > 0 and not any(status.has_records for status in statuses)):
+        return _wait(broker, request, reader, statuses, now.monotonic_ms + max_wait_ms)
+    builder = _ResponseBuilder(broker, request, statuses)
+    response = builder.response()
+    if can_wait and builder.size_bytes < body.min_bytes:
+        return _wait(broker, request, reader, statuses, now.monotonic_ms + max_wait_ms)
     return response
 
 
 def _without_repetitions(request: Request) -> Request:
-    """The same request with each topic and each partition once, the last one of each, as `FetchRequest.fetchData`."""
+    """Return the request with only the last occurrence of each partition, as `FetchRequest.fetchData` does."""
     topics: dict[Any, Any] = {}
     partitions: dict[Any, dict[int, Any]] = {}
     count = 0
     for topic in request.body.topics:
         key = getattr(topic, "topic", None), getattr(topic, "topic_id", None)
         topics.setdefault(key, topic)
-        partitions.setdefault(key, {}).update((asked.partition, asked) for asked in topic.partitions)
+        partitions.setdefault(key, {}).update((requested.partition, requested) for requested in topic.partitions)
         count += len(topic.partitions)
     if len(topics) == len(request.body.topics) and sum(map(len, partitions.values())) == count:
         return request
@@ -91,77 +94,77 @@ def _reader(broker: Broker, request: Request) -> PartitionReader:
     return PartitionReader(
         Isolation.COMMITTED if committed else Isolation.HIGH_WATERMARK,
         broker.replicas.brokers,
-        leader_only=request.api_version < _FOLLOWERS_SERVE_VERSION,
+        leader_only=request.api_version < _FOLLOWER_FETCH_MIN_VERSION,
     )
 
 
-class _Look(NamedTuple):
-    """One partition of a request, as it was found. The high watermark is that from before a follower could move it."""
+class _PartitionStatus(NamedTuple):
+    """State of one requested partition; the high watermark is the one from before a follower's update."""
 
-    asked: Any
+    requested: Any
     partition: Partition | None = None
     high_watermark: int = _UNKNOWN_OFFSET
     end_offset: int = _UNKNOWN_OFFSET
-    """Up to where may be read."""
+    """End of the records that the reader may see."""
     error: ErrorCode = ErrorCode.none
     diverging: tuple[int, int] | None = None
     topic_name: str | None = None
 
     @property
     def is_urgent(self) -> bool:
-        """It is answered at once: also a reader above what it may see is not made to wait for that, as in Kafka."""
-        above = self.end_offset < int(self.asked.fetch_offset)
+        """Whether the response is sent at once; as in Kafka, also if the fetch offset is above the visible end."""
+        above = self.end_offset < int(self.requested.fetch_offset)
         return above or self.error is not ErrorCode.none or self.diverging is not None
 
     @property
     def has_records(self) -> bool:
-        """There is something to read."""
-        return self.end_offset > int(self.asked.fetch_offset)
+        """Whether there are records to read."""
+        return self.end_offset > int(self.requested.fetch_offset)
 
 
-def _look_at_all(broker: Broker, request: Request, reader: PartitionReader, now: Now) -> list[_Look]:
-    """One look at each partition, in the order of the request."""
-    looks = []
+def _check_partitions(broker: Broker, request: Request, reader: PartitionReader, now: Now) -> list[_PartitionStatus]:
+    """Return the state of each partition, in the order of the request."""
+    statuses = []
     for topic in request.body.topics:
         found = find_topic(broker, topic)
-        for asked in topic.partitions:
-            partition = find_partition(broker, found, asked.partition)
+        for requested in topic.partitions:
+            partition = find_partition(broker, found, requested.partition)
             if isinstance(partition, ErrorCode):
                 name = None if isinstance(found, ErrorCode) else found.name
-                looks.append(_Look(asked, error=partition, topic_name=name))
+                statuses.append(_PartitionStatus(requested, error=partition, topic_name=name))
             else:
-                looks.append(_look_at(partition, asked, reader, now))
-    return looks
+                statuses.append(_check_partition(partition, requested, reader, now))
+    return statuses
 
 
-def _look_at(partition: Partition, asked: Any, reader: PartitionReader, now: Now) -> _Look:
+def _check_partition(partition: Partition, requested: Any, reader: PartitionReader, now: Now) -> _PartitionStatus:
     high_watermark = partition.high_watermark
-    error = reader.check(partition, asked)
+    error = reader.check(partition, requested)
     if error is not ErrorCode.none:
-        return _Look(asked, partition, error=error, topic_name=partition.topic)
-    diverging = reader.diverging_epoch(partition, asked)
+        return _PartitionStatus(requested, partition, error=error, topic_name=partition.topic)
+    diverging = reader.diverging_epoch(partition, requested)
     if diverging is None:
-        reader.note_progress(partition, asked, now)
-    return _Look(asked, partition, high_watermark, reader.end_offset(partition), diverging=diverging)
+        reader.note_progress(partition, requested, now)
+    return _PartitionStatus(requested, partition, high_watermark, reader.end_offset(partition), diverging=diverging)
 
 
 def _wait(
-    broker: Broker, request: Request, reader: PartitionReader, looks: Sequence[_Look], deadline_ms: int
+    broker: Broker, request: Request, reader: PartitionReader, statuses: Sequence[_PartitionStatus], deadline_ms: int
 ) -> Outcome:
-    asked = {look.partition.key: look.asked for look in looks if look.partition is not None}
-    waiting = DelayedFetch(broker, request, reader.again(), asked)
-    broker.purgatory.wait(waiting, tuple(asked), deadline_ms)
+    requested = {status.partition.key: status.requested for status in statuses if status.partition is not None}
+    waiting = DelayedFetch(broker, request, reader.again(), requested)
+    broker.purgatory.wait(waiting, tuple(requested), deadline_ms)
     return Outcome.DEFERRED
 
 
 @dataclass(slots=True)
 class DelayedFetch:
-    """A fetch that waits for data."""
+    """A fetch that waits for records."""
 
     broker: Broker
     request: Request
     reader: PartitionReader
-    asked: Mapping[tuple[str, int], Any]
+    requested: Mapping[tuple[str, int], Any]
 
     @property
     def connection(self) -> Connection:
@@ -169,45 +172,45 @@ class DelayedFetch:
         return self.request.connection
 
     def answer(self, now: Now, happened: Hashable | None) -> bool:
-        """Only what happened to one partition can be news; so all the others are looked at only when it is."""
-        if happened is not None and not self._is_news(happened, now):
+        """Complete the fetch if it can be; other partitions are checked only if the changed one makes a difference."""
+        if happened is not None and not self._may_complete(happened, now):
             return False
-        looks = _look_at_all(self.broker, self.request, self.reader, now)
-        answer = _Answer(self.broker, self.request, looks)
-        response = answer.response()
-        is_urgent = happened is None or any(look.is_urgent for look in looks)
-        if not is_urgent and answer.size_bytes < self.request.body.min_bytes:
+        statuses = _check_partitions(self.broker, self.request, self.reader, now)
+        builder = _ResponseBuilder(self.broker, self.request, statuses)
+        response = builder.response()
+        is_urgent = happened is None or any(status.is_urgent for status in statuses)
+        if not is_urgent and builder.size_bytes < self.request.body.min_bytes:
             return False
         self.broker.runtime.respond(self.request, response)
         return True
 
-    def _is_news(self, key: Any, now: Now) -> bool:
+    def _may_complete(self, key: Any, now: Now) -> bool:
         partition = self.broker.replicas.find(key)
         if isinstance(partition, ErrorCode):
             return True
-        look = _look_at(partition, self.asked[key], self.reader, now)
-        return look.is_urgent or look.has_records
+        status = _check_partition(partition, self.requested[key], self.reader, now)
+        return status.is_urgent or status.has_records
 
 
-class _Answer:
-    """What is read of what was found. `size_bytes` says afterwards how much it was."""
+class _ResponseBuilder:
+    """Builder of a response; `size_bytes` counts the records that it has read."""
 
-    def __init__(self, broker: Broker, request: Request, looks: Iterable[_Look]) -> None:
+    def __init__(self, broker: Broker, request: Request, statuses: Iterable[_PartitionStatus]) -> None:
         self._new = request.replies
         self._request = request
-        self._looks = iter(looks)
+        self._statuses = iter(statuses)
         self._leaders = CurrentLeaders(broker, request)
-        self._left_bytes = min(request.body.max_bytes, broker.configuration.integer("fetch.max.bytes"))
+        self._remaining_bytes = min(request.body.max_bytes, broker.configuration.integer("fetch.max.bytes"))
         self._aborted = () if request.body.isolation_level == _READ_COMMITTED else None
         self.size_bytes = 0
 
     def response(self) -> Any:
-        """The answer as of now."""
+        """Read the records and return the response."""
         responses = tuple(
             self._new.FetchableTopicResponse(
                 topic=getattr(topic, "topic", None),
                 topic_id=getattr(topic, "topic_id", None),
-                partitions=tuple(self._partition(next(self._looks)) for _ in topic.partitions),
+                partitions=tuple(self._partition(next(self._statuses)) for _ in topic.partitions),
             )
             for topic in self._request.body.topics
         )
@@ -215,46 +218,46 @@ class _Answer:
             error_code=ErrorCode.none, responses=responses, node_endpoints=self._leaders.endpoints()
         )
 
-    def _partition(self, look: _Look) -> Any:
-        if look.partition is None or look.error is not ErrorCode.none:
-            return self._error(look)
+    def _partition(self, status: _PartitionStatus) -> Any:
+        if status.partition is None or status.error is not ErrorCode.none:
+            return self._error(status)
         fields = {}
-        if look.diverging is not None:
-            epoch, end_offset = look.diverging
+        if status.diverging is not None:
+            epoch, end_offset = status.diverging
             fields["diverging_epoch"] = self._new.EpochEndOffset(epoch=epoch, end_offset=end_offset)
         return self._new.PartitionData(
-            partition_index=look.asked.partition,
+            partition_index=status.requested.partition,
             error_code=ErrorCode.none,
-            high_watermark=look.high_watermark,
-            last_stable_offset=look.high_watermark,
-            log_start_offset=look.partition.log_start_offset,
+            high_watermark=status.high_watermark,
+            last_stable_offset=status.high_watermark,
+            log_start_offset=status.partition.log_start_offset,
             aborted_transactions=self._aborted,
-            records=self._records(look, look.partition),
+            records=self._records(status, status.partition),
             **fields,
         )
 
-    def _records(self, look: _Look, partition: Partition) -> bytes:
-        """Whole batches; the first batch of the answer whatever its size, later ones only if they fit."""
-        max_bytes = min(look.asked.partition_max_bytes, self._left_bytes)
-        if look.diverging is not None or not look.has_records or (self.size_bytes and max_bytes <= 0):
+    def _records(self, status: _PartitionStatus, partition: Partition) -> bytes:
+        """Read whole batches: the first batch of the response whatever its size, later ones only if they fit."""
+        max_bytes = min(status.requested.partition_max_bytes, self._remaining_bytes)
+        if status.diverging is not None or not status.has_records or (self.size_bytes and max_bytes <= 0):
             return b""
         records = partition.log.read(
-            look.asked.fetch_offset, max(max_bytes, 0), look.end_offset, whole_first_batch=not self.size_bytes
+            status.requested.fetch_offset, max(max_bytes, 0), status.end_offset, whole_first_batch=not self.size_bytes
         )
         self.size_bytes += len(records)
-        self._left_bytes -= len(records)
+        self._remaining_bytes -= len(records)
         return records
 
-    def _error(self, look: _Look) -> Any:
-        """A partition that does not exist has no aborted transactions, others have no list of them: so tells Kafka."""
-        exists = look.error not in _UNKNOWN
+    def _error(self, status: _PartitionStatus) -> Any:
+        """Return an error; as in Kafka, the list of aborted transactions is empty for unknown partitions, else null."""
+        exists = status.error not in _UNKNOWN
         fields = {}
-        tells_leader = look.error in _MOVED and self._request.api_version >= _LEADER_TOLD_VERSION
-        if tells_leader and look.topic_name is not None:
-            fields["current_leader"] = self._leaders.of(look.topic_name, look.asked.partition)
+        has_leader = status.error in _MOVED and self._request.api_version >= _CURRENT_LEADER_MIN_VERSION
+        if has_leader and status.topic_name is not None:
+            fields["current_leader"] = self._leaders.current_leader(status.topic_name, status.requested.partition)
         return self._new.PartitionData(
-            partition_index=look.asked.partition,
-            error_code=look.error,
+            partition_index=status.requested.partition,
+            error_code=status.error,
             high_watermark=_UNKNOWN_OFFSET,
             aborted_transactions=None if exists else (),
             records=b"",

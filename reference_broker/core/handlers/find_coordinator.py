@@ -1,8 +1,11 @@
-"""FindCoordinator (10), versions 0-6: the broker that keeps a group's offsets.
+"""FindCoordinator (10), versions 0-6: the coordinator of a group.
 
-- Groups (key type 0): the leader of the group's partition of `__consumer_offsets`. From version 4 a request asks for
-  several (KIP-699).
-- COORDINATOR_NOT_AVAILABLE(15) while that partition has no live leader, or the topic is not there: then it is created.
+Follows: kafka.server.KafkaApis (KIP-699).
+
+- Groups (key type 0): the leader of the group's partition of `__consumer_offsets`. From version 4 a request can have
+  several keys (KIP-699).
+- COORDINATOR_NOT_AVAILABLE(15) if that partition has no live leader, or if the topic does not exist, which is then
+  created.
 - Another key type: INVALID_REQUEST(42).
 
 Gaps: transactions (key type 1) and share groups (2) are INVALID_REQUEST(42).
@@ -28,11 +31,11 @@ _MESSAGES = {
         " an incompatible broker. See the broker logs for more details."
     ),
 }
-"""What Kafka writes beside an error; from version 4 on nothing."""
+"""Kafka's error messages; from version 4 they are empty."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """The coordinator of each key."""
+    """Find the coordinator of each key."""
     new, body = request.replies, request.body
     brokers = {listed.node_id: listed for listed in ClusterView(broker.image, request.connection.listener).brokers()}
     key_type = getattr(body, "key_type", _GROUP)
@@ -64,6 +67,6 @@ def _find(broker: Broker, brokers: Mapping[int, BrokerView], key_type: int, key:
 
 
 def _coordinator(broker: Broker, brokers: Mapping[int, BrokerView], group: str) -> BrokerView | None:
-    """The leader of a group's partition, if it is listed."""
+    """Return the leader of the group's partition if it is listed."""
     partition = broker.image.partition(CONSUMER_OFFSETS_TOPIC, broker.groups.partition_of(group))
     return None if partition is None else brokers.get(partition.leader)

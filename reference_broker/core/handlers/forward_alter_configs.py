@@ -1,12 +1,14 @@
-"""AlterConfigs (33), versions 0-2, and IncrementalAlterConfigs (44), versions 0-1: what a broker judges of them.
+"""AlterConfigs (33), versions 0-2, and IncrementalAlterConfigs (44), versions 0-1: validation by the broker.
 
-The active controller changes properties. Before a request goes there, the broker looks at it (`ConfigAdminManager`):
+Follows: kafka.server.ConfigAdminManager (KIP-133, KIP-339).
 
-- a resource twice, a property twice, a property without a value, a type that does not exist: INVALID_REQUEST(42);
-- properties of a broker: only of this one, or of all; read-only ones and values that cannot be INVALID_REQUEST(42), a
-  list operation on what is no list INVALID_CONFIG(40).
+The active controller changes properties. The broker first validates the resources of the request:
 
-What it refuses does not go to the controller; what the controller says of the others is put together with that.
+- Duplicate resources or properties, null values, unknown resource types: INVALID_REQUEST(42).
+- Properties of a broker must be those of this one or of all. Read-only properties and invalid values:
+  INVALID_REQUEST(42). List operations on a property that is not a list: INVALID_CONFIG(40).
+
+Invalid resources are not forwarded; the response combines their errors with the controller's results for the others.
 
 Gaps: groups, client metrics and loggers have no properties: INVALID_REQUEST(42).
 """
@@ -22,7 +24,7 @@ from reference_broker.core.configuration.key import ConfigType, InvalidConfigErr
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
 from reference_broker.core.configuration.resource import ResourceType, parse_node_id
 from reference_broker.core.configuration.validation import validate_dynamic
-from reference_broker.core.controller.configs import Change, Operation, Resource, altered
+from reference_broker.core.controller.configs import Change, Operation, Resource, apply_changes
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
@@ -32,42 +34,44 @@ _INCREMENTAL = 44
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """Refuse what can be refused here, and pass on the rest."""
+    """Reject invalid resources, and forward the others."""
     resources = request.body.resources
     count = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    refused: dict[int, ControllerError] = {}
+    rejected: dict[int, ControllerError] = {}
     for position, resource in enumerate(resources):
         try:
             _check(broker, request, resource, repeated=count[resource.resource_type, resource.resource_name] > 1)
         except ControllerError as error:
-            refused[position] = error
-    if not refused:
+            rejected[position] = error
+    if not rejected:
         return forwarding.handle(broker, request, now)
-    if len(refused) == len(resources):
-        return _response(request, [_refused(request, resources[position], refused[position]) for position in refused])
-    return _forward_rest(broker, request, refused, now)
+    if len(rejected) == len(resources):
+        return _response(
+            request, [_error_result(request, resources[position], rejected[position]) for position in rejected]
+        )
+    return _forward_rest(broker, request, rejected, now)
 
 
-def _forward_rest(broker: Broker, request: Request, refused: dict[int, ControllerError], now: Now) -> Any:
+def _forward_rest(broker: Broker, request: Request, rejected: dict[int, ControllerError], now: Now) -> Any:
     resources = request.body.resources
-    rest = tuple(resource for position, resource in enumerate(resources) if position not in refused)
+    rest = tuple(resource for position, resource in enumerate(resources) if position not in rejected)
     body = replace(request.body, resources=rest)
     request_type: type = type(body)
     codec = client_codec(request_type)
     frame = codec.write(request.correlation_id, request.client_id or "", body)[4:]
 
-    def answered(answer: bytes) -> None:
-        _, response = codec.read(answer)
+    def on_response(data: bytes) -> None:
+        _, response = codec.read(data)
         by_resource = {(result.resource_type, result.resource_name): result for result in response.responses}
         results = [
-            _refused(request, resource, refused[position])
-            if position in refused
+            _error_result(request, resource, rejected[position])
+            if position in rejected
             else by_resource[resource.resource_type, resource.resource_name]
             for position, resource in enumerate(resources)
         ]
         broker.runtime.respond(request, _response(request, results))
 
-    return forwarding.forward(broker, replace(request, body=body, frame=frame), answered, now)
+    return forwarding.forward(broker, replace(request, body=body, frame=frame), on_response, now)
 
 
 def _response(request: Request, results: list[Any]) -> Any:
@@ -76,7 +80,7 @@ def _response(request: Request, results: list[Any]) -> Any:
     return make(responses=tuple(results))
 
 
-def _refused(request: Request, resource: Any, error: ControllerError) -> Any:
+def _error_result(request: Request, resource: Any, error: ControllerError) -> Any:
     return request.replies.AlterConfigsResourceResponse(
         error_code=error.code,
         error_message=error.message,
@@ -112,7 +116,7 @@ def _check_broker(broker: Broker, request: Request, resource: Any) -> None:
         if requested_id != node_id:
             raise _invalid(f"Unexpected broker id, expected {node_id}, but received {name}")
     if request.api_key == _INCREMENTAL:
-        values = _altered(broker, resource)
+        values = _altered_properties(broker, resource)
     else:
         values = {config.name: config.value for config in resource.configs}
     try:
@@ -121,8 +125,8 @@ def _check_broker(broker: Broker, request: Request, resource: Any) -> None:
         raise _invalid(str(error)) from error
 
 
-def _altered(broker: Broker, resource: Any) -> dict[str, str | None]:
-    """All properties as they would be."""
+def _altered_properties(broker: Broker, resource: Any) -> dict[str, str | None]:
+    """Return all properties of the broker after the change."""
     for config in resource.configs:
         if config.config_operation not in set(Operation):
             raise _invalid(f"Unknown operations type {config.config_operation}")
@@ -132,9 +136,9 @@ def _altered(broker: Broker, resource: Any) -> dict[str, str | None]:
             message = f"Config value {operation.name.lower()} is not allowed for config key: {config.name}"
             raise ControllerError(ErrorCode.invalid_config, message)
     own = Resource(ResourceType.BROKER, resource.resource_name)
-    before = broker.image.overrides(own.type, own.name)
+    present = broker.image.overrides(own.type, own.name)
     changes = [Change(config.name, Operation(config.config_operation), config.value) for config in resource.configs]
-    return {**before, **altered(own, changes, before)}
+    return {**present, **apply_changes(own, changes, present)}
 
 
 def _invalid(message: str) -> ControllerError:

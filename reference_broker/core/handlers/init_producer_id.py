@@ -1,10 +1,12 @@
-"""InitProducerId (22), versions 0-5: an id for an idempotent producer (KIP-98).
+"""InitProducerId (22), versions 0-5: allocate an id for an idempotent producer.
 
-- Each call gives an id that nobody had, at epoch 0, whatever id and epoch the producer says it has (KIP-360 asks more
-  only of transactional producers).
+Follows: kafka.server.KafkaApis (KIP-98, KIP-360, KIP-730).
+
+- Each request allocates an unused id at epoch 0, whatever present id and epoch the request has (KIP-360 uses them only
+  for transactional producers).
 - A producer id without an epoch, or an epoch without an id, is INVALID_REQUEST(42).
-- The controller gives ids in blocks (KIP-730). Where none comes: COORDINATOR_LOAD_IN_PROGRESS(14), which old clients
-  retry too. Kafka says so at once while it waits for a block; here the answer waits with it.
+- The controller allocates ids in blocks (KIP-730). If no block arrives: COORDINATOR_LOAD_IN_PROGRESS(14), which old
+  clients retry too. Kafka returns that at once while it waits for a block; here the response waits for the block.
 
 Gaps: transactions. A transactional id is INVALID_REQUEST(42), which no client retries.
 """
@@ -20,17 +22,17 @@ _NONE = -1
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """A producer id and its epoch."""
+    """Return a new producer id and its epoch."""
     body = request.body
-    half_known = (getattr(body, "producer_id", _NONE) == _NONE) != (getattr(body, "producer_epoch", _NONE) == _NONE)
-    if body.transactional_id is not None or half_known:
-        return _refusal(request, ErrorCode.invalid_request)
+    is_incomplete = (getattr(body, "producer_id", _NONE) == _NONE) != (getattr(body, "producer_epoch", _NONE) == _NONE)
+    if body.transactional_id is not None or is_incomplete:
+        return _error_response(request, ErrorCode.invalid_request)
 
-    def taken(producer_id: int | None, _: Now) -> None:
-        none_came = _refusal(request, ErrorCode.coordinator_load_in_progress)
-        broker.runtime.respond(request, none_came if producer_id is None else _response(request, producer_id))
+    def on_id(producer_id: int | None, _: Now) -> None:
+        error_response = _error_response(request, ErrorCode.coordinator_load_in_progress)
+        broker.runtime.respond(request, error_response if producer_id is None else _response(request, producer_id))
 
-    broker.producer_ids.take(taken, now)
+    broker.producer_ids.take(on_id, now)
     return Outcome.DEFERRED
 
 
@@ -38,5 +40,5 @@ def _response(request: Request, producer_id: int) -> Any:
     return request.replies.InitProducerIdResponse(error_code=ErrorCode.none, producer_id=producer_id, producer_epoch=0)
 
 
-def _refusal(request: Request, error: ErrorCode) -> Any:
+def _error_response(request: Request, error: ErrorCode) -> Any:
     return request.replies.InitProducerIdResponse(error_code=error, producer_id=_NONE, producer_epoch=_NONE)

@@ -1,15 +1,17 @@
-"""ListOffsets (2), versions 1-11: where a log begins, ends, or passes a time.
+"""ListOffsets (2), versions 1-11: the offsets of a log's start and end, and of timestamps.
 
-- A timestamp ≥ 0: the first offset whose record is not older, -1 where there is none (KIP-79).
-- -1 the high watermark, with read_committed the last stable offset; -2 the log start; from version 7 -3, the record
-  with the largest timestamp (KIP-734); from 8 -4, the local log start (KIP-405); from 9 -5, the end of what is tiered
-  (KIP-1005), and from 11 -6, the earliest not yet uploaded (KIP-1023): nothing is tiered here, so both are -1. In an
-  older version a special timestamp is UNSUPPORTED_VERSION(35).
-- A new leader does not know yet what is committed of its predecessors': until its high watermark has passed the start
-  of its epoch, consumers are not told an end, but OFFSET_NOT_AVAILABLE(78), before version 5 LEADER_NOT_AVAILABLE(5)
-  (KIP-207). A follower is told the log's end.
-- A partition twice in the request: INVALID_REQUEST(42). The client's leader epoch is checked (KIP-320), and whether
-  this broker leads: NOT_LEADER_OR_FOLLOWER(6).
+Follows: kafka.server.ReplicaManager (KIP-79, KIP-207, KIP-320, KIP-405, KIP-734, KIP-1005, KIP-1023).
+
+- A timestamp ≥ 0: the first record that is not older, -1 if there is none (KIP-79).
+- -1: the high watermark, with read_committed the last stable offset. -2: the log start. From version 7 -3: the record
+  with the largest timestamp (KIP-734). From 8 -4: the local log start (KIP-405). From 9 -5: the end of the tiered log
+  (KIP-1005). From 11 -6: the first offset not uploaded yet (KIP-1023). There is no tiered storage here, so the last two
+  return -1. In an older version a special timestamp is UNSUPPORTED_VERSION(35).
+- A new leader does not know yet which records of earlier epochs are committed. Until its high watermark has reached the
+  start of its epoch, consumers get OFFSET_NOT_AVAILABLE(78), before version 5 LEADER_NOT_AVAILABLE(5), instead of an
+  end (KIP-207). Followers get the log end offset.
+- A partition twice in the request: INVALID_REQUEST(42). The leader epoch of the request is checked (KIP-320), and the
+  leadership of this broker: NOT_LEADER_OR_FOLLOWER(6).
 """
 
 from collections import Counter
@@ -32,11 +34,11 @@ _CONSUMER, _DEBUGGING_CONSUMER = -1, -2
 _NONE = -1
 _Key = tuple[str, int]
 _ByTime = dict[_Key, TimestampAndOffset | None]
-"""What was found for a timestamp, by topic and partition index."""
+"""Result of the lookup of a timestamp, by topic and partition index."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """Look up what depends on timestamps, in pieces, and return all offsets."""
+    """Look up timestamps in steps, then return all offsets."""
 
     def found(by_time: _ByTime, _: Now) -> None:
         broker.runtime.respond(request, _response(broker, request, by_time))
@@ -46,19 +48,19 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _look_up_all(broker: Broker, request: Request) -> Steps[_ByTime]:
-    """Timestamps are looked up before anything is checked, for the checks hold only when the response is made."""
+    """Look up timestamps first: the checks must be made at the time of the response."""
     by_time: _ByTime = {}
     for topic in request.body.topics:
-        for asked in topic.partitions:
-            key = topic.name, asked.partition_index
-            if (asked.timestamp >= 0 or asked.timestamp == _MAX_TIMESTAMP) and key not in by_time:
-                by_time[key] = yield from _look_up(broker, key, asked.timestamp)
+        for requested in topic.partitions:
+            key = topic.name, requested.partition_index
+            if (requested.timestamp >= 0 or requested.timestamp == _MAX_TIMESTAMP) and key not in by_time:
+                by_time[key] = yield from _look_up(broker, key, requested.timestamp)
                 yield
     return by_time
 
 
 def _look_up(broker: Broker, key: _Key, timestamp: int) -> Steps[TimestampAndOffset | None]:
-    """The record of a timestamp, as long as the log is there."""
+    """Look up the record of a timestamp, unless the replica is removed meanwhile."""
     partition = broker.replicas.get(*key)
     if partition is None:
         return None
@@ -76,16 +78,20 @@ def _look_up(broker: Broker, key: _Key, timestamp: int) -> Steps[TimestampAndOff
 
 def _response(broker: Broker, request: Request, by_time: _ByTime) -> Any:
     new = request.replies
-    times = Counter((topic.name, asked.partition_index) for topic in request.body.topics for asked in topic.partitions)
+    times = Counter(
+        (topic.name, requested.partition_index) for topic in request.body.topics for requested in topic.partitions
+    )
     return new.ListOffsetsResponse(
         topics=tuple(
             new.ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    _error(request, asked, ErrorCode.invalid_request)
-                    if times[topic.name, asked.partition_index] > 1
-                    else _partition(broker, request, topic, asked, by_time.get((topic.name, asked.partition_index)))
-                    for asked in {asked.partition_index: asked for asked in topic.partitions}.values()
+                    _error(request, requested, ErrorCode.invalid_request)
+                    if times[topic.name, requested.partition_index] > 1
+                    else _partition(
+                        broker, request, topic, requested, by_time.get((topic.name, requested.partition_index))
+                    )
+                    for requested in {requested.partition_index: requested for requested in topic.partitions}.values()
                 ),
             )
             for topic in request.body.topics
@@ -93,53 +99,53 @@ def _response(broker: Broker, request: Request, by_time: _ByTime) -> Any:
     )
 
 
-def _partition(broker: Broker, request: Request, topic: Any, asked: Any, found: TimestampAndOffset | None) -> Any:
-    known = asked.timestamp >= _EARLIEST_PENDING_UPLOAD
-    if not known or request.api_version < _FIRST_VERSION.get(asked.timestamp, 0):
-        return _error(request, asked, ErrorCode.unsupported_version)
-    partition = find_partition(broker, find_topic(broker, topic), asked.partition_index)
+def _partition(broker: Broker, request: Request, topic: Any, requested: Any, found: TimestampAndOffset | None) -> Any:
+    is_known = requested.timestamp >= _EARLIEST_PENDING_UPLOAD
+    if not is_known or request.api_version < _FIRST_VERSION.get(requested.timestamp, 0):
+        return _error(request, requested, ErrorCode.unsupported_version)
+    partition = find_partition(broker, find_topic(broker, topic), requested.partition_index)
     if isinstance(partition, ErrorCode):
-        return _error(request, asked, partition)
-    fenced = partition.check_leader_epoch(getattr(asked, "current_leader_epoch", NO_EPOCH))
+        return _error(request, requested, partition)
+    fenced = partition.check_leader_epoch(getattr(requested, "current_leader_epoch", NO_EPOCH))
     if fenced is not ErrorCode.none:
-        return _error(request, asked, fenced)
+        return _error(request, requested, fenced)
     if not partition.is_leader and request.body.replica_id != _DEBUGGING_CONSUMER:
-        return _error(request, asked, ErrorCode.not_leader_or_follower)
-    return _find(request, partition, asked, found)
+        return _error(request, requested, ErrorCode.not_leader_or_follower)
+    return _find(request, partition, requested, found)
 
 
-def _find(request: Request, partition: Partition, asked: Any, found: TimestampAndOffset | None) -> Any:
-    """A place that no record stands for has no timestamp.
+def _find(request: Request, partition: Partition, requested: Any, found: TimestampAndOffset | None) -> Any:
+    """Return the requested offset; only that of a record has a timestamp.
 
-    :param found: the record of the timestamp.
+    :param found: result of the lookup of the timestamp.
     """
     is_client = request.body.replica_id == _CONSUMER
     is_committed_only = getattr(request.body, "isolation_level", 0) == _READ_COMMITTED
     committed = partition.last_stable_offset if is_committed_only else partition.high_watermark
     end_offset = committed if is_client else partition.log.log_end_offset
     is_behind = is_client and partition.is_leader and partition.epoch_start_offset > partition.high_watermark
-    match asked.timestamp:
+    match requested.timestamp:
         case -1:
             if is_behind:
-                return _error(request, asked, _not_yet(request))
-            return _found(request, asked, _NONE, end_offset, partition.leader_epoch)
+                return _error(request, requested, _not_available(request))
+            return _found(request, requested, _NONE, end_offset, partition.leader_epoch)
         case -2 | -4:
-            return _found(request, asked, _NONE, partition.log_start_offset, partition.leader_epoch)
+            return _found(request, requested, _NONE, partition.log_start_offset, partition.leader_epoch)
         case -5 | -6:
-            return _error(request, asked, ErrorCode.none)
+            return _error(request, requested, ErrorCode.none)
     if found is not None and found.offset < end_offset:
-        return _found(request, asked, found.timestamp_ms, found.offset, found.leader_epoch)
-    return _error(request, asked, _not_yet(request) if is_behind else ErrorCode.none)
+        return _found(request, requested, found.timestamp_ms, found.offset, found.leader_epoch)
+    return _error(request, requested, _not_available(request) if is_behind else ErrorCode.none)
 
 
-def _not_yet(request: Request) -> ErrorCode:
-    tells = request.api_version >= _NOT_AVAILABLE_VERSION
-    return ErrorCode.offset_not_available if tells else ErrorCode.leader_not_available
+def _not_available(request: Request) -> ErrorCode:
+    has_error = request.api_version >= _NOT_AVAILABLE_VERSION
+    return ErrorCode.offset_not_available if has_error else ErrorCode.leader_not_available
 
 
-def _found(request: Request, asked: Any, timestamp: int, offset: int, leader_epoch: int) -> Any:
+def _found(request: Request, requested: Any, timestamp: int, offset: int, leader_epoch: int) -> Any:
     return request.replies.ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=requested.partition_index,
         error_code=ErrorCode.none,
         timestamp=timestamp,
         offset=offset,
@@ -147,6 +153,6 @@ def _found(request: Request, asked: Any, timestamp: int, offset: int, leader_epo
     )
 
 
-def _error(request: Request, asked: Any, error: ErrorCode) -> Any:
-    """No offset; without an error, that there is none."""
-    return request.replies.ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error)
+def _error(request: Request, requested: Any, error: ErrorCode) -> Any:
+    """Return an error, or with `none` that there is no such offset."""
+    return request.replies.ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=error)

@@ -1,4 +1,4 @@
-"""Which partition a request means, by topic name or, in newer versions, by topic id (KIP-516)."""
+"""Lookup of topics and partitions of a request, by topic name or, in newer versions, by topic id (KIP-516)."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 def find_topic(broker: Broker, topic: Any) -> TopicImage | ErrorCode:
-    """The topic of a request's element, by its `topic_id`, `name` or `topic`; an error where there is none."""
+    """Return the topic of a request's element by its `topic_id`, `name` or `topic`, or the error if it is unknown."""
     if hasattr(topic, "topic_id"):
         return broker.image.topics_by_id.get(topic.topic_id, ErrorCode.unknown_topic_id)
     name = topic.name if hasattr(topic, "name") else topic.topic
@@ -18,12 +18,12 @@ def find_topic(broker: Broker, topic: Any) -> TopicImage | ErrorCode:
 
 
 def find_partition(broker: Broker, topic: TopicImage | ErrorCode, index: int) -> Partition | ErrorCode:
-    """The replica on this broker of a partition of a topic that was looked for."""
+    """Return this broker's replica of a partition, or the error if it has none."""
     if isinstance(topic, ErrorCode):
         return topic
     return broker.replicas.find((topic.name, index))
 
 
 def as_datetime(timestamp_ms: int) -> datetime | None:
-    """A timestamp as kio writes it; null for -1, none."""
+    """Return a timestamp as kio represents it; null for -1."""
     return None if timestamp_ms < 0 else datetime.fromtimestamp(timestamp_ms / 1000, UTC)

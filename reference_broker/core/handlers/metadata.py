@@ -1,16 +1,18 @@
-"""Metadata (3), versions 0-13: brokers, topics, partitions and who leads them.
+"""Metadata (3), versions 0-13: brokers, topics, partitions and their leaders.
 
-- Brokers at the addresses of the listener by which the client came; fenced ones are not listed. The controller that is
-  named is a broker that forwards to it.
-- Version 0 asks for all topics with an empty list, later ones with null.
-- Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3), and created meanwhile where `auto.create.topics.enable` and the request
-  (version 4) allow it; illegal name: INVALID_TOPIC_EXCEPTION(17).
+Follows: kafka.server.KafkaApis (KIP-430, KIP-516, KIP-590).
+
+- Brokers have their endpoints on the client's listener; fenced ones are not listed. The controller id is that of a
+  broker that forwards to it.
+- An empty list selects all topics in version 0, null in later versions.
+- Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3); the topic is created if `auto.create.topics.enable` and the request (from
+  version 4) permit it. Invalid name: INVALID_TOPIC_EXCEPTION(17).
 - A topic that is requested twice is returned once, as in Kafka.
-- From version 12 by topic id too; unknown id: UNKNOWN_TOPIC_ID(100) without a name (KIP-516). Ids and null names in
+- From version 12 topics can have ids. Unknown id: UNKNOWN_TOPIC_ID(100) without a name (KIP-516). Ids and null names in
   versions 10 and 11 are INVALID_REQUEST(42), as Kafka never supported them there.
-- A partition without a leader: LEADER_NOT_AVAILABLE(5); one whose leader lacks the listener: from version 6
-  LISTENER_NOT_FOUND(72). Version 0 leaves out brokers that are not listed, and says REPLICA_NOT_AVAILABLE(9).
-- Authorized operations: without an authorizer, all of them (KIP-430).
+- A partition without a leader: LEADER_NOT_AVAILABLE(5). A leader without the listener: from version 6
+  LISTENER_NOT_FOUND(72). Version 0 omits brokers that are not listed, and returns REPLICA_NOT_AVAILABLE(9).
+- Authorized operations are all operations, since there is no authorizer (KIP-430).
 """
 
 from typing import Any
@@ -25,15 +27,15 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.messages import Replies
 from reference_broker.protocol.metadata_records import PartitionRecord
 
-_OPERATIONS_NOT_ASKED = -(2**31)
+_OPERATIONS_NOT_REQUESTED = -(2**31)
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """The cluster, and the topics asked for."""
+    """Return the cluster and the requested topics."""
     new, body = request.replies, request.body
     if 10 <= request.api_version < 12 and any(topic.name is None or topic.topic_id for topic in body.topics or ()):
-        refused = (_error(new, topic.name or "", topic.topic_id, ErrorCode.invalid_request) for topic in body.topics)
-        return new.MetadataResponse(brokers=(), topics=tuple(refused))
+        errors = (_error(new, topic.name or "", topic.topic_id, ErrorCode.invalid_request) for topic in body.topics)
+        return new.MetadataResponse(brokers=(), topics=tuple(errors))
     view = ClusterView(broker.image, request.connection.listener)
     cluster_operations = getattr(body, "include_cluster_authorized_operations", False)
     return new.MetadataResponse(
@@ -44,26 +46,26 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         cluster_id=broker.identity.cluster_id,
         controller_id=view.controller(broker.identity.node_id),
         topics=_topics(broker, request, view, now),
-        cluster_authorized_operations=CLUSTER_OPERATIONS if cluster_operations else _OPERATIONS_NOT_ASKED,
+        cluster_authorized_operations=CLUSTER_OPERATIONS if cluster_operations else _OPERATIONS_NOT_REQUESTED,
         error_code=ErrorCode.none,
     )
 
 
 def _topics(broker: Broker, request: Request, view: ClusterView, now: Now) -> tuple[Any, ...]:
-    asked = request.body.topics
-    if asked is None or (not asked and request.api_version == 0):
+    requested = request.body.topics
+    if requested is None or (not requested and request.api_version == 0):
         return tuple(_topic(request, view, topic) for topic in view.image.topics.values())
-    topic_ids = dict.fromkeys(topic.topic_id for topic in asked if getattr(topic, "topic_id", None))
-    if topic_ids:  # then nothing is looked for by name
+    topic_ids = dict.fromkeys(topic.topic_id for topic in requested if getattr(topic, "topic_id", None))
+    if topic_ids:  # then names are ignored
         return tuple(_topic_by_id(request, view, topic_id) for topic_id in topic_ids)
-    names = dict.fromkeys(topic.name for topic in asked)
+    names = dict.fromkeys(topic.name for topic in requested)
     _create_missing(broker, request, names, now)
     return tuple(_topic_by_name(request, view, name) for name in names)
 
 
 def _create_missing(broker: Broker, request: Request, names: dict[str | None, None], now: Now) -> None:
-    asked = getattr(request.body, "allow_auto_topic_creation", True)
-    if asked and broker.configuration.value("auto.create.topics.enable"):
+    is_allowed = getattr(request.body, "allow_auto_topic_creation", True)
+    if is_allowed and broker.configuration.value("auto.create.topics.enable"):
         broker.topic_creation.create(
             [
                 name
@@ -91,14 +93,14 @@ def _topic_by_name(request: Request, view: ClusterView, name: str | None) -> Any
 
 
 def _topic(request: Request, view: ClusterView, topic: TopicImage) -> Any:
-    operations_asked = getattr(request.body, "include_topic_authorized_operations", False)
+    with_operations = getattr(request.body, "include_topic_authorized_operations", False)
     return request.replies.MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=tuple(_partition(request, view, record) for record in topic.partitions.values()),
-        topic_authorized_operations=TOPIC_OPERATIONS if operations_asked else _OPERATIONS_NOT_ASKED,
+        topic_authorized_operations=TOPIC_OPERATIONS if with_operations else _OPERATIONS_NOT_REQUESTED,
     )
 
 

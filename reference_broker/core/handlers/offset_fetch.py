@@ -1,13 +1,15 @@
-"""OffsetFetch (9), versions 1-10: what groups have committed.
+"""OffsetFetch (9), versions 1-10: the committed offsets of groups.
 
-- A partition without an offset is -1 with empty metadata and no error, be it that the group, or the topic, is unknown.
-- From version 2 null topics ask for all that the group has; from version 8 for several groups at once (KIP-709); in
-  version 10 topics go by id, unknown id UNKNOWN_TOPIC_ID(100) (KIP-848).
-- `require_stable` (KIP-447, from version 7): no commit may be under way. The answer waits until all that is written is
-  committed.
+Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager (KIP-447, KIP-709, KIP-848).
+
+- A partition without an offset is -1 with empty metadata and no error, even if the group or the topic is unknown.
+- From version 2 null topics select all offsets of the group. From version 8 a request can have several groups
+  (KIP-709). In version 10 topics have ids; unknown id: UNKNOWN_TOPIC_ID(100) (KIP-848).
+- `require_stable` (KIP-447, from version 7): the response waits until all written offsets are committed.
 - A group that has occurred before in the request: INVALID_REQUEST(42). Kafka fetches its offsets again.
-- A group that another broker coordinates: NOT_COORDINATOR(16), one whose offsets are being read
-  COORDINATOR_LOAD_IN_PROGRESS(14): of each group, before version 8 of the whole, in version 1 of every partition.
+- A group with another coordinator: NOT_COORDINATOR(16). A group whose offsets are being loaded:
+  COORDINATOR_LOAD_IN_PROGRESS(14). The error is that of a group, before version 8 of the whole response, in version 1
+  of every partition.
 """
 
 from collections import defaultdict
@@ -26,74 +28,74 @@ from reference_broker.protocol.group_records import OffsetCommitValue
 
 _NO_OFFSET = -1
 _SEVERAL_GROUPS_VERSION = 8
-_ERROR_OF_THE_WHOLE_VERSION = 2
+_TOP_LEVEL_ERROR_VERSION = 2
 _REPEATED: tuple[tuple[Any, ...], ErrorCode] = ((), ErrorCode.invalid_request)
 _Committed = Mapping[tuple[str, int], OffsetCommitValue]
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """The offsets asked for."""
+    """Return the requested offsets."""
     if not getattr(request.body, "require_stable", False):
         return _response(broker, request, {})
-    groups = [broker.groups.find(group.group_id) for group in _asked_groups(request)]
+    groups = [broker.groups.find(group.group_id) for group in _requested_groups(request)]
 
-    def settled(errors: Mapping[int, ErrorCode], _: Now) -> None:
+    def on_stable(errors: Mapping[int, ErrorCode], _: Now) -> None:
         broker.runtime.respond(request, _response(broker, request, errors))
 
-    broker.groups.await_stable([group for group in groups if isinstance(group, GroupOffsets)], settled, now)
+    broker.groups.await_stable([group for group in groups if isinstance(group, GroupOffsets)], on_stable, now)
     return Outcome.DEFERRED
 
 
-def _asked_groups(request: Request) -> Any:
-    """Elements with a `group_id` and `topics`, of which the request itself is one in older versions."""
+def _requested_groups(request: Request) -> Any:
+    """Return the elements with `group_id` and `topics`; in older versions that is the request itself."""
     return request.body.groups if request.api_version >= _SEVERAL_GROUPS_VERSION else (request.body,)
 
 
 def _response(broker: Broker, request: Request, unstable: Mapping[int, ErrorCode]) -> Any:
-    """`unstable`: why what is written could not be waited for, by partition of `__consumer_offsets`."""
+    """`unstable` has the errors of waiting for stable offsets, by partition of `__consumer_offsets`."""
     new = request.replies
     fetched: set[str] = set()
-    answers = []
-    for group in _asked_groups(request):
+    results = []
+    for group in _requested_groups(request):
         is_repeated = group.group_id in fetched
-        answers.append(_REPEATED if is_repeated else _group(broker, request, group, unstable))
+        results.append(_REPEATED if is_repeated else _group(broker, request, group, unstable))
         fetched.add(group.group_id)
     if request.api_version < _SEVERAL_GROUPS_VERSION:
-        [(topics, error)] = answers
+        [(topics, error)] = results
         return new.OffsetFetchResponse(topics=topics, error_code=error)
     return new.OffsetFetchResponse(
         groups=tuple(
-            new.OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=error)
-            for asked, (topics, error) in zip(request.body.groups, answers, strict=True)
+            new.OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics, error_code=error)
+            for requested, (topics, error) in zip(request.body.groups, results, strict=True)
         )
     )
 
 
 def _group(
-    broker: Broker, request: Request, asked: Any, unstable: Mapping[int, ErrorCode]
+    broker: Broker, request: Request, requested: Any, unstable: Mapping[int, ErrorCode]
 ) -> tuple[tuple[Any, ...], ErrorCode]:
-    """The topics of one group, and its error."""
-    found = broker.groups.find(asked.group_id)
+    """Return the topics of one group, and its error."""
+    found = broker.groups.find(requested.group_id)
     if isinstance(found, GroupOffsets):
         error = unstable.get(found.partition.index, ErrorCode.none)
         if error is ErrorCode.none:
-            return _topics(broker, request, found.committed(asked.group_id), asked.topics), error
+            return _topics(broker, request, found.committed(requested.group_id), requested.topics), error
     else:
         error = found
-    if request.api_version >= _ERROR_OF_THE_WHOLE_VERSION:
+    if request.api_version >= _TOP_LEVEL_ERROR_VERSION:
         return (), error
     return tuple(
         _new(request, "Topic")(
             name=topic.name,
             partitions=tuple(_partition(request, index, None, error) for index in topic.partition_indexes),
         )
-        for topic in asked.topics
+        for topic in requested.topics
     ), error
 
 
-def _topics(broker: Broker, request: Request, committed: _Committed, asked: Any) -> tuple[Any, ...]:
-    if asked is not None:
-        return tuple(_asked_topic(broker, request, committed, topic) for topic in asked)
+def _topics(broker: Broker, request: Request, committed: _Committed, requested: Any) -> tuple[Any, ...]:
+    if requested is not None:
+        return tuple(_requested_topic(broker, request, committed, topic) for topic in requested)
     by_topic: defaultdict[str, list[int]] = defaultdict(list)
     for topic, index in committed:
         if topic in broker.image.topics:
@@ -101,15 +103,15 @@ def _topics(broker: Broker, request: Request, committed: _Committed, asked: Any)
     return tuple(_topic(request, committed, broker.image.topics[topic], indexes) for topic, indexes in by_topic.items())
 
 
-def _asked_topic(broker: Broker, request: Request, committed: _Committed, asked: Any) -> Any:
-    found = find_topic(broker, asked)
+def _requested_topic(broker: Broker, request: Request, committed: _Committed, requested: Any) -> Any:
+    found = find_topic(broker, requested)
     if isinstance(found, TopicImage):
-        return _topic(request, committed, found, asked.partition_indexes)
+        return _topic(request, committed, found, requested.partition_indexes)
     by_id = found is ErrorCode.unknown_topic_id
-    error = found if by_id else ErrorCode.none  # a name that nobody knows has no offset, and that is no error
-    partitions = tuple(_partition(request, index, None, error) for index in asked.partition_indexes)
+    error = found if by_id else ErrorCode.none  # an unknown name has no offset, and that is no error
+    partitions = tuple(_partition(request, index, None, error) for index in requested.partition_indexes)
     return _new(request, "Topic")(
-        name=None if by_id else asked.name, topic_id=asked.topic_id if by_id else None, partitions=partitions
+        name=None if by_id else requested.name, topic_id=requested.topic_id if by_id else None, partitions=partitions
     )
 
 
@@ -129,7 +131,7 @@ def _partition(request: Request, index: int, committed: OffsetCommitValue | None
 
 
 def _new(request: Request, element: str) -> Callable[..., Any]:
-    """The classes are named in the plural from version 8 on."""
+    """Return kio's class; from version 8 its name is in the plural."""
     make: Callable[..., Any] = getattr(
         request.replies, f"OffsetFetchResponse{element}{'s' if request.api_version >= 8 else ''}"
     )

@@ -1,9 +1,11 @@
-"""OffsetForLeaderEpoch (23), versions 2-4: where the records of a leader epoch end.
+"""OffsetForLeaderEpoch (23), versions 2-4: the end offset of a leader epoch.
 
-- The largest epoch at or below the one asked for, and the offset after its last record (KIP-101, KIP-279); for the
-  current epoch that is the log's end. An epoch that is newer than any: -1, -1.
-- The client's own leader epoch is checked first (KIP-320): FENCED_LEADER_EPOCH(74), UNKNOWN_LEADER_EPOCH(75). Then
-  whether this broker leads the partition: NOT_LEADER_OR_FOLLOWER(6).
+Follows: kafka.server.ReplicaManager (KIP-101, KIP-279, KIP-320).
+
+- The response has the largest epoch at or below the requested one and the offset after its last record; for the
+  current epoch that is the log end offset. If the requested epoch is newer than any: -1 and -1.
+- The client's leader epoch is checked first: FENCED_LEADER_EPOCH(74), UNKNOWN_LEADER_EPOCH(75). Then the leadership of
+  this broker: NOT_LEADER_OR_FOLLOWER(6).
 """
 
 from typing import Any
@@ -17,34 +19,34 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """The end of an epoch in each partition."""
+    """Return the end offset of an epoch in each partition."""
     new = request.replies
     return new.OffsetForLeaderEpochResponse(
         topics=tuple(
             new.OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=tuple(_partition(broker, request, topic, asked) for asked in topic.partitions),
+                partitions=tuple(_partition(broker, request, topic, requested) for requested in topic.partitions),
             )
             for topic in request.body.topics
         )
     )
 
 
-def _partition(broker: Broker, request: Request, topic: Any, asked: Any) -> Any:
-    partition = find_partition(broker, find_topic(broker, topic), asked.partition)
-    error = _check(partition, asked)
+def _partition(broker: Broker, request: Request, topic: Any, requested: Any) -> Any:
+    partition = find_partition(broker, find_topic(broker, topic), requested.partition)
+    error = _check(partition, requested)
     if isinstance(partition, ErrorCode) or error is not ErrorCode.none:
-        return request.replies.EpochEndOffset(error_code=error, partition=asked.partition)
-    leader_epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+        return request.replies.EpochEndOffset(error_code=error, partition=requested.partition)
+    leader_epoch, end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
     return request.replies.EpochEndOffset(
-        error_code=ErrorCode.none, partition=asked.partition, leader_epoch=leader_epoch, end_offset=end_offset
+        error_code=ErrorCode.none, partition=requested.partition, leader_epoch=leader_epoch, end_offset=end_offset
     )
 
 
-def _check(partition: Partition | ErrorCode, asked: Any) -> ErrorCode:
+def _check(partition: Partition | ErrorCode, requested: Any) -> ErrorCode:
     if isinstance(partition, ErrorCode):
         return partition
-    fenced = partition.check_leader_epoch(asked.current_leader_epoch)
+    fenced = partition.check_leader_epoch(requested.current_leader_epoch)
     if fenced is ErrorCode.none and not partition.is_leader:
         return ErrorCode.not_leader_or_follower
     return fenced

@@ -1,15 +1,18 @@
-"""Produce (0), versions 3-13: record batches are appended.
+"""Produce (0), versions 3-13: append record batches.
 
-- `acks` 0 has no response, and an error then closes the connection, so that the producer looks at its metadata again; 1
-  is answered when the leader has the records, -1 (all) when they are committed; any other is INVALID_REQUIRED_ACKS(21).
-- acks=all needs `min.insync.replicas`: NOT_ENOUGH_REPLICAS(19) before the append. What ends the wait after it, is told
-  in `replication.acknowledgement`. The offsets are told whatever comes of it, as Kafka does.
-- A partition takes one batch of magic 2; what a batch must be is the log's to say (KIP-98, KIP-32, KIP-135), and which
-  of its records were wrong is told from version 8 (KIP-467).
-- zstd is known since version 7: UNSUPPORTED_COMPRESSION_TYPE(76) before (KIP-110).
-- Unknown partitions: UNKNOWN_TOPIC_OR_PARTITION(3), from version 13 by topic id UNKNOWN_TOPIC_ID(100) (KIP-516). Those
-  led elsewhere: NOT_LEADER_OR_FOLLOWER(6), from version 10 with the leader and where it is (KIP-951).
-- Internal topics are written by the broker alone, and by Kafka's admin client: INVALID_TOPIC_EXCEPTION(17).
+Follows: kafka.server.ReplicaManager (KIP-32, KIP-98, KIP-110, KIP-135, KIP-467, KIP-516, KIP-951).
+
+- `acks=0` has no response; an error closes the connection, so that the producer refreshes its metadata. With `acks=1`
+  the response is sent after the append by the leader, with -1 (all) after the records are committed. Any other value:
+  INVALID_REQUIRED_ACKS(21).
+- acks=all needs `min.insync.replicas`: otherwise NOT_ENOUGH_REPLICAS(19) before the append.
+  `replication.acknowledgement` has the errors after it. The response has the offsets in any case, as in Kafka.
+- Each partition gets one batch of magic 2, which the log validates (KIP-98, KIP-32, KIP-135). From version 8 the
+  response lists the invalid records (KIP-467).
+- zstd is supported from version 7; before: UNSUPPORTED_COMPRESSION_TYPE(76) (KIP-110).
+- Unknown partition: UNKNOWN_TOPIC_OR_PARTITION(3), from version 13 by topic id UNKNOWN_TOPIC_ID(100) (KIP-516). Another
+  broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 10 with the leader and its endpoint (KIP-951).
+- Only the broker and Kafka's admin client may write to internal topics: INVALID_TOPIC_EXCEPTION(17).
 
 Gaps: transactional batches (INVALID_TXN_STATE(48)).
 """
@@ -35,7 +38,7 @@ from reference_broker.protocol.steps import BYTES_PER_STEP, Steps
 
 _ACKS = frozenset({ACKS_ALL, 0, 1})
 _ADMIN_CLIENT_ID = "__admin_client"
-_LEADER_TOLD_VERSION = 10
+_CURRENT_LEADER_MIN_VERSION = 10
 _ZSTD_VERSION = 7
 _UNKNOWN_OFFSET = -1
 _WITHOUT_LOG_START = frozenset(
@@ -50,7 +53,7 @@ _WITHOUT_LOG_START = frozenset(
 
 @dataclass(slots=True)
 class _Result:
-    """What became of one partition's batch, so far."""
+    """Result of one partition's batch so far."""
 
     topic: Any
     index: int
@@ -66,7 +69,7 @@ class _Result:
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """Validate every batch, in pieces, and append those that are valid together."""
+    """Validate every batch in steps, then append the valid ones together."""
 
     def validated(results: list[_Result], later: Now) -> None:
         for result in results:
@@ -79,7 +82,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _complete(broker: Broker, request: Request, results: list[_Result], now: Now) -> Any:
-    """The offsets that the records were given."""
+    """Return the offsets of the records, now or once they are committed."""
     acks = request.body.acks
     if acks == 0:
         failed = any(result.error is not ErrorCode.none for result in results)
@@ -121,7 +124,7 @@ def _validate_all(broker: Broker, request: Request, now: Now) -> Steps[list[_Res
 
 
 def _check(request: Request, partition: Partition | ErrorCode) -> Partition | ErrorCode:
-    """The partition to append to, if this request may."""
+    """Return the partition, or the error if the request may not append to it."""
     exists = not isinstance(partition, ErrorCode) or partition is ErrorCode.not_leader_or_follower
     if exists and request.body.acks not in _ACKS:
         return ErrorCode.invalid_required_acks
@@ -130,7 +133,7 @@ def _check(request: Request, partition: Partition | ErrorCode) -> Partition | Er
 
 
 def _is_unsupported(request: Request, records: bytes | None) -> bool:
-    """Whether a batch is in a codec that this version does not know."""
+    """Whether the batch has a codec that this version of the API does not support."""
     if request.api_version >= _ZSTD_VERSION or records is None or len(records) < HEADER_SIZE_BYTES:
         return False
     return BatchHeader.parse(records).codec == Codec.ZSTD
@@ -153,7 +156,7 @@ def _reject(partition: Partition, result: _Result, error: AppendError) -> None:
 
 
 def _append(broker: Broker, request: Request, result: _Result, now: Now) -> None:
-    """Append a valid batch; the partition may have another leader by now, or be gone."""
+    """Append a valid batch; meanwhile the partition may have got another leader, or been removed."""
     assert result.key is not None
     assert result.batch is not None
     partition = broker.replicas.find(result.key)
@@ -170,7 +173,7 @@ def _append(broker: Broker, request: Request, result: _Result, now: Now) -> None
 
 
 def _response(broker: Broker, request: Request, results: list[_Result], errors: Mapping[Key, ErrorCode]) -> Any:
-    """`errors` are those of the partitions that waited."""
+    """`errors` are those of the partitions that waited for acknowledgement."""
     new, leaders = request.replies, CurrentLeaders(broker, request)
     by_topic: dict[int, list[Any]] = {id(topic): [] for topic in request.body.topic_data}
     for result in results:
@@ -192,8 +195,8 @@ def _response(broker: Broker, request: Request, results: list[_Result], errors: 
 def _partition_response(request: Request, result: _Result, error: ErrorCode, leaders: CurrentLeaders) -> Any:
     new = request.replies
     moved = {}
-    if error is ErrorCode.not_leader_or_follower and request.api_version >= _LEADER_TOLD_VERSION and result.key:
-        moved = {"current_leader": leaders.of(*result.key)}
+    if error is ErrorCode.not_leader_or_follower and request.api_version >= _CURRENT_LEADER_MIN_VERSION and result.key:
+        moved = {"current_leader": leaders.current_leader(*result.key)}
     return new.PartitionProduceResponse(
         index=result.index,
         error_code=error,

@@ -1,4 +1,6 @@
-"""Requests among the nodes of the quorum, on the controller's listener (KIP-595, 630, 853, 996, 1166).
+"""Requests among the nodes of the quorum, on the controller's listener.
+
+Follows: kafka.server.ControllerApis (KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166).
 
 | API               | key | version |
 |-------------------|-----|---------|
@@ -8,8 +10,8 @@
 | EndQuorumEpoch    | 54  | 1       |
 | FetchSnapshot     | 59  | 1       |
 
-They are handled in `quorum.raft_client`. A request for anything but `__cluster_metadata-0` is INVALID_REQUEST(42) as a
-whole.
+`quorum.raft_client` handles them. A request for a partition other than `__cluster_metadata-0` is INVALID_REQUEST(42) as
+a whole.
 """
 
 from typing import Any
@@ -24,34 +26,34 @@ from reference_broker.protocol.errors import ErrorCode
 
 def fetch(node: ServingNode, request: Request, now: Now) -> Any:
     """Return records of the metadata log."""
-    return _ask(node, request, now, request.replies.FetchResponse, responses=())
+    return _handle(node, request, now, request.replies.FetchResponse, responses=())
 
 
 def vote(node: ServingNode, request: Request, now: Now) -> Any:
     """Vote, or pre-vote."""
-    return _ask(node, request, now, request.replies.VoteResponse, topics=())
+    return _handle(node, request, now, request.replies.VoteResponse, topics=())
 
 
 def begin_quorum_epoch(node: ServingNode, request: Request, now: Now) -> Any:
     """Learn the leader that was elected."""
-    return _ask(node, request, now, request.replies.BeginQuorumEpochResponse, topics=())
+    return _handle(node, request, now, request.replies.BeginQuorumEpochResponse, topics=())
 
 
 def end_quorum_epoch(node: ServingNode, request: Request, now: Now) -> Any:
     """Learn that the leader resigns."""
-    return _ask(node, request, now, request.replies.EndQuorumEpochResponse, topics=())
+    return _handle(node, request, now, request.replies.EndQuorumEpochResponse, topics=())
 
 
 def fetch_snapshot(node: ServingNode, request: Request, now: Now) -> Any:
     """Return a part of a snapshot."""
-    return _ask(node, request, now, request.replies.FetchSnapshotResponse, topics=())
+    return _handle(node, request, now, request.replies.FetchSnapshotResponse, topics=())
 
 
-def _ask(node: ServingNode, request: Request, now: Now, response: Any, **nothing: Any) -> Any:
+def _handle(node: ServingNode, request: Request, now: Now, response: Any, **empty: Any) -> Any:
     """Pass the request to the quorum, whose response is an effect."""
     try:
-        asked = request_from_kio(request.body)
+        quorum_request = request_from_kio(request.body)
     except UnknownPartitionError:
-        return response(error_code=ErrorCode.invalid_request, **nothing)
-    node.ask_quorum(request, asked, now)
+        return response(error_code=ErrorCode.invalid_request, **empty)
+    node.ask_quorum(request, quorum_request, now)
     return Outcome.DEFERRED

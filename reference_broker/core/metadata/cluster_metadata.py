@@ -1,9 +1,11 @@
-"""What this node knows of its cluster: the image that the committed records of `__cluster_metadata-0` make.
+"""The committed cluster metadata of a node: the image of the committed records of `__cluster_metadata-0`.
 
-Rules of this file:
-- Only committed records are applied, those below the quorum's high watermark: what is in the image is never undone.
-- What is committed has to be applied. Where that fails, the node must not go on (`MetadataFaultError`).
-- A snapshot makes a new image; nobody may keep a reference to an older one, or to anything in it, across events.
+Follows: org.apache.kafka.image.loader.MetadataLoader (KIP-500).
+
+Rules of this module:
+- Only committed records are applied, those below the quorum's high watermark: changes of the image are never undone.
+- If a committed record cannot be applied, the node must stop (`MetadataFaultError`).
+- A snapshot replaces the image; references to an older image or its parts must not be kept across events.
 """
 
 from collections.abc import Iterator
@@ -18,14 +20,14 @@ _READ_SIZE_BYTES = 1024 * 1024
 
 
 class MetadataFaultError(Exception):
-    """A committed record cannot be read or applied: this node would go on with another cluster than all others."""
+    """A committed record that cannot be read or applied: the image of this node would differ from all others."""
 
 
 class ClusterMetadata:
-    """The committed image, begun with the newest snapshot of the log.
+    """The committed image, loaded from the newest snapshot and the log.
 
-    `offset` is that of the last record that is in it, -1 for none, and `timestamp_ms` its time; `applied_bytes` counts
-    what of the log was applied since the last snapshot.
+    `offset` and `timestamp_ms` are those of the last applied record, -1 for none; `applied_bytes` is the size of
+    the log applied since the last snapshot.
     """
 
     def __init__(self, log: QuorumLog) -> None:
@@ -36,7 +38,7 @@ class ClusterMetadata:
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Begin again with the newest snapshot, if there is one."""
+        """Load the newest snapshot, if there is one."""
         latest = self._log.snapshots.latest
         if latest is None:
             return
@@ -47,12 +49,12 @@ class ClusterMetadata:
         self._apply(data)
 
     def advance(self, high_watermark: int) -> list[MetadataRecord]:
-        """Apply the records that are committed now and were not before; they are returned."""
+        """Apply the newly committed records and return them."""
         applied: list[MetadataRecord] = []
         while self.offset + 1 < high_watermark:
             data = self._log.read(self.offset + 1, _READ_SIZE_BYTES)
             if not data or BatchHeader.parse(data).base_offset > self.offset + 1:
-                raise MetadataFaultError(f"behind offset {self.offset}: records are missing")
+                raise MetadataFaultError(f"records are missing after offset {self.offset}")
             for batch, header in _batches(data, high_watermark):
                 if not header.is_control:
                     applied += self._apply(batch)
@@ -61,7 +63,7 @@ class ClusterMetadata:
         return applied
 
     def _apply(self, batches: bytes) -> list[MetadataRecord]:
-        """Take in every record of a type that this broker knows; a log of Kafka's has more."""
+        """Apply every record of a known type; a log written by Kafka may have others."""
         try:
             values = (record.value for _, record in decode_batches(batches))
             decoded = [decode_metadata_record(value) for value in values if value is not None]
@@ -69,12 +71,12 @@ class ClusterMetadata:
             for record in known:
                 self.image.apply(record)
         except Exception as error:
-            raise MetadataFaultError(f"behind offset {self.offset}: {type(error).__name__}: {error}") from error
+            raise MetadataFaultError(f"after offset {self.offset}: {type(error).__name__}: {error}") from error
         return known
 
 
 def _batches(data: bytes, end_offset: int) -> Iterator[tuple[bytes, BatchHeader]]:
-    """Batch by batch; the high watermark lies between two of them always."""
+    """Yield the batches below an offset; the high watermark is always at the boundary of a batch."""
     position = 0
     while position < len(data):
         header = BatchHeader.parse(data, position)

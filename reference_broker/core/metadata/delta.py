@@ -1,4 +1,7 @@
-"""What some records have changed, so that a broker or a controller looks at this much only."""
+"""Changes of the image by some records, so that a broker has to process only these.
+
+Follows: org.apache.kafka.image.MetadataDelta (KIP-500).
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,13 +23,13 @@ from reference_broker.protocol.metadata_records import (
 
 @dataclass(frozen=True, slots=True)
 class MetadataDelta:
-    """The keys of what has changed.
+    """Keys of the changed parts of the image.
 
-    :param partitions: topic id and index of those that were made or changed; of a topic deleted later too.
-    :param deleted_topics: topic ids.
-    :param configs: type and name of resources.
-    :param brokers: ids.
-    :param everything: a snapshot took the place of the whole image; the sets are empty.
+    :param partitions: topic id and index of new and changed partitions, even if the topic is deleted later.
+    :param deleted_topics: ids of deleted topics.
+    :param configs: type and name of resources with changed properties.
+    :param brokers: ids of brokers with changed registrations.
+    :param everything: whether a snapshot replaced the whole image; the sets are then empty.
     """
 
     partitions: frozenset[tuple[UUID, int]] = frozenset()
@@ -37,7 +40,7 @@ class MetadataDelta:
 
     @classmethod
     def of(cls, records: Iterable[MetadataRecord]) -> "MetadataDelta":
-        """What these records change."""
+        """Return the changes by these records."""
         partitions, deleted_topics, configs, brokers = set(), set(), set(), set()
         for record in records:
             match record:

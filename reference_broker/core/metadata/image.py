@@ -1,10 +1,12 @@
-"""What the cluster is, as the metadata log tells it. It changes by `apply` alone, one record at a time (KIP-500).
+"""In-memory state of the cluster's metadata, changed one record at a time by `apply`.
 
-A node that replays the log from its start, or a snapshot and the log behind it, comes to the same image as one that
-followed it all along, so a restart needs nothing else. `records` is the other way round: what a snapshot holds.
+Follows: org.apache.kafka.image.MetadataImage (KIP-500).
 
-The state of a partition is a `PartitionRecord` and that of a broker a `RegisterBrokerRecord`, kept current: what later
-records change is changed in them. Records are immutable, so an image shares them with its copies.
+Replaying the log from its start, or a snapshot and the log after it, gives the same image as following the log, so a
+restart needs nothing else. `records` is the inverse, the content of a snapshot.
+
+The state of a partition is a `PartitionRecord` and that of a broker a `RegisterBrokerRecord`, updated by later records.
+Records are immutable, so an image shares them with its copies.
 """
 
 from collections import defaultdict
@@ -36,13 +38,13 @@ from reference_broker.protocol.metadata_records import (
 _T = TypeVar("_T")
 
 CLUSTER_DEFAULT = ""
-"""The name of the broker resource whose properties hold for every broker that sets none of its own."""
+"""Name of the broker resource whose properties are the dynamic defaults of all brokers."""
 _UNCHANGED_RECOVERY_STATE = -1
 
 
 @dataclass(slots=True)
 class TopicImage:
-    """A topic that exists. Its partitions are by index, each as its last record says."""
+    """A topic with the current state of its partitions by index."""
 
     name: str
     topic_id: UUID
@@ -50,7 +52,7 @@ class TopicImage:
 
 
 class MetadataImage:
-    """The state of the cluster after some number of records."""
+    """State of the cluster after a number of records."""
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicImage] = {}
@@ -62,27 +64,27 @@ class MetadataImage:
         self.next_producer_id = 0
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
 
-    # What it tells
+    # Queries
 
     def overrides(self, resource_type: int, name: str) -> dict[str, str]:
-        """The properties that a resource itself sets."""
+        """Return the properties that are set on a resource."""
         return self._configs.get((resource_type, name), {})
 
     def topic_overrides(self, name: str) -> dict[str, str]:
-        """The properties that a topic itself sets."""
+        """Return the properties that are set on a topic."""
         return self.overrides(ResourceType.TOPIC, name)
 
     def configured(self) -> list[tuple[int, str]]:
-        """Type and name of every resource that sets a property."""
+        """Return type and name of every resource with a property."""
         return [resource for resource, properties in self._configs.items() if properties]
 
     def partition(self, topic: str, index: int) -> PartitionRecord | None:
-        """A partition that exists."""
+        """Return a partition, or null if it does not exist."""
         image = self.topics.get(topic)
         return None if image is None else image.partitions.get(index)
 
     def colliding_topic(self, name: str) -> str | None:
-        """The oldest topic whose name collides with this one."""
+        """Return the oldest topic whose name collides with this one."""
         return next(iter(self._names_by_collision_key.get(collision_key(name), ())), None)
 
     def _add(self, topic: TopicImage) -> None:
@@ -99,22 +101,22 @@ class MetadataImage:
         return topic
 
     def partition_by_id(self, topic_id: UUID, index: int) -> PartitionRecord | None:
-        """The same, by the topic's id."""
+        """Return a partition by topic id, or null if it does not exist."""
         image = self.topics_by_id.get(topic_id)
         return None if image is None else image.partitions.get(index)
 
     def partitions(self) -> Iterator[PartitionRecord]:
-        """Every partition."""
+        """Yield every partition."""
         for topic in self.topics.values():
             yield from topic.partitions.values()
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether a broker may join an in-sync set and lead: registered, not fenced, not shutting down (KIP-841)."""
+        """Whether a broker may be in an ISR and lead: registered, neither fenced nor shutting down (KIP-841)."""
         broker = self.brokers.get(broker_id)
         return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
 
     def copy(self) -> "MetadataImage":
-        """An equal image that goes its own way from here on."""
+        """Return an equal image that changes independently."""
         image = MetadataImage()
         for topic in self.topics.values():
             image._add(TopicImage(topic.name, topic.topic_id, dict(topic.partitions)))
@@ -126,7 +128,7 @@ class MetadataImage:
         return image
 
     def records(self) -> list[MetadataRecord]:
-        """Records that make an equal image out of an empty one; the features come first, as in Kafka's snapshots."""
+        """Return records that create an equal image; features come first, as in Kafka's snapshots."""
         records: list[MetadataRecord] = [
             FeatureLevelRecord(name=name, feature_level=level) for name, level in self.features.items()
         ]
@@ -144,10 +146,10 @@ class MetadataImage:
             records.append(ProducerIdsRecord(broker_id=-1, next_producer_id=self.next_producer_id))
         return records
 
-    # How it changes
+    # Changes
 
     def apply(self, record: MetadataRecord) -> None:
-        """Take in the next record of the log."""
+        """Apply the next record of the log."""
         match record:
             case TopicRecord():
                 self._add(TopicImage(record.name, record.topic_id))
@@ -213,7 +215,7 @@ class MetadataImage:
 
 
 def changed(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
-    """A partition after a change of it."""
+    """Return the partition after a change."""
     has_leader = change.leader != NO_LEADER_CHANGE
     recovery_state = change.leader_recovery_state
     return _with_directories(
@@ -242,7 +244,7 @@ def _new(value: _T | None, before: _T) -> _T:
 
 
 def _with_directories(partition: PartitionRecord) -> PartitionRecord:
-    """Records from before KIP-858 name no directories."""
+    """Return the partition with null directories if its record is from before KIP-858."""
     if partition.directories:
         return partition
     return replace(partition, directories=(None,) * len(partition.replicas))

@@ -1,11 +1,12 @@
-"""How the active controller writes to `__cluster_metadata-0`: what it appends goes to the quorum in one go.
+"""Writes of the active controller to `__cluster_metadata-0`, accumulated and appended together.
 
-Rules of this file:
-- `append` gives records their offsets at once, so that a broker's registration can say its own as the broker's epoch
-  (KIP-631). They reach the log with `flush`, which comes when all inputs that came together are dealt with: all their
-  batches cost one fsync.
-- What is appended at once is one batch, however large: all of it is there after a crash, or nothing.
-- Only the leader of the quorum appends. What it has not flushed when it leads no more is gone (`clear`).
+Follows: org.apache.kafka.raft.internals.BatchAccumulator (KIP-595, KIP-631).
+
+Rules of this module:
+- `append` assigns offsets at once, because the offset of a broker's registration is its epoch (KIP-631). `flush`, after
+  all inputs that arrived together, appends the batches to the log with one fsync.
+- The records of one `append` are one batch, however large, so that after a crash all of them exist or none.
+- Only the leader of the quorum appends. Batches that are not flushed when it resigns are discarded (`clear`).
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from reference_broker.protocol.records import KeyValue, encode_batch
 
 
 class MetadataWriter:
-    """The end of the metadata log, as its leader has it."""
+    """Accumulator of records to append on the leader."""
 
     def __init__(self, quorum: KafkaRaftClient) -> None:
         self._quorum = quorum
@@ -27,7 +28,7 @@ class MetadataWriter:
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """Offset of the next record."""
         return self._quorum.log.end_offset + self._records
 
     @property
@@ -36,9 +37,9 @@ class MetadataWriter:
         return not self._batches
 
     def append(self, records: Sequence[MetadataRecord], epoch: int, now: Now) -> int:
-        """Write records as one batch behind all others; the offset behind the last of them.
+        """Append records as one batch and return the offset after the last.
 
-        They are committed once the high watermark is there.
+        They are committed once the high watermark reaches that offset.
         """
         values = [KeyValue(None, encode_metadata_record(record)) for record in records]
         self._batches.append(encode_batch(values, now.wall_ms))
@@ -47,11 +48,11 @@ class MetadataWriter:
         return self.end_offset
 
     def flush(self, now: Now) -> None:
-        """Give the quorum what was appended since the last time. Raises `NotLeaderError`."""
+        """Append the accumulated batches to the log. Raises `NotLeaderError`."""
         batches, self._batches, self._records = self._batches, [], 0
         if batches:
             self._quorum.append(batches, self._epoch, now)
 
     def clear(self) -> None:
-        """Forget what was appended since the last time."""
+        """Discard the accumulated batches."""
         self._batches, self._records = [], 0

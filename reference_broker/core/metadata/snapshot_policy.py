@@ -1,17 +1,19 @@
-"""When the metadata log is cut short: snapshots of the image, and what they make superfluous (KIP-630).
+"""Snapshots of the metadata image, and retention of snapshots and log.
 
-| property                                          | a snapshot is made when                                       |
+Follows: org.apache.kafka.image.publisher.SnapshotGenerator (KIP-630).
+
+| property                                          | a snapshot is written when                                    |
 |---------------------------------------------------|---------------------------------------------------------------|
-| `metadata.log.max.record.bytes.between.snapshots` | so much of the log was committed since the last one           |
-| `metadata.log.max.snapshot.interval.ms`           | the last one is so old, and something was committed; 0: never |
+| `metadata.log.max.record.bytes.between.snapshots` | this many bytes were committed since the last one             |
+| `metadata.log.max.snapshot.interval.ms`           | the last one is older, and records were committed; 0: never   |
 
-| property                                          | the oldest snapshot goes, with the log before the next, while |
+| property                                          | the oldest snapshot and the log before the next are deleted   |
 |---------------------------------------------------|---------------------------------------------------------------|
-| `metadata.max.retention.bytes`                    | log and snapshots together are larger; negative: never        |
-| `metadata.max.retention.ms`                       | it is older; negative: never                                  |
+| `metadata.max.retention.bytes`                    | while log and snapshots are larger in total; negative: never  |
+| `metadata.max.retention.ms`                       | while it is older; negative: never                            |
 
-Every node makes its own, of what it has applied, and keeps at least the newest. A snapshot's batches have at most 1,024
-records, as Kafka's.
+Every node writes its own snapshots of the applied records, and keeps at least the newest. A snapshot's batches have at
+most 1,024 records, as in Kafka.
 """
 
 from reference_broker.core.clock import Now
@@ -26,7 +28,7 @@ _BATCH_RECORDS_MAX = 1024
 
 
 class SnapshotPolicy:
-    """Decides after each commit; counting begins with the run of the node, as Kafka's does."""
+    """Policy that is applied after each commit; as in Kafka, counting starts with the process."""
 
     def __init__(
         self, quorum: KafkaRaftClient, metadata: ClusterMetadata, configuration: BrokerConfiguration, now: Now
@@ -39,14 +41,14 @@ class SnapshotPolicy:
         self._retention_ms = configuration.integer("metadata.max.retention.ms")
         self._last_ms = now.monotonic_ms
 
-    def committed(self, now: Now) -> None:
-        """More of the log was applied."""
+    def handle_commit(self, now: Now) -> None:
+        """Write a snapshot if one is due: more of the log was applied."""
         is_due = 0 < self._max_interval_ms <= now.monotonic_ms - self._last_ms
         if self._metadata.applied_bytes >= self._max_bytes or is_due:
-            self._make(now)
-            self._clean(now)
+            self._write_snapshot(now)
+            self._delete_old(now)
 
-    def _make(self, now: Now) -> None:
+    def _write_snapshot(self, now: Now) -> None:
         metadata = self._metadata
         end_offset = metadata.offset + 1
         values = [KeyValue(None, encode_metadata_record(record)) for record in metadata.image.records()]
@@ -61,13 +63,13 @@ class SnapshotPolicy:
         metadata.applied_bytes = 0
         self._last_ms = now.monotonic_ms
 
-    def _clean(self, now: Now) -> None:
+    def _delete_old(self, now: Now) -> None:
         log = self._quorum.log
-        while (successor := log.snapshots.second) is not None and self._is_superfluous(now):
+        while (successor := log.snapshots.second) is not None and self._is_expired(now):
             log.delete_before(successor, now.wall_ms)
 
-    def _is_superfluous(self, now: Now) -> bool:
-        """Whether the oldest snapshot may go."""
+    def _is_expired(self, now: Now) -> bool:
+        """Whether the oldest snapshot exceeds the retention."""
         log = self._quorum.log
         age_ms = now.wall_ms - log.snapshots.earliest_timestamp_ms()
         return 0 <= self._retention_bytes < log.size_bytes or 0 <= self._retention_ms < age_ms

@@ -69,7 +69,7 @@ def _is_complete(operation: Any, partition: Partition) -> bool:
         return required is not None and (not partition.is_leader or required <= partition.high_watermark)
     if not isinstance(operation, DelayedFetch):
         return False
-    requested, reader = operation.asked[partition.key], operation.reader
+    requested, reader = operation.requested[partition.key], operation.reader
     epoch = getattr(requested, "current_leader_epoch", -1)
     is_elsewhere = (reader.leader_only and not partition.is_leader) or 0 <= epoch != partition.leader_epoch
     end_offset = partition.high_watermark if reader.follower is None else partition.log.log_end_offset

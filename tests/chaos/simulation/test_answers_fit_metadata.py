@@ -90,9 +90,9 @@ def _nothing(*_: Any) -> tuple[()]:
 MISTAKES = (
     ("controller-response", isr, "_check", lambda *_: ErrorCode.invalid_update_version),
     ("controller-response", broker_heartbeat, "_IS_FENCED", frozenset()),
-    ("controller-response", broker_registration, "broker_registration", _on_another_rack),
+    ("controller-response", broker_registration, "register_broker", _on_another_rack),
     ("controller-response", allocate_producer_ids, "next_block", _moved_on),
-    ("controller-response", list_partition_reassignments, "reassigning", _nothing),
+    ("controller-response", list_partition_reassignments, "list_partition_reassignments", _nothing),
     ("metadata-response", ClusterView, "controller", lambda *_: -1),
 )
 """The invariant, and where a function has another in its place: a wrapper of it, or what is there instead."""

@@ -77,7 +77,7 @@ MISTAKES = (
     ("brokers that are not registered", broker_heartbeat, "check_broker_epoch", nothing),
     ("registrations", registrations, "_check_level", nothing),
     ("in-sync replicas that cannot be", isr, "_check_eligible", nothing),
-    ("places of new replicas", placement._Racks, "place", first_of_the_ring),
+    ("places of new replicas", placement._RackList, "place", first_of_the_ring),
     ("places of new replicas", topics, "usable_brokers", as_if_all_were_here),
     ("offsets without a coordinator", group_coordinator.GroupCoordinator, "partition_of", count_partitions_of_groups),
     ("coordinators of groups", group_coordinator, "java_hash", len),

@@ -58,7 +58,7 @@ def invalid_endpoint(request, _):
     )
 
 
-def with_one_more(*args, original=create_topics.plan_topic):
+def with_one_more(*args, original=create_topics.create_topic):
     planned = original(*args)
     return replace(planned, num_partitions=planned.num_partitions + 1)
 
@@ -83,29 +83,29 @@ DEFECTS = (
     (
         "offsets/delete-records-stops-at-high-watermark",
         delete_records,
-        "_refuse",
+        "_validate",
         lambda *_: ErrorCode.policy_violation,
     ),
     ("offsets/unknown-timestamp-is-rejected", list_offsets, "_FIRST_VERSION", {}),
     ("produce/malformed-batch-is-rejected", append_validation, "_check_header", nothing),
     ("produce/malformed-batch-is-rejected", append_validation, "_check_count", lambda *_: iter(())),
     ("produce/early-timestamp-is-rejected", append_validation, "_has_doubtful_timestamp", lambda *_: False),
-    ("idempotence/incomplete-producer-id-is-rejected", init_producer_id, "_refusal", producer_seven),
+    ("idempotence/incomplete-producer-id-is-rejected", init_producer_id, "_error_response", producer_seven),
     ("configs/bad-broker-change-is-rejected", forward_alter_configs, "_check_broker", nothing),
     ("configs/bad-broker-change-is-rejected", forward_alter_configs, "validate_dynamic", nothing),
     ("configs/bad-change-changes-nothing", configs, "_check_resource", nothing),
     ("configs/lists-are-appended-to", configs, "_new_value", append_to_an_empty_list),
     ("metadata/cluster-is-described", describe_cluster, "wrong_endpoint", invalid_endpoint),
     ("metadata/cluster-is-described", ClusterView, "controller", lambda *_: -1),
-    ("metadata/topics-are-described", metadata, "_OPERATIONS_NOT_ASKED", 0),
+    ("metadata/topics-are-described", metadata, "_OPERATIONS_NOT_REQUESTED", 0),
     ("metadata/null-lists-all-topics-and-empty-none", metadata, "INTERNAL_TOPICS", frozenset()),
     ("metadata/partitions-are-paged", describe_topic_partitions, "_PARTITIONS_MAX", 1),
     ("configs/description-includes-sources", TopicConfiguration, "synonyms", lambda *_: []),
     ("configs/changes-leave-the-rest", alter_configs, "config_records", lambda *_: []),
-    ("admin/creation-is-described", create_topics, "plan_topic", with_one_more),
+    ("admin/creation-is-described", create_topics, "create_topic", with_one_more),
     ("admin/partitions-are-added", create_partitions, "_plan", lambda *_: []),
-    ("leadership/preferred-leader-is-elected", Elections, "elect", not_available),
-    ("leadership/current-leader-is-returned", CurrentLeaders, "of", no_leader),
+    ("leadership/preferred-leader-is-elected", Elections, "elect_leader", not_available),
+    ("leadership/current-leader-is-returned", CurrentLeaders, "current_leader", no_leader),
 )
 """A requirement, and in place of which function which other one breaks it."""
 

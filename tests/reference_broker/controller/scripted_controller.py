@@ -106,7 +106,7 @@ class ScriptedController:
 
     def commit(self) -> None:
         """All that was written is on a majority now."""
-        self.controller.committed(self.log.end_offset, self.now)
+        self.controller.handle_commit(self.log.end_offset, self.now)
 
     def advance(self, by_ms: int) -> None:
         """Let time pass, and be committed what comes of it."""

@@ -27,7 +27,7 @@ def test_an_answer_waits_for_the_commit():
     controller = ScriptedController()
     number = registration(controller, 1)
     assert controller.runtime.answers == {}
-    controller.controller.committed(controller.log.end_offset - 1, controller.now)
+    controller.controller.handle_commit(controller.log.end_offset - 1, controller.now)
     assert controller.runtime.answers == {}
     controller.commit()
     assert controller.runtime.answers[number].broker_epoch == 1

@@ -83,7 +83,7 @@ class Life:
 
     def elect(self, topic, election_type):
         try:
-            change = self.controller.controller.elections.elect(topic, 0, election_type)
+            change = self.controller.controller.elections.elect_leader(topic, 0, election_type)
         except ControllerError:
             return
         self.unclean |= election_type is ElectionType.UNCLEAN

@@ -88,7 +88,7 @@ def test_a_new_controller_elects_what_the_old_one_had_not_after_an_interval():
 
 
 def elected(controller, election_type):
-    change = controller.controller.elections.elect("orders", 0, election_type)
+    change = controller.controller.elections.elect_leader("orders", 0, election_type)
     controller.controller.write([change], lambda _: None, controller.now)
     return controller.told("orders")
 
@@ -131,7 +131,7 @@ def test_what_does_not_exist_has_no_leader(topic, index):
     controller.serve(1)
     controller.create("orders", "1")
     with pytest.raises(ControllerError) as refused:
-        controller.controller.elections.elect(topic, index, ElectionType.PREFERRED)
+        controller.controller.elections.elect_leader(topic, index, ElectionType.PREFERRED)
     assert refused.value.code == error_code("UNKNOWN_TOPIC_OR_PARTITION")
 
 

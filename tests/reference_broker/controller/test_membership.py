@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from reference_broker.core.controller.heartbeats import TRANSITIONS, BrokerControlState, Wish
+from reference_broker.core.controller.broker_heartbeat_manager import TRANSITIONS, BrokerControlState, DesiredState
 from reference_broker.protocol.errors import error_code
 from reference_broker.protocol.metadata_records import (
     BrokerRegistrationChangeRecord,
@@ -242,7 +242,7 @@ def test_a_controlled_shutdown_goes_on_under_a_new_controller(controller):
 
 def test_the_table_has_an_answer_for_every_state_and_wish():
     states = set(BrokerControlState) - {BrokerControlState.SHUTDOWN_NOW}
-    assert set(TRANSITIONS) == {(state, wish) for state in states for wish in Wish}
+    assert set(TRANSITIONS) == {(state, desired) for state in states for desired in DesiredState}
     assert all(rows[-1][0].name == "ALWAYS" for rows in TRANSITIONS.values())
 
 

@@ -13,7 +13,7 @@ from reference_broker.core.controller.partition_changes import (
     Candidates,
     Election,
     LeaderRecoveryState,
-    Wanted,
+    RequestedChange,
     partition_change,
 )
 from reference_broker.core.metadata.image import changed
@@ -49,7 +49,9 @@ def partition(replicas, isr, leader, *, removing="", adding="", recovery=LeaderR
 def after(before, alive, **wanted):
     """The partition after a change; null if nothing changes."""
     wanted = {name: brokers(value) if isinstance(value, str) else value for name, value in wanted.items()}
-    change = partition_change(before, Wanted(**wanted), Candidates(lambda broker: str(broker) in alive, directory))
+    change = partition_change(
+        before, RequestedChange(**wanted), Candidates(lambda broker: str(broker) in alive, directory)
+    )
     return None if change is None else changed(before, change)
 
 
@@ -164,7 +166,7 @@ def test_every_change_against_a_slow_way_to_choose(story, gone):
     before, alive, election = story
     isr = tuple(replica for replica in before.isr if replica not in gone)
     change = partition_change(
-        before, Wanted(isr=isr, election=election), Candidates(lambda broker: broker in alive, directory)
+        before, RequestedChange(isr=isr, election=election), Candidates(lambda broker: broker in alive, directory)
     )
     now = before if change is None else changed(before, change)
 

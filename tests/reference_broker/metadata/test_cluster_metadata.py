@@ -42,5 +42,5 @@ def test_it_does_not_go_on_over_missing_records():
     middle = segments(disk)[1]
     disk.delete(f"{QUORUM_LOG_DIRECTORY}/{middle}")
     metadata = ClusterMetadata(QuorumLog(disk, CONFIG, NOW_MS))
-    with pytest.raises(MetadataFaultError, match=f"behind offset {int(middle[:20]) - 1}: records are missing"):
+    with pytest.raises(MetadataFaultError, match=f"records are missing after offset {int(middle[:20]) - 1}"):
         metadata.advance(9)

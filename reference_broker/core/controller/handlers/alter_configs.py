@@ -1,6 +1,8 @@
-"""AlterConfigs (33), versions 0-2: the properties of topics and brokers are given anew; those not named go (KIP-133).
+"""AlterConfigs (33), versions 0-2: replace all properties of topics and brokers.
 
-Errors and gaps are those of IncrementalAlterConfigs, which came to replace it.
+Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-133).
+
+Errors and gaps are those of IncrementalAlterConfigs, which has replaced this API.
 """
 
 from collections import Counter
@@ -9,39 +11,39 @@ from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.resource import ResourceType
-from reference_broker.core.controller.configs import Resource, config_records, replaced
-from reference_broker.core.controller.controller import Controller, only_active
+from reference_broker.core.controller.configs import Resource, config_records, replace_properties
+from reference_broker.core.controller.controller import Controller, require_active
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import ConfigRecord
 
 Values = Callable[[Resource, Any], dict[str, str | None]]
-"""What each property becomes, of a resource and what is asked of it. Raises `ControllerError`."""
+"""Function from a resource and its element of the request to the new values. Raises `ControllerError`."""
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """What became of each resource."""
+    """Replace the properties of each resource."""
 
-    def values(resource: Resource, asked: Any) -> dict[str, str | None]:
-        new = {config.name: config.value for config in asked.configs}
-        return replaced(new, controller.image.overrides(resource.type, resource.name))
+    def values(resource: Resource, element: Any) -> dict[str, str | None]:
+        new = {config.name: config.value for config in element.configs}
+        return replace_properties(new, controller.image.overrides(resource.type, resource.name))
 
     return alter(controller, request, request.replies.AlterConfigsResponse, values, now)
 
 
 def alter(controller: Controller, request: Request, make_response: Callable[..., Any], values: Values, now: Now) -> Any:
-    """What became of each resource, where `values` says what is asked of it."""
-    resources = {(asked.resource_type, asked.resource_name): asked for asked in request.body.resources}
-    count = Counter((asked.resource_type, asked.resource_name) for asked in request.body.resources)
+    """Set the values that `values` computes for each resource, and return its error or success."""
+    elements = {(element.resource_type, element.resource_name): element for element in request.body.resources}
+    count = Counter((element.resource_type, element.resource_name) for element in request.body.resources)
     records: list[ConfigRecord] = []
     responses = []
-    for key, asked in resources.items():
+    for key, element in elements.items():
         code, message = ErrorCode.none, None
         try:
-            resource = _resource(asked, repeated=count[key] > 1)
-            new = values(resource, asked)
+            resource = _resource(element, repeated=count[key] > 1)
+            new = values(resource, element)
             records += config_records(controller.image, resource, new, controller.runtime.configuration)
         except ControllerError as error:
             code, message = error.code, error.message
@@ -49,18 +51,18 @@ def alter(controller: Controller, request: Request, make_response: Callable[...,
             request.replies.AlterConfigsResourceResponse(
                 error_code=code,
                 error_message=message,
-                resource_type=asked.resource_type,
-                resource_name=asked.resource_name,
+                resource_type=element.resource_type,
+                resource_name=element.resource_name,
             )
         )
     response = make_response(responses=tuple(responses))
     return controller.respond_when_committed(request, () if request.body.validate_only else records, response, now)
 
 
-def _resource(asked: Any, *, repeated: bool) -> Resource:
-    if asked.resource_type not in set(ResourceType):
-        message = f"Unknown resource type {asked.resource_type}."
+def _resource(element: Any, *, repeated: bool) -> Resource:
+    if element.resource_type not in set(ResourceType):
+        message = f"Unknown resource type {element.resource_type}."
         raise ControllerError(ErrorCode.unsupported_version, message)
     if repeated:
         raise ControllerError(ErrorCode.invalid_request, "Duplicate resource.")
-    return Resource(ResourceType(asked.resource_type), asked.resource_name)
+    return Resource(ResourceType(element.resource_type), element.resource_name)

@@ -1,25 +1,27 @@
-"""AlterPartitionReassignments (45), versions 0-1: partitions move to other replicas, or stay after all (KIP-455).
+"""AlterPartitionReassignments (45), versions 0-1: move partitions to other replicas, or cancel that.
 
-- Each partition for itself: UNKNOWN_TOPIC_OR_PARTITION(3), INVALID_REPLICA_ASSIGNMENT(39), and where no replicas are
-  given, which ends a reassignment, NO_REASSIGNMENT_IN_PROGRESS(85).
-- Version 1 can forbid that the replication factor changes: INVALID_REPLICATION_FACTOR(38) (KIP-860).
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-455, KIP-860).
+
+- Errors of single partitions: UNKNOWN_TOPIC_OR_PARTITION(3), INVALID_REPLICA_ASSIGNMENT(39), and for null replicas,
+  which cancel a reassignment, NO_REASSIGNMENT_IN_PROGRESS(85).
+- Version 1 can forbid a change of the replication factor: INVALID_REPLICATION_FACTOR(38) (KIP-860).
 """
 
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.controller import Controller, only_active
+from reference_broker.core.controller.controller import Controller, require_active
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.errors import ControllerError
-from reference_broker.core.controller.reassignments import Reassignment, reassign
+from reference_broker.core.controller.reassignments import Reassignment, alter_partition_reassignment
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionChangeRecord
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """What became of each partition."""
+    """Reassign each partition, and return its error or success."""
     new = request.replies
     allowed = getattr(request.body, "allow_replication_factor_change", True)
     elections = controller.elections
@@ -28,10 +30,10 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     for topic in request.body.topics:
         partitions = []
         for partition in topic.partitions:
-            asked = Reassignment(
+            reassignment = Reassignment(
                 topic.name, partition.partition_index, partition.replicas, keep_replication_factor=not allowed
             )
-            code, message = _reassign(elections, asked, records)
+            code, message = _reassign(elections, reassignment, records)
             partitions.append(
                 new.ReassignablePartitionResponse(
                     partition_index=partition.partition_index, error_code=code, error_message=message
@@ -48,10 +50,10 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
 
 
 def _reassign(
-    elections: Elections, asked: Reassignment, records: list[PartitionChangeRecord]
+    elections: Elections, reassignment: Reassignment, records: list[PartitionChangeRecord]
 ) -> tuple[ErrorCode, str | None]:
     try:
-        record = reassign(elections, asked)
+        record = alter_partition_reassignment(elections, reassignment)
     except ControllerError as error:
         return error.code, error.message
     if record is not None:

@@ -1,29 +1,32 @@
-"""AssignReplicasToDirs (73), version 0: a broker says in which of its directories replicas lie (KIP-858).
+"""AssignReplicasToDirs (73), version 0: a broker reports the log directories of replicas.
 
-It does so when that is not what the metadata says: after its disk was replaced. Until then such a replica cannot lead.
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-858).
 
-- A broker, or an epoch of it, that is not registered: STALE_BROKER_EPOCH(77) for the whole request.
-- Of a partition: UNKNOWN_TOPIC_ID(100), UNKNOWN_TOPIC_OR_PARTITION(3), and NOT_LEADER_OR_FOLLOWER(6) where the broker
-  has no replica.
+A broker sends this when the metadata differs, for example after its disk was replaced. Until then such a replica
+cannot lead.
 
-Gaps: a directory that the broker is not registered with is taken as well, but nothing is led from it.
+- A broker that is not registered, or not with this epoch, gets STALE_BROKER_EPOCH(77) for the whole request.
+- Errors of single partitions: UNKNOWN_TOPIC_ID(100), UNKNOWN_TOPIC_OR_PARTITION(3), and NOT_LEADER_OR_FOLLOWER(6) if
+  the broker has no replica.
+
+Gaps: a directory that the broker has not registered is accepted too, but its replicas cannot lead.
 """
 
 from typing import Any
 from uuid import UUID
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.controller import Controller, only_active
-from reference_broker.core.controller.partition_changes import Wanted, partition_change
+from reference_broker.core.controller.controller import Controller, require_active
+from reference_broker.core.controller.partition_changes import RequestedChange, partition_change
 from reference_broker.core.controller.registrations import check_broker_epoch
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionChangeRecord
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """What became of each partition."""
+    """Store the directory of each replica, and return its error or success."""
     body, new = request.body, request.replies
     check_broker_epoch(controller.image, body.broker_id, body.broker_epoch)
     records: list[PartitionChangeRecord] = []
@@ -65,5 +68,5 @@ def _assign(
         return ErrorCode.unknown_topic_or_partition, None
     if broker_id not in partition.replicas:
         return ErrorCode.not_leader_or_follower, None
-    wanted = Wanted(directories={broker_id: directory})
-    return ErrorCode.none, partition_change(partition, wanted, controller.elections.candidates(partition))
+    requested = RequestedChange(directories={broker_id: directory})
+    return ErrorCode.none, partition_change(partition, requested, controller.elections.candidates(partition))

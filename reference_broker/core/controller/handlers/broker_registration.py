@@ -1,32 +1,34 @@
-"""BrokerRegistration (62), versions 0-4: a broker joins, or joins again (KIP-631). What is checked: `registrations`.
+"""BrokerRegistration (62), versions 0-4: a broker joins the cluster, or joins it again.
 
-The answer has the broker's epoch, which it says from then on: it is the offset of its registration, so that a later one
-of the same id is known from an earlier one.
+Follows: org.apache.kafka.controller.ClusterControlManager (KIP-631).
 
-Gaps: a broker's own word on how it was shut down (KIP-966) is not heeded.
+`controller.registrations` has the checks. The response has the broker epoch, which the broker includes in its requests
+from then on. It is the offset of the registration, so that incarnations with the same id can be distinguished.
+
+Gaps: `previous_broker_epoch`, by which a broker reports a clean shutdown (KIP-966), is ignored.
 """
 
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.controller import Controller, only_active
-from reference_broker.core.controller.registrations import broker_registration
+from reference_broker.core.controller.controller import Controller, require_active
+from reference_broker.core.controller.registrations import register_broker
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """The epoch that the broker has from now on."""
-    records, registered = broker_registration(
+    """Register the broker and return its epoch."""
+    records, registered = register_broker(
         request.body,
         controller.elections,
         cluster_id=controller.runtime.identity.cluster_id,
-        has_session=controller.heartbeats.has_session(request.body.broker_id, now),
+        has_session=controller.heartbeat_manager.has_valid_session(request.body.broker_id, now),
         next_offset=controller.next_offset,
     )
     if registered.fenced:
-        controller.heartbeats.end(registered.broker_id)
+        controller.heartbeat_manager.remove(registered.broker_id)
     response = request.replies.BrokerRegistrationResponse(
         error_code=ErrorCode.none, broker_epoch=registered.broker_epoch
     )

@@ -1,12 +1,14 @@
-"""CreatePartitions (37), versions 0-3: topics get more partitions (KIP-195).
+"""CreatePartitions (37), versions 0-3: add partitions to topics.
 
-- A topic twice in the request INVALID_REQUEST(42); no such topic UNKNOWN_TOPIC_OR_PARTITION(3); not more than there are
-  INVALID_PARTITIONS(37); replicas that cannot be INVALID_REPLICA_ASSIGNMENT(39), as many as cannot be placed
-  INVALID_REPLICATION_FACTOR(38).
-- More than 10,000 new partitions in one request: POLICY_VIOLATION(44) for all of it.
-- `validate_only` answers the same and leaves nothing.
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-195).
 
-Gaps: no quota on mutations (KIP-599).
+- Errors of single topics: INVALID_REQUEST(42) if a topic occurs twice, UNKNOWN_TOPIC_OR_PARTITION(3),
+  INVALID_PARTITIONS(37) if the count is not larger than the present one, INVALID_REPLICA_ASSIGNMENT(39) for invalid
+  manual assignments, INVALID_REPLICATION_FACTOR(38) if replicas cannot be placed.
+- More than 10,000 new partitions in one request: POLICY_VIOLATION(44) for the whole request.
+- `validate_only` returns the same response and writes nothing.
+
+Gaps: no controller mutation quota (KIP-599).
 """
 
 from collections import Counter
@@ -17,7 +19,7 @@ from reference_broker.core.controller.controller import (
     MAX_RECORDS_PER_USER_OP,
     TOO_MANY_RECORDS,
     Controller,
-    only_active,
+    require_active,
 )
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.partitions import add_partitions
@@ -26,16 +28,16 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """What became of each topic."""
+    """Add partitions to each topic, and return its error or success."""
     if _count_new(controller, request) > MAX_RECORDS_PER_USER_OP:
         raise ControllerError(ErrorCode.policy_violation, TOO_MANY_RECORDS)
     count = Counter(topic.name for topic in request.body.topics)
-    asked = {topic.name: topic for topic in request.body.topics}
+    topics = {topic.name: topic for topic in request.body.topics}
     records: list[MetadataRecord] = []
     results = []
-    for name, topic in asked.items():
+    for name, topic in topics.items():
         try:
             if count[name] > 1:
                 raise ControllerError(ErrorCode.invalid_request, "Duplicate topic name.")
@@ -49,7 +51,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
 
 
 def _count_new(controller: Controller, request: Request) -> int:
-    """The partitions to add, counted before any of them is placed."""
+    """Count the partitions to add, before any of them is placed."""
     topics = ((topic, controller.image.topics.get(topic.name)) for topic in request.body.topics)
     return sum(max(topic.count - len(known.partitions), 0) for topic, known in topics if known is not None)
 

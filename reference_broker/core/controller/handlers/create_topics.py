@@ -1,49 +1,51 @@
-"""CreateTopics (19), versions 2-7: topics come into being.
+"""CreateTopics (19), versions 2-7: create topics.
 
-- Each topic for itself; the first check that fails is its error, in Kafka's order: a name twice in the request
-  INVALID_REQUEST(42), INVALID_TOPIC_EXCEPTION(17), TOPIC_ALREADY_EXISTS(36), INVALID_CONFIG(40), then
-  INVALID_REPLICA_ASSIGNMENT(39) where the client places replicas, else INVALID_REPLICATION_FACTOR(38) and
-  INVALID_PARTITIONS(37). More than 10,000 partitions in one request: POLICY_VIOLATION(44) for all of it.
-- `validate_only` answers the same and leaves nothing.
-- Partitions and replication factor -1 are the broker's defaults (KIP-464); version 5 tells what they came to, and the
-  topic's configuration (KIP-525), version 7 its id (KIP-516).
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-464, KIP-516, KIP-525).
 
-Gaps: no create-topic policy, no quota on mutations (KIP-599).
+- Errors of single topics, in Kafka's order: INVALID_REQUEST(42) if a name occurs twice, INVALID_TOPIC_EXCEPTION(17),
+  TOPIC_ALREADY_EXISTS(36), INVALID_CONFIG(40), then INVALID_REPLICA_ASSIGNMENT(39) for manual assignments, otherwise
+  INVALID_REPLICATION_FACTOR(38) and INVALID_PARTITIONS(37).
+- More than 10,000 partitions in one request: POLICY_VIOLATION(44) for the whole request.
+- `validate_only` returns the same response and writes nothing.
+- Number of partitions and replication factor -1 select the broker's defaults (KIP-464). From version 5 the response
+  has the values used and the topic's configuration (KIP-525), from version 7 the topic id (KIP-516).
+
+Gaps: no create-topic policy, no controller mutation quota (KIP-599).
 """
 
 from collections import Counter
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.controller import MAX_RECORDS_PER_USER_OP, Controller, only_active
+from reference_broker.core.controller.controller import MAX_RECORDS_PER_USER_OP, Controller, require_active
 from reference_broker.core.controller.errors import ControllerError
-from reference_broker.core.controller.topics import USE_DEFAULT, NewTopic, PlannedTopic, Surroundings, plan_topic
+from reference_broker.core.controller.topics import USE_DEFAULT, CreationContext, NewTopic, PlannedTopic, create_topic
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """What became of each topic."""
+    """Create each topic, and return its error or its properties."""
     if _count_partitions(controller, request) > MAX_RECORDS_PER_USER_OP:
         raise ControllerError(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
     count = Counter(topic.name for topic in request.body.topics)
-    asked = {topic.name: topic for topic in request.body.topics}
+    topics = {topic.name: topic for topic in request.body.topics}
     runtime = controller.runtime
-    around = Surroundings(runtime.configuration, runtime.new_uuid, runtime.random_below)
+    context = CreationContext(runtime.configuration, runtime.new_uuid, runtime.random_below)
     records: list[MetadataRecord] = []
     results = []
-    for name, topic in asked.items():
+    for name, topic in topics.items():
         try:
             if count[name] > 1:
                 raise ControllerError(ErrorCode.invalid_request, "Duplicate topic name.")
-            planned = plan_topic(controller.image, _new_topic(topic), around)
+            planned = create_topic(controller.image, _new_topic(topic), context)
         except ControllerError as error:
-            results.append(_refused(request, name, error))
+            results.append(_rejected(request, name, error))
         else:
             records += planned.records
-            results.append(_created(request, name, planned, around))
+            results.append(_created(request, name, planned, context))
     response = request.replies.CreateTopicsResponse(topics=tuple(results))
     return controller.respond_when_committed(request, () if request.body.validate_only else records, response, now)
 
@@ -66,13 +68,13 @@ def _new_topic(topic: Any) -> NewTopic:
     )
 
 
-def _refused(request: Request, name: str, error: ControllerError) -> Any:
+def _rejected(request: Request, name: str, error: ControllerError) -> Any:
     return request.replies.CreatableTopicResult(
         name=name, topic_id=None, error_code=error.code, error_message=error.message, configs=()
     )
 
 
-def _created(request: Request, name: str, planned: PlannedTopic, around: Surroundings) -> Any:
+def _created(request: Request, name: str, planned: PlannedTopic, context: CreationContext) -> Any:
     new = request.replies
     return new.CreatableTopicResult(
         name=name,
@@ -89,6 +91,6 @@ def _created(request: Request, name: str, planned: PlannedTopic, around: Surroun
                 config_source=entry.source,
                 is_sensitive=False,
             )
-            for entry in around.configuration.topic(planned.overrides).entries()
+            for entry in context.configuration.topic(planned.overrides).entries()
         ),
     )

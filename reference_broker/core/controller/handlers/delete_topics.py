@@ -1,60 +1,62 @@
-"""DeleteTopics (20), versions 1-6: topics end, their logs and committed offsets with them.
+"""DeleteTopics (20), versions 1-6: delete topics with their logs and committed offsets.
 
-- By name, from version 6 by id (KIP-516): unknown name UNKNOWN_TOPIC_OR_PARTITION(3), unknown id UNKNOWN_TOPIC_ID(100),
-  both at once or the same topic twice INVALID_REQUEST(42), and the topic stays.
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-322, KIP-516).
+
+- Topics are given by name, from version 6 also by id (KIP-516). Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3). Unknown
+  id: UNKNOWN_TOPIC_ID(100). Name and id together, or the same topic twice: INVALID_REQUEST(42), and the topic stays.
 - `delete.topic.enable=false`: TOPIC_DELETION_DISABLED(73), before version 3 INVALID_REQUEST(42) (KIP-322).
 
-The log directories go when the brokers see the record.
+The brokers remove the log directories when they apply the record.
 """
 
 from collections import Counter
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.controller import Controller, only_active
+from reference_broker.core.controller.controller import Controller, require_active
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import RemoveTopicRecord
 
-_Asked = tuple[str | None, Any]
-"""A topic's name or its id, the other null."""
+_TopicKey = tuple[str | None, Any]
+"""Name and id of a requested topic; normally one of them is null."""
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """What became of each topic."""
+    """Delete each topic, and return its error or success."""
     if not controller.runtime.configuration.value("delete.topic.enable"):
         code = ErrorCode.invalid_request if request.api_version < 3 else ErrorCode.topic_deletion_disabled
         raise ControllerError(code, "Topic deletion is disabled.")
-    count = Counter(_asked(request))
+    count = Counter(_requested_topics(request))
     by_id = {topic_id for name, topic_id in count if name is None}
-    refused: list[Any] = []
+    rejected: list[Any] = []
     found: dict[Any, Any] = {}
     for name, topic_id in count:
         try:
             topic = _find(controller.image, name, topic_id, repeated=count[name, topic_id] > 1)
         except ControllerError as error:
-            refused.append(_result(request, name, topic_id, error.code, error.message))
+            rejected.append(_result(request, name, topic_id, error.code, error.message))
             continue
         if name is not None and topic.topic_id in by_id:
             found.pop(topic.topic_id, None)
             message = "The provided topic name maps to an ID that was already supplied."
-            refused.append(_result(request, name, topic.topic_id, ErrorCode.invalid_request, message))
+            rejected.append(_result(request, name, topic.topic_id, ErrorCode.invalid_request, message))
         else:
             found[topic.topic_id] = _result(request, topic.name, topic.topic_id, ErrorCode.none, None)
     records = [RemoveTopicRecord(topic_id=topic_id) for topic_id in found]
-    response = request.replies.DeleteTopicsResponse(responses=(*refused, *found.values()))
+    response = request.replies.DeleteTopicsResponse(responses=(*rejected, *found.values()))
     return controller.respond_when_committed(request, records, response, now)
 
 
-def _asked(request: Request) -> list[_Asked]:
-    """Ids first, as Kafka goes about it."""
+def _requested_topics(request: Request) -> list[_TopicKey]:
+    """Return the topics of the request, ids before names as in Kafka."""
     if request.api_version < 6:
         return [(name, None) for name in request.body.topic_names]
-    asked = [(topic.name, topic.topic_id) for topic in request.body.topics]
-    return sorted(asked, key=lambda topic: topic[0] is not None)
+    requested = [(topic.name, topic.topic_id) for topic in request.body.topics]
+    return sorted(requested, key=lambda topic: topic[0] is not None)
 
 
 def _find(image: MetadataImage, name: str | None, topic_id: Any, *, repeated: bool) -> TopicImage:

@@ -1,32 +1,34 @@
-"""ElectLeaders (43), versions 0-2: leaders are elected on demand (KIP-183; unclean ones from version 1, KIP-460).
+"""ElectLeaders (43), versions 0-2: elect leaders on request, from version 1 also uncleanly.
 
-- Each partition for itself: UNKNOWN_TOPIC_OR_PARTITION(3), ELECTION_NOT_NEEDED(84) where it has the leader wished for,
-  PREFERRED_LEADER_NOT_AVAILABLE(80) or ELIGIBLE_LEADERS_NOT_AVAILABLE(83) where that cannot be.
-- Without a list every partition is meant, and those that need none are not told of.
-- A type of election that does not exist: INVALID_REQUEST(42).
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-183, KIP-460).
+
+- Errors of single partitions: UNKNOWN_TOPIC_OR_PARTITION(3), ELECTION_NOT_NEEDED(84), and if no such leader is
+  available PREFERRED_LEADER_NOT_AVAILABLE(80) or ELIGIBLE_LEADERS_NOT_AVAILABLE(83).
+- A null list selects every partition; those that need no election are omitted from the response.
+- Unknown election type: INVALID_REQUEST(42).
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.controller import Controller, only_active
+from reference_broker.core.controller.controller import Controller, require_active
 from reference_broker.core.controller.elections import Elections, ElectionType
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionChangeRecord
 
-_TEXTS = {
+_MESSAGES = {
     ErrorCode.election_not_needed: "Leader election not needed for topic partition.",
     ErrorCode.preferred_leader_not_available: "The preferred leader was not available.",
     ErrorCode.eligible_leaders_not_available: "Eligible topic partition leaders are not available.",
 }
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """What became of each partition."""
+    """Elect a leader of each partition, and return its error or success."""
     body, new = request.body, request.replies
     number = getattr(body, "election_type", ElectionType.PREFERRED)
     if number not in set(ElectionType):
@@ -34,7 +36,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     elections = controller.elections
     records: list[PartitionChangeRecord] = []
     results = []
-    for topic, indexes in _asked(controller, body):
+    for topic, indexes in _requested_partitions(controller, body):
         partitions = []
         for index in indexes:
             code, message = _elect(elections, topic, index, ElectionType(number), records)
@@ -45,7 +47,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     return controller.respond_when_committed(request, records, response, now)
 
 
-def _asked(controller: Controller, body: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _requested_partitions(controller: Controller, body: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
     if body.topic_partitions is None:
         return ((topic.name, tuple(topic.partitions)) for topic in controller.image.topics.values())
     return ((topic.topic, topic.partitions) for topic in body.topic_partitions)
@@ -55,7 +57,7 @@ def _elect(
     elections: Elections, topic: str, index: int, election_type: ElectionType, records: list[PartitionChangeRecord]
 ) -> tuple[ErrorCode, str | None]:
     try:
-        records.append(elections.elect(topic, index, election_type))
+        records.append(elections.elect_leader(topic, index, election_type))
     except ControllerError as error:
-        return error.code, error.message or _TEXTS.get(error.code)
+        return error.code, error.message or _MESSAGES.get(error.code)
     return ErrorCode.none, None

@@ -1,11 +1,13 @@
-"""IncrementalAlterConfigs (44), versions 0-1: some properties of topics and brokers change (KIP-339).
+"""IncrementalAlterConfigs (44), versions 0-1: change some properties of topics and brokers.
 
-- Each resource for itself, and as a whole: a resource twice in the request INVALID_REQUEST(42), one of another type
-  UNSUPPORTED_VERSION(35), a value or an operation that cannot be INVALID_CONFIG(40), then UNKNOWN_TOPIC_OR_PARTITION(3)
-  or BROKER_ID_NOT_REGISTERED(102).
-- `validate_only` answers the same and leaves nothing.
+Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-339).
 
-The broker that forwards the request has judged properties of brokers before.
+- Each resource changes as a whole or not at all. Errors: INVALID_REQUEST(42) if a resource occurs twice,
+  UNSUPPORTED_VERSION(35) for an unknown resource type, INVALID_CONFIG(40) for an invalid value or operation, then
+  UNKNOWN_TOPIC_OR_PARTITION(3) or BROKER_ID_NOT_REGISTERED(102).
+- `validate_only` returns the same response and writes nothing.
+
+The broker that forwards the request has already validated properties of brokers.
 
 Gaps: no properties of groups, client metrics and loggers; no alter-config policy.
 """
@@ -13,21 +15,21 @@ Gaps: no properties of groups, client metrics and loggers; no alter-config polic
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.configs import Change, Operation, Resource, altered
-from reference_broker.core.controller.controller import Controller, only_active
+from reference_broker.core.controller.configs import Change, Operation, Resource, apply_changes
+from reference_broker.core.controller.controller import Controller, require_active
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.handlers.alter_configs import alter
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """What became of each resource."""
+    """Change each resource, and return its error or success."""
 
-    def values(resource: Resource, asked: Any) -> dict[str, str | None]:
-        changes = [Change(config.name, _operation(config), config.value) for config in asked.configs]
-        return altered(resource, changes, controller.image.overrides(resource.type, resource.name))
+    def values(resource: Resource, element: Any) -> dict[str, str | None]:
+        changes = [Change(config.name, _operation(config), config.value) for config in element.configs]
+        return apply_changes(resource, changes, controller.image.overrides(resource.type, resource.name))
 
     return alter(controller, request, request.replies.IncrementalAlterConfigsResponse, values, now)
 

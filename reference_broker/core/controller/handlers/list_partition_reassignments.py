@@ -1,22 +1,24 @@
-"""ListPartitionReassignments (46), version 0: which partitions are moving (KIP-455).
+"""ListPartitionReassignments (46), version 0: list ongoing reassignments.
 
-All of them, or of those that are named; a partition that does not exist or does not move is not told of.
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-455).
+
+All of them, or those of the requested partitions; partitions that are unknown or not in reassignment are omitted.
 """
 
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.controller.controller import Controller, only_active
-from reference_broker.core.controller.reassignments import reassigning
+from reference_broker.core.controller.controller import Controller, require_active
+from reference_broker.core.controller.reassignments import list_partition_reassignments
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """The partitions that move, with the replicas that come and go."""
+    """Return the partitions in reassignment, with adding and removing replicas."""
     new, topics = request.replies, request.body.topics
-    asked = None if topics is None else [(topic.name, topic.partition_indexes) for topic in topics]
+    requested = None if topics is None else [(topic.name, topic.partition_indexes) for topic in topics]
     response = new.ListPartitionReassignmentsResponse(
         error_code=ErrorCode.none,
         error_message=None,
@@ -33,7 +35,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
                     for partition in partitions
                 ),
             )
-            for name, partitions in reassigning(controller.image, asked)
+            for name, partitions in list_partition_reassignments(controller.image, requested)
         ),
     )
     return controller.respond_when_committed(request, (), response, now)

@@ -1,28 +1,30 @@
-"""UnregisterBroker (64), version 0: an administrator takes a broker out of the cluster's metadata (KIP-631).
+"""UnregisterBroker (64), version 0: remove a broker from the cluster's metadata.
 
-An id that is not registered: BROKER_ID_NOT_REGISTERED(102). A broker that still runs is told STALE_BROKER_EPOCH(77) at
-each heartbeat, until it is started again.
+Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-631).
+
+Unknown id: BROKER_ID_NOT_REGISTERED(102). If the broker still runs, its heartbeats get STALE_BROKER_EPOCH(77) until it
+is restarted.
 """
 
 from typing import Any
 
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import membership
-from reference_broker.core.controller.controller import Controller, only_active
+from reference_broker.core.controller.controller import Controller, require_active
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 
 
-@only_active
+@require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """That it is gone."""
+    """Unregister the broker."""
     broker_id = request.body.broker_id
     broker = controller.image.brokers.get(broker_id)
     if broker is None:
         message = f"Broker ID {broker_id} is not currently registered"
         raise ControllerError(ErrorCode.broker_id_not_registered, message)
-    records = membership.unregistered(broker, controller.elections)
-    controller.heartbeats.end(broker_id)
+    records = membership.handle_broker_unregistered(broker, controller.elections)
+    controller.heartbeat_manager.remove(broker_id)
     response = request.replies.UnregisterBrokerResponse(error_code=ErrorCode.none, error_message=None)
     return controller.respond_when_committed(request, records, response, now)

@@ -6,7 +6,7 @@ from unittest.mock import patch
 from reference_broker.core import node
 from reference_broker.core.channels import Channels
 from reference_broker.core.controller import partition_changes
-from reference_broker.core.controller.heartbeats import Heartbeats
+from reference_broker.core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from reference_broker.core.controller.periodic_tasks import PeriodicTasks
 from reference_broker.core.handlers import fetch
 from reference_broker.core.lifecycle import Lifecycle
@@ -60,10 +60,10 @@ def is_current_wherever_the_log_ends(self, state, _offset):
 
 
 def negate_leads(original):
-    def next_state(self, broker, request, metadata_offset, leads):
-        return original(self, broker, request, metadata_offset, lambda: not leads())
+    def calculate_next_broker_state(self, broker, desired, metadata_offset, leads):
+        return original(self, broker, desired, metadata_offset, lambda: not leads())
 
-    return next_state
+    return calculate_next_broker_state
 
 
 def forget_directories(original):
@@ -120,8 +120,8 @@ def forget_the_epoch(disk):
     return None if take_clean_shutdown(disk) is None else -1
 
 
-def respond_at_once(broker, request, _reader, looks, _deadline_ms):
-    return fetch._Answer(broker, request, looks).response()
+def respond_at_once(broker, request, _reader, statuses, _deadline_ms):
+    return fetch._ResponseBuilder(broker, request, statuses).response()
 
 
 def cut_without_a_flush(original):
@@ -162,7 +162,7 @@ BROKER_DEFECTS = (
         properties={"log.roll.ms": "300", "log.retention.check.interval.ms": "500"},
     ),
     Defect("fetch-waits", fetch, "_wait", respond_at_once, faults=0),
-    Defect("fetch-completes", fetch.DelayedFetch, "_is_news", lambda *_: False, faults=0),
+    Defect("fetch-completes", fetch.DelayedFetch, "_may_complete", lambda *_: False, faults=0),
     Defect("fetch-completes", Acknowledgement, "check", lambda _: False, faults=0),
     Defect(
         "fetch-waits",
@@ -231,7 +231,7 @@ BROKER_DEFECTS = (
     Defect("quorum-response", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
     Defect("broker-heartbeats", Lifecycle, "_failed", nothing, kinds=("isolate",)),
-    Defect("inactive-is-fenced", PeriodicTasks, "watch_sessions", nothing, for_ms=9_000, faulty_ms=10_000),
+    Defect("inactive-is-fenced", PeriodicTasks, "schedule_session_expiry", nothing, for_ms=9_000, faulty_ms=10_000),
     Defect(
         "flushed-in-time",
         Replicas,
@@ -244,7 +244,7 @@ BROKER_DEFECTS = (
     Defect(
         "snapshots-kept",
         SnapshotPolicy,
-        "_is_superfluous",
+        "_is_expired",
         lambda _self, _now: True,
         properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
     ),
@@ -277,5 +277,11 @@ BROKER_DEFECTS = (
         kinds=("stop",),
         properties={"log.index.interval.bytes": "0"},
     ),
-    Defect("controller-response", Heartbeats, "next_state", negate_leads(Heartbeats.next_state), kinds=("stop",)),
+    Defect(
+        "controller-response",
+        BrokerHeartbeatManager,
+        "calculate_next_broker_state",
+        negate_leads(BrokerHeartbeatManager.calculate_next_broker_state),
+        kinds=("stop",),
+    ),
 )

@@ -396,13 +396,13 @@ DEFECTS = (
     ),
     Defect("leader-in-isr", partition_changes, "_elect", _elect_any_replica, kinds=("isolate", "kill"), faults=6),
     Defect("clean-election", partition_changes, "_elect", _elect_uncleanly, kinds=("isolate", "kill"), faults=6),
-    Defect("fenced-in-isr", Elections, "without", lambda _self, _broker_id: []),
+    Defect("fenced-in-isr", Elections, "remove_from_isrs", lambda _self, _broker_id: []),
     Defect("joins-isr-complete", Followers, "may_join", _always),
     Defect(
         "broker-epochs-grow",
         broker_registration,
-        "broker_registration",
-        _around(broker_registration, "broker_registration", _keep_the_broker_epoch),
+        "register_broker",
+        _around(broker_registration, "register_broker", _keep_the_broker_epoch),
         disabled=((invariants, "check_controller_response"),),
     ),
     Defect(
@@ -414,7 +414,7 @@ DEFECTS = (
         faults=0,
         faulty_ms=1_500,
     ),
-    Defect("committed-before-response", Controller, "committed", _complete_all_waiting, faults=0, faulty_ms=3_000),
+    Defect("committed-before-response", Controller, "handle_commit", _complete_all_waiting, faults=0, faulty_ms=3_000),
     Defect("one-controller-per-epoch", Node, "_stand_by", nothing, kinds=("isolate", "pause"), faults=8),
     Defect(
         "index-fits-log",

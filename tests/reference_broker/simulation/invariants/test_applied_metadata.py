@@ -75,7 +75,7 @@ def test_no_work_is_overdue(properties):
         (Replicas, "checkpoint", {}, "recovery-point-offset-checkpoint"),
         (Replicas, "_checkpoint_high_watermarks", {}, "replication-offset-checkpoint"),
         (PartitionLog, "apply_retention", RETENTION, "keeps a segment"),
-        (Elections, "preferred", REBALANCE, "prefers"),
+        (Elections, "maybe_balance_partition_leaders", REBALANCE, "prefers"),
     ],
 )
 def test_overdue_work_is_reported(owner, attribute, properties, message):

@@ -1,7 +1,6 @@
-"""How a request to the controller is refused: the answer that says of all of it that it cannot be carried out.
+"""Error responses to requests of the controller, as `AbstractRequest.getErrorResponse` makes them.
 
-Most answers have one error code for that. The others say it of each thing that was asked for, as Kafka's
-`getErrorResponse` does.
+Most responses have a top-level error code. In the others each requested element gets the error.
 """
 
 from collections.abc import Callable
@@ -11,18 +10,18 @@ from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 
 
-def refusal(request: Request, code: ErrorCode, message: str | None = None) -> Any:
-    """The response that refuses a request of an API in the table."""
-    return _REFUSALS[request.api_key](request, code, message)
+def error_response(request: Request, code: ErrorCode, message: str | None = None) -> Any:
+    """Return the response that rejects a whole request with an error."""
+    return _ERROR_RESPONSES[request.api_key](request, code, message)
 
 
-def _for_all(response: str, **rest: Any) -> Callable[[Request, ErrorCode, str | None], Any]:
-    """Of a response with one error code."""
+def _top_level(response: str, **rest: Any) -> Callable[[Request, ErrorCode, str | None], Any]:
+    """Return a function for a response with a top-level error code."""
 
-    def refuse(request: Request, code: ErrorCode, message: str | None) -> Any:
+    def make_response(request: Request, code: ErrorCode, message: str | None) -> Any:
         return getattr(request.replies, response)(error_code=code, error_message=message, **rest)
 
-    return refuse
+    return make_response
 
 
 def _create_topics(request: Request, code: ErrorCode, message: str | None) -> Any:
@@ -38,13 +37,13 @@ def _create_topics(request: Request, code: ErrorCode, message: str | None) -> An
 
 def _delete_topics(request: Request, code: ErrorCode, message: str | None) -> Any:
     if request.api_version < 6:
-        asked = [(name, None) for name in request.body.topic_names]
+        topics = [(name, None) for name in request.body.topic_names]
     else:
-        asked = [(topic.name, topic.topic_id) for topic in request.body.topics]
+        topics = [(topic.name, topic.topic_id) for topic in request.body.topics]
     return request.replies.DeleteTopicsResponse(
         responses=tuple(
             request.replies.DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
-            for name, topic_id in asked
+            for name, topic_id in topics
         )
     )
 
@@ -59,7 +58,7 @@ def _create_partitions(request: Request, code: ErrorCode, message: str | None) -
 
 
 def _alter_configs(response: str) -> Callable[[Request, ErrorCode, str | None], Any]:
-    def refuse(request: Request, code: ErrorCode, message: str | None) -> Any:
+    def make_response(request: Request, code: ErrorCode, message: str | None) -> Any:
         return getattr(request.replies, response)(
             responses=tuple(
                 request.replies.AlterConfigsResourceResponse(
@@ -72,19 +71,19 @@ def _alter_configs(response: str) -> Callable[[Request, ErrorCode, str | None], 
             )
         )
 
-    return refuse
+    return make_response
 
 
 def _elect_leaders(request: Request, code: ErrorCode, message: str | None) -> Any:
     new = request.replies
 
-    def refused(index: int) -> Any:
+    def result(index: int) -> Any:
         return new.PartitionResult(partition_id=index, error_code=code, error_message=message)
 
     return new.ElectLeadersResponse(
         error_code=code,
         replica_election_results=tuple(
-            new.ReplicaElectionResult(topic=topic.topic, partition_result=tuple(map(refused, topic.partitions)))
+            new.ReplicaElectionResult(topic=topic.topic, partition_result=tuple(map(result, topic.partitions)))
             for topic in request.body.topic_partitions or ()
         ),
     )
@@ -93,7 +92,7 @@ def _elect_leaders(request: Request, code: ErrorCode, message: str | None) -> An
 def _alter_partition_reassignments(request: Request, code: ErrorCode, message: str | None) -> Any:
     new = request.replies
 
-    def refused(partition: Any) -> Any:
+    def result(partition: Any) -> Any:
         return new.ReassignablePartitionResponse(
             partition_index=partition.partition_index, error_code=code, error_message=message
         )
@@ -102,13 +101,13 @@ def _alter_partition_reassignments(request: Request, code: ErrorCode, message: s
         error_code=code,
         error_message=message,
         responses=tuple(
-            new.ReassignableTopicResponse(name=topic.name, partitions=tuple(map(refused, topic.partitions)))
+            new.ReassignableTopicResponse(name=topic.name, partitions=tuple(map(result, topic.partitions)))
             for topic in request.body.topics
         ),
     )
 
 
-_REFUSALS: dict[int, Callable[[Request, ErrorCode, str | None], Any]] = {
+_ERROR_RESPONSES: dict[int, Callable[[Request, ErrorCode, str | None], Any]] = {
     19: _create_topics,
     20: _delete_topics,
     33: _alter_configs("AlterConfigsResponse"),
@@ -116,14 +115,14 @@ _REFUSALS: dict[int, Callable[[Request, ErrorCode, str | None], Any]] = {
     43: _elect_leaders,
     44: _alter_configs("IncrementalAlterConfigsResponse"),
     45: _alter_partition_reassignments,
-    46: _for_all("ListPartitionReassignmentsResponse", topics=()),
-    55: _for_all("DescribeQuorumResponse", topics=(), nodes=()),
-    56: _for_all("AlterPartitionResponse", topics=()),
-    62: _for_all("BrokerRegistrationResponse"),
-    63: _for_all("BrokerHeartbeatResponse", should_shut_down=False),
-    64: _for_all("UnregisterBrokerResponse"),
-    67: _for_all("AllocateProducerIdsResponse", producer_id_start=0, producer_id_len=0),
-    70: _for_all("ControllerRegistrationResponse"),
-    73: _for_all("AssignReplicasToDirsResponse", directories=()),
+    46: _top_level("ListPartitionReassignmentsResponse", topics=()),
+    55: _top_level("DescribeQuorumResponse", topics=(), nodes=()),
+    56: _top_level("AlterPartitionResponse", topics=()),
+    62: _top_level("BrokerRegistrationResponse"),
+    63: _top_level("BrokerHeartbeatResponse", should_shut_down=False),
+    64: _top_level("UnregisterBrokerResponse"),
+    67: _top_level("AllocateProducerIdsResponse", producer_id_start=0, producer_id_len=0),
+    70: _top_level("ControllerRegistrationResponse"),
+    73: _top_level("AssignReplicasToDirsResponse", directories=()),
 }
-"""By API key."""
+"""Function that makes the error response, by API key."""
